@@ -1,0 +1,55 @@
+//! The list of commands: what the dispatcher shows, and what manuals and completions are made from.
+
+/// A command as the overview shows it.
+#[derive(Debug, Clone, Copy)]
+pub struct Verb {
+    /// What follows `git arborist`.
+    pub name: &'static str,
+    /// The heading that it stands under.
+    pub topic: &'static str,
+    /// What it does, in one line.
+    pub about: &'static str,
+}
+
+const LOOK: &str = "look at a run";
+const SET_UP: &str = "set up";
+
+/// Every command of the suite, by topic.
+pub const VERBS: &[Verb] = &[
+    Verb { name: "state", topic: LOOK, about: "Show which tasks are done, under way, ready or failed" },
+    Verb { name: "trailers", topic: LOOK, about: "Read, check and query the trailers that hold the state" },
+    Verb { name: "hooks", topic: SET_UP, about: "Install the hooks that keep the state sound" },
+    Verb {
+        name: "install-assets",
+        topic: SET_UP,
+        about: "Put manual pages and shell completions where they are looked for",
+    },
+];
+
+/// The one-line description of the verb `name`, the same in the overview, the help and the manual.
+#[must_use]
+pub const fn about(name: &str) -> &'static str {
+    let mut at = 0;
+    while at < VERBS.len() {
+        if same(VERBS[at].name, name) {
+            return VERBS[at].about;
+        }
+        at += 1;
+    }
+    panic!("no such verb");
+}
+
+const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() {
+        if a[at] != b[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}

@@ -1,0 +1,82 @@
+//! What every command does before and after its body: arguments, help, errors, exit codes.
+
+use std::{ffi::OsString, process::ExitCode};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    process::Program,
+};
+use clap::{CommandFactory, Parser, error::ErrorKind};
+
+use crate::ui::Ui;
+
+/// How a command's body ends.
+pub type Outcome = Result<Exit, Failure>;
+
+/// Runs a command from the process's arguments to its exit code.
+pub fn main<A: Parser>(body: fn(A, &mut Ui) -> Outcome) -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| Ui::plain().panicked(panic)));
+    let run = || run(body, std::env::args_os().collect());
+    let exit = std::panic::catch_unwind(run).unwrap_or(Exit::Fatal);
+    ExitCode::from(exit.code())
+}
+
+fn run<A: Parser>(body: fn(A, &mut Ui) -> Outcome, args: Vec<OsString>) -> Exit {
+    let mut ui = Ui::plain();
+    if args.iter().skip(1).take_while(|arg| *arg != "--").any(|arg| arg == "--help") {
+        return manual::<A>(&mut ui, &args);
+    }
+    let outcome = match A::try_parse_from(args) {
+        Ok(args) => body(args, &mut ui),
+        Err(error) => return usage(&mut ui, &error),
+    };
+    conclude(ui, outcome)
+}
+
+/// Shows a failure, writes out what is left, and gives the exit code.
+pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
+    let exit = match outcome {
+        Ok(exit) => exit,
+        Err(failure) => {
+            ui.fail(&failure);
+            failure.exit
+        }
+    };
+    if ui.finish().is_err() { Exit::Fatal } else { exit }
+}
+
+/// `--help` opens the manual page, as git does, or prints the same text where there is no page.
+fn manual<A: CommandFactory>(ui: &mut Ui, args: &[OsString]) -> Exit {
+    let mut command = A::command();
+    let page = command.get_name().to_owned();
+    let is_there = Program::new("man").args(["-w", &page]).finish().is_ok_and(|man| man.status.success());
+    if is_there {
+        let error = Program::new("man").arg(&page).become_it();
+        ui.warn(&error.to_string());
+    }
+    let long = match A::command().try_get_matches_from(args) {
+        Err(error) if error.kind() == ErrorKind::DisplayHelp => error.render().to_string(),
+        _ => command.render_long_help().to_string(),
+    };
+    ui.out(&long);
+    conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done))
+}
+
+fn usage(ui: &mut Ui, error: &clap::Error) -> Exit {
+    let text = error.render().to_string();
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        ui.out(&text);
+        return conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done));
+    }
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        ui.err(&text);
+    } else {
+        ui.err(
+            &text
+                .replace("\n  tip: ", "\nhint: ")
+                .replace("Usage: ", "usage: ")
+                .replace("For more information, try '--help'.\n", ""),
+        );
+    }
+    Exit::Usage
+}

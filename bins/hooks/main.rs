@@ -1,0 +1,5 @@
+//! `git arborist hooks`.
+
+fn main() -> std::process::ExitCode {
+    std::process::ExitCode::from(128)
+}

@@ -1,0 +1,156 @@
+//! The only place that writes to the terminal.
+
+use std::{
+    io::{self, BufWriter, IsTerminal, Write},
+    panic::PanicHookInfo,
+};
+
+use arborist_core::failure::Failure;
+
+/// A colour or weight, by its meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    /// Done well.
+    Good,
+    /// Went wrong.
+    Bad,
+    /// Under way.
+    Busy,
+    /// Of less interest.
+    Dim,
+    /// Headings.
+    Strong,
+}
+
+/// When to colour, as `color.ui` says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Colour {
+    /// Always.
+    Always,
+    /// On a terminal only.
+    Auto,
+    /// Never.
+    Never,
+}
+
+impl Colour {
+    /// Reads a value of `color.ui` or `color.arborist`.
+    #[must_use]
+    pub fn parse(value: &str) -> Self {
+        match value.to_ascii_lowercase().as_str() {
+            "always" => Self::Always,
+            "never" | "false" | "no" | "off" | "0" => Self::Never,
+            _ => Self::Auto,
+        }
+    }
+}
+
+/// Where a command speaks: data to standard output, everything else to standard error.
+#[derive(Debug)]
+pub struct Ui {
+    out: BufWriter<io::Stdout>,
+    is_coloured: bool,
+    failed: Option<io::Error>,
+}
+
+impl Ui {
+    /// Without colour, until the configuration is known.
+    #[must_use]
+    pub fn plain() -> Self {
+        Self { out: BufWriter::with_capacity(1 << 16, io::stdout()), is_coloured: false, failed: None }
+    }
+
+    /// Decides on colour. Without a setting, `NO_COLOR` and a dumb terminal mean never.
+    pub fn set_colour(&mut self, setting: Option<Colour>) {
+        let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let fallback = if has("NO_COLOR") { Colour::Never } else { Colour::Auto };
+        self.is_coloured = match setting.unwrap_or(fallback) {
+            Colour::Always => true,
+            Colour::Never => false,
+            Colour::Auto => !dumb && (io::stdout().is_terminal() || has("GIT_PAGER_IN_USE")),
+        };
+    }
+
+    /// Whether standard output is a terminal.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// `text` in a tone, if there is colour.
+    #[must_use]
+    pub fn paint(&self, tone: Tone, text: &str) -> String {
+        if !self.is_coloured || text.is_empty() {
+            return text.to_owned();
+        }
+        let code = match tone {
+            Tone::Good => "32",
+            Tone::Bad => "31",
+            Tone::Busy => "33",
+            Tone::Dim => "2",
+            Tone::Strong => "1",
+        };
+        format!("\x1b[{code}m{text}\x1b[m")
+    }
+
+    /// Writes data to standard output.
+    pub fn out(&mut self, text: &str) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(text.as_bytes()).err();
+        }
+    }
+
+    /// Writes one line of data to standard output.
+    pub fn line(&mut self, text: &str) {
+        self.out(text);
+        self.out("\n");
+    }
+
+    /// Writes to standard error. What cannot be written there cannot be told anywhere.
+    pub fn err(&mut self, text: &str) {
+        let _ = self.out.flush();
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+
+    /// Warns.
+    pub fn warn(&mut self, text: &str) {
+        self.err(&format!("warning: {text}\n"));
+    }
+
+    /// Says what to try, unless advice is switched off.
+    pub fn hint(&mut self, text: &str) {
+        if std::env::var("GIT_ADVICE")
+            .is_ok_and(|value| matches!(value.as_str(), "0" | "false" | "no" | "off"))
+        {
+            return;
+        }
+        for line in text.lines() {
+            self.err(&format!("hint: {line}\n"));
+        }
+    }
+
+    /// Shows why a command failed.
+    pub fn fail(&mut self, failure: &Failure) {
+        self.err(&format!("error: {}\n", failure.message));
+        for hint in &failure.hints {
+            self.hint(hint);
+        }
+    }
+
+    pub(crate) fn panicked(&mut self, panic: &PanicHookInfo<'_>) {
+        self.err(&format!("fatal: this is a bug in git-arborist: {panic}\nhint: please report it with the command that you ran\n"));
+    }
+
+    /// Writes out what is buffered. A reader that went away is no error.
+    pub fn finish(&mut self) -> Result<(), ()> {
+        let error = self.failed.take().or_else(|| self.out.flush().err());
+        match error {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                self.err(&format!("fatal: could not write to standard output: {error}\n"));
+                Err(())
+            }
+            _ => Ok(()),
+        }
+    }
+}

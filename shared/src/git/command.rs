@@ -1,0 +1,175 @@
+//! One builder for every call of the git program.
+
+use std::{ffi::OsStr, path::Path};
+
+use super::GitVersion;
+use crate::{
+    failure::{Exit, Explain},
+    process::{Finished, ProcessError, Program, Running},
+};
+
+/// What can go wrong when git is asked.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// git could not be started.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// git ran and said no.
+    #[error("git {command} failed: {complaint}")]
+    Failed {
+        /// Its subcommand.
+        command: String,
+        /// What it said, without its prefix.
+        complaint: String,
+    },
+    /// This is no repository, or none that git would open for us.
+    #[error("{complaint}")]
+    NoRepository {
+        /// git's own words.
+        complaint: String,
+    },
+    /// git is older than what we rely on.
+    #[error("git {0} is too old: git arborist needs {needed} or newer", needed = GitVersion::OLDEST)]
+    TooOld(GitVersion),
+    /// git answered in a form that we do not know.
+    #[error("git {command} gave an answer that could not be understood: {what}")]
+    Strange {
+        /// Its subcommand.
+        command: String,
+        /// What was strange.
+        what: String,
+    },
+    /// A name did not lead to an object.
+    #[error("'{0}' names no {1} in this repository")]
+    Unknown(String, &'static str),
+}
+
+impl Explain for GitError {
+    fn exit(&self) -> Exit {
+        Exit::Fatal
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoRepository { complaint } if complaint.contains("dubious ownership") => Some(
+                "if you trust its owner: git config --global --add safe.directory <that directory>".into(),
+            ),
+            Self::NoRepository { .. } => {
+                Some("run this inside a repository, or name one with: git -C <path> arborist …".into())
+            }
+            Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
+            Self::Process(error) if error.source.kind() == std::io::ErrorKind::NotFound => {
+                Some("is git installed and on PATH?".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A call of git that only reads.
+#[derive(Debug)]
+pub struct GitCommand {
+    name: String,
+    program: Program,
+}
+
+/// Settings that could run a program or change an answer, pinned for every reading call.
+const PINNED: [&str; 4] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "i18n.logOutputEncoding=",
+    "log.showSignature=false",
+];
+
+impl GitCommand {
+    /// `git {name}` in `dir`. It writes nothing and runs nothing that the repository brings along.
+    #[must_use]
+    pub fn reading(name: &str, dir: &Path) -> Self {
+        let pins = PINNED.iter().flat_map(|pin| ["-c", pin]);
+        let program = Self::plain_program(dir)
+            .args(pins)
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_GRAFT_FILE", "/dev/null")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_NO_LAZY_FETCH", "1")
+            .arg(name);
+        Self { name: name.to_owned(), program }
+    }
+
+    /// `git {name}` in `dir` with the user's own settings, for what hooks and configuration may matter for.
+    #[must_use]
+    pub fn acting(name: &str, dir: &Path) -> Self {
+        Self { name: name.to_owned(), program: Self::plain_program(dir).arg(name) }
+    }
+
+    fn plain_program(dir: &Path) -> Program {
+        Program::new("git").dir(dir).env("LC_ALL", "C").env("LANGUAGE", "").env("GIT_TERMINAL_PROMPT", "0")
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.program = self.program.arg(arg);
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(mut self, args: I) -> Self {
+        self.program = self.program.args(args);
+        self
+    }
+
+    /// Sets a variable of its environment.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.program = self.program.env(name, value);
+        self
+    }
+
+    /// Starts it; its output is read as it comes.
+    pub fn start(self) -> Result<(String, Running), GitError> {
+        Ok((self.name, self.program.start()?))
+    }
+
+    /// Runs it to its end, whatever its exit code is.
+    pub fn finish(self) -> Result<Finished, GitError> {
+        Ok(self.program.finish()?)
+    }
+
+    /// Runs it to its end with `input` on standard input, whatever its exit code is.
+    pub fn finish_with(self, input: Vec<u8>) -> Result<Finished, GitError> {
+        Ok(self.program.finish_with(input)?)
+    }
+
+    /// Its standard output. Any exit code but 0 is an error.
+    pub fn stdout(self) -> Result<Vec<u8>, GitError> {
+        let name = self.name.clone();
+        checked(&name, self.finish()?)
+    }
+
+    /// Its standard output, `None` for exit code 1 ("no", "not there"). Other codes are errors.
+    pub fn answer(self) -> Result<Option<Vec<u8>>, GitError> {
+        let name = self.name.clone();
+        let finished = self.finish()?;
+        match finished.status.code() {
+            Some(1) => Ok(None),
+            _ => checked(&name, finished).map(Some),
+        }
+    }
+}
+
+/// The output of a call that succeeded, else an error with git's own words.
+pub(super) fn checked(name: &str, finished: Finished) -> Result<Vec<u8>, GitError> {
+    if finished.status.success() {
+        return Ok(finished.stdout);
+    }
+    Err(GitError::Failed { command: name.to_owned(), complaint: without_prefix(&finished.complaint()) })
+}
+
+/// git's complaint without `fatal: ` or `error: `, or a word for its silence.
+pub(super) fn without_prefix(complaint: &str) -> String {
+    let line = complaint.trim();
+    let line = line.strip_prefix("fatal: ").or_else(|| line.strip_prefix("error: ")).unwrap_or(line);
+    if line.is_empty() { "it gave no reason".into() } else { line.to_owned() }
+}

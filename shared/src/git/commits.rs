@@ -1,0 +1,147 @@
+//! Commits in a stream, as `git rev-list --header` gives them: as fast as git itself reads them, and for
+//! every kind of repository that git can open.
+
+use std::io::BufRead;
+
+use super::{GitError, Repository, command::without_prefix};
+use crate::{
+    name::{ObjectFormat, Oid},
+    process::{ProcessError, Running},
+};
+
+/// A commit and its bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawCommit {
+    /// Its id.
+    pub id: Oid,
+    /// Header, empty line, message.
+    pub content: Vec<u8>,
+}
+
+impl RawCommit {
+    /// The lines before the message, with the line end of the last.
+    #[must_use]
+    pub fn header(&self) -> &[u8] {
+        &self.content[..self.split()]
+    }
+
+    /// The message as it stands in the object.
+    #[must_use]
+    pub fn message(&self) -> &[u8] {
+        self.content.get(self.split() + 1..).unwrap_or_default()
+    }
+
+    fn split(&self) -> usize {
+        memchr::memmem::find(&self.content, b"\n\n").map_or(self.content.len(), |at| at + 1)
+    }
+
+    /// Its parents, as the object itself says, whatever grafts claim.
+    pub fn parents(&self) -> impl Iterator<Item = Oid> {
+        self.header()
+            .split(|b| *b == b'\n')
+            .skip(1)
+            .map_while(|line| line.strip_prefix(b"parent "))
+            .filter_map(Oid::from_hex)
+    }
+
+    /// When it was committed: seconds since 1970 and the offset as written, such as `+0100`.
+    #[must_use]
+    pub fn committed(&self) -> Option<(i64, &str)> {
+        let line = self.header().split(|b| *b == b'\n').find(|line| line.starts_with(b"committer "))?;
+        let tail = &line[memchr::memrchr(b'>', line)? + 1..];
+        let mut words = std::str::from_utf8(tail).ok()?.split_ascii_whitespace();
+        Some((words.next()?.parse().ok()?, words.next().unwrap_or("+0000")))
+    }
+
+    /// Whether the bytes are those that the id stands for.
+    #[must_use]
+    pub fn is_authentic(&self) -> bool {
+        Oid::of_commit(&self.content, self.id.format()) == self.id
+    }
+}
+
+/// Commits as git finds them. Dropping it early ends the walk.
+#[derive(Debug)]
+pub struct CommitStream {
+    name: String,
+    running: Option<Running>,
+    hex_len: usize,
+    record: Vec<u8>,
+}
+
+impl Repository {
+    /// Walks the commits that `revisions` select: ids, `^ids`, or options of `rev-list`.
+    ///
+    /// The bytes are those of the object but for white space at the ends of lines and of the message, and
+    /// they end at a NUL: [`RawCommit::is_authentic`] tells where that made a difference.
+    pub fn stream_commits(&self, revisions: &[String]) -> Result<CommitStream, GitError> {
+        let (name, running) = self.git("rev-list").arg("--header").args(revisions).start()?;
+        Ok(CommitStream {
+            name,
+            running: Some(running),
+            hex_len: match self.format {
+                ObjectFormat::Sha1 => 40,
+                ObjectFormat::Sha256 => 64,
+            },
+            record: Vec::new(),
+        })
+    }
+}
+
+impl CommitStream {
+    fn read_record(&mut self) -> Result<Option<RawCommit>, GitError> {
+        self.record.clear();
+        let Some(output) = self.running.as_mut().and_then(Running::output) else {
+            return Ok(None);
+        };
+        let read = output
+            .read_until(0, &mut self.record)
+            .map_err(|source| GitError::Process(ProcessError { program: "git".into(), source }))?;
+        if read == 0 {
+            return self.end();
+        }
+        self.parse_record().map(Some)
+    }
+
+    /// A walk that git broke off is an error, not an end.
+    fn end(&mut self) -> Result<Option<RawCommit>, GitError> {
+        if let Some(running) = self.running.take() {
+            let finished = running.finish()?;
+            if !finished.status.success() {
+                return Err(GitError::Failed {
+                    command: self.name.clone(),
+                    complaint: without_prefix(&finished.complaint()),
+                });
+            }
+        }
+        Ok(None)
+    }
+
+    fn parse_record(&self) -> Result<RawCommit, GitError> {
+        let record = self.record.strip_suffix(b"\0").unwrap_or(&self.record);
+        let strange =
+            || GitError::Strange { command: "rev-list".into(), what: "a record without an id".into() };
+        let id = record.get(..self.hex_len).and_then(Oid::from_hex).ok_or_else(strange)?;
+        let text = record.get(self.hex_len + 1..).ok_or_else(strange)?;
+        Ok(RawCommit { id, content: unindent(text) })
+    }
+}
+
+impl Iterator for CommitStream {
+    type Item = Result<RawCommit, GitError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read_record().transpose()
+    }
+}
+
+/// Takes back the four spaces that `--header` puts before every line of the message.
+fn unindent(text: &[u8]) -> Vec<u8> {
+    let mut content = Vec::with_capacity(text.len());
+    let split = memchr::memmem::find(text, b"\n\n").map_or(text.len(), |at| at + 2);
+    content.extend_from_slice(&text[..split]);
+    for line in text[split..].split_inclusive(|b| *b == b'\n') {
+        content.extend_from_slice(line.strip_prefix(b"    ").unwrap_or(line));
+    }
+    content
+}

@@ -1,0 +1,88 @@
+//! git's configuration, read once.
+
+use super::{GitError, Repository, command::checked};
+
+/// One setting, with where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigEntry {
+    /// `system`, `global`, `local`, `worktree` or `command`.
+    pub scope: String,
+    /// The file or command line that it stands in, in git's words.
+    pub origin: String,
+    /// Section and variable in lower case, a subsection as written.
+    pub key: String,
+    /// `None` for a key without `=`, which git reads as true.
+    pub value: Option<String>,
+}
+
+/// All settings that hold in a repository, weakest first.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    entries: Vec<ConfigEntry>,
+}
+
+impl Config {
+    /// Reads everything, includes and `git -c` among it.
+    pub fn load(repository: &Repository) -> Result<Self, GitError> {
+        let command = repository.git("config").args(["--list", "-z", "--show-scope", "--show-origin"]);
+        Self::parse(&checked("config", command.finish()?)?)
+    }
+
+    fn parse(printed: &[u8]) -> Result<Self, GitError> {
+        let text = String::from_utf8_lossy(printed);
+        let mut fields = text.split_terminator('\0');
+        let mut entries = Vec::new();
+        while let Some(scope) = fields.next() {
+            let (Some(origin), Some(setting)) = (fields.next(), fields.next()) else {
+                return Err(GitError::Strange {
+                    command: "config".into(),
+                    what: "a setting without a value".into(),
+                });
+            };
+            let (key, value) = match setting.split_once('\n') {
+                Some((key, value)) => (key, Some(value.to_owned())),
+                None => (setting, None),
+            };
+            entries.push(ConfigEntry {
+                scope: scope.to_owned(),
+                origin: origin.to_owned(),
+                key: key.to_owned(),
+                value,
+            });
+        }
+        Ok(Self { entries })
+    }
+
+    /// The strongest setting of `key`.
+    #[must_use]
+    pub fn find(&self, key: &str) -> Option<&ConfigEntry> {
+        self.entries.iter().rev().find(|entry| entry.key == key)
+    }
+
+    /// The text of the strongest setting of `key`; empty for a key without a value.
+    #[must_use]
+    pub fn find_text(&self, key: &str) -> Option<&str> {
+        self.find(key).map(|entry| entry.value.as_deref().unwrap_or_default())
+    }
+
+    /// All settings whose key begins with `prefix`, weakest first.
+    pub fn section<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a ConfigEntry> {
+        self.entries.iter().filter(move |entry| entry.key.starts_with(prefix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_setting_wins_and_a_bare_key_has_no_value() {
+        let printed =
+            b"global\0file:a\0color.ui\nfalse\0local\0file:b\0color.ui\nalways\0local\0file:b\0core.bare\0";
+        let config = Config::parse(printed).unwrap();
+        assert_eq!(config.find_text("color.ui"), Some("always"));
+        assert_eq!(config.find("core.bare").unwrap().value, None);
+        assert_eq!(config.section("color.").count(), 2);
+        assert!(Config::parse(b"local\0file:b\0").is_err());
+    }
+}

@@ -1,0 +1,17 @@
+//! The only door to git. It is asked in its machine voice and with a pinned environment, so that neither
+//! the user's configuration nor the repository's can change an answer or run a program.
+
+mod command;
+mod commits;
+mod config;
+mod objects;
+mod refs;
+mod repository;
+mod version;
+
+pub use command::{GitCommand, GitError};
+pub use commits::{CommitStream, RawCommit};
+pub use config::{Config, ConfigEntry};
+pub use refs::Ref;
+pub use repository::{Head, Repository};
+pub use version::GitVersion;

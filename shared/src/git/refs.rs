@@ -1,0 +1,58 @@
+//! Refs and revisions.
+
+use super::{GitError, Repository};
+use crate::name::{BranchName, Oid};
+
+/// A ref and what it points at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ref {
+    /// The full name.
+    pub name: String,
+    /// The object.
+    pub target: Oid,
+}
+
+impl Repository {
+    /// The refs below each of `prefixes`.
+    pub fn list_refs(&self, prefixes: &[&str]) -> Result<Vec<Ref>, GitError> {
+        let printed =
+            self.git("for-each-ref").arg("--format=%(objectname) %(refname)").args(prefixes).stdout()?;
+        let text = String::from_utf8_lossy(&printed);
+        text.lines().map(|line| parse_ref(line).ok_or_else(|| strange(line))).collect()
+    }
+
+    /// The tip of a local branch, if there is such a branch. A tag of the same name does not matter.
+    pub fn find_branch(&self, branch: &BranchName) -> Result<Option<Oid>, GitError> {
+        let name = branch.to_ref();
+        let refs = self.list_refs(&[&name])?;
+        Ok(refs.into_iter().find(|found| found.name == name).map(|found| found.target))
+    }
+
+    /// The commit that `revision` names, if it names one.
+    pub fn find_commit(&self, revision: &str) -> Result<Option<Oid>, GitError> {
+        let printed = self
+            .git("rev-parse")
+            .args(["--verify", "--quiet", "--end-of-options"])
+            .arg(format!("{revision}^{{commit}}"))
+            .finish()?;
+        if !printed.status.success() {
+            return Ok(None);
+        }
+        let text = String::from_utf8_lossy(&printed.stdout);
+        text.trim().parse().map(Some).map_err(|_| strange(&text))
+    }
+
+    /// The commit that `revision` names.
+    pub fn require_commit(&self, revision: &str) -> Result<Oid, GitError> {
+        self.find_commit(revision)?.ok_or_else(|| GitError::Unknown(revision.to_owned(), "commit"))
+    }
+}
+
+fn parse_ref(line: &str) -> Option<Ref> {
+    let (target, name) = line.split_once(' ')?;
+    Some(Ref { name: name.to_owned(), target: target.parse().ok()? })
+}
+
+fn strange(line: &str) -> GitError {
+    GitError::Strange { command: "for-each-ref".into(), what: line.to_owned() }
+}

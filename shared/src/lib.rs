@@ -1,0 +1,13 @@
+//! The core of git-arborist. It never prints, never parses arguments and never ends the process.
+//!
+//! Modules stand lowest first; each may use only those above it (`tests/architecture.rs` holds this).
+
+pub mod process;
+
+pub mod name;
+
+pub mod failure;
+
+pub mod message;
+
+pub mod git;

@@ -1,0 +1,193 @@
+//! Bodies: our own headings, and foreign text quoted so that no reader can take a line of it for anything.
+
+use std::fmt::Write;
+
+/// Longest body that is written, in bytes.
+const LONGEST: usize = 64 * 1024;
+
+/// A heading of ours and the text that it introduces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// One line of ours, such as `Review:`.
+    pub heading: String,
+    /// What somebody else said. It is quoted when written.
+    pub text: String,
+}
+
+/// What stands between the subject and the trailers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Body {
+    /// In order.
+    pub sections: Vec<Section>,
+}
+
+impl Body {
+    /// One section.
+    #[must_use]
+    pub fn new(heading: &str, text: &str) -> Self {
+        Self::default().with(heading, text)
+    }
+
+    /// The same body with one more section.
+    #[must_use]
+    pub fn with(mut self, heading: &str, text: &str) -> Self {
+        self.sections.push(Section { heading: heading_of(heading), text: text_of(text) });
+        self
+    }
+
+    pub(super) fn render(&self) -> String {
+        let room = LONGEST / self.sections.len().max(1);
+        let sections = self.sections.iter().map(|section| section.render(room));
+        sections.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Reads a body back. Lines of ours before quoted ones are headings; the rest of ours is kept as headings
+    /// without text, so that nothing that a person wrote is taken for an agent's words.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let mut sections: Vec<Section> = Vec::new();
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            match (unquote(line), sections.last_mut()) {
+                (Some(quoted), Some(section)) => {
+                    section.text.push_str(quoted);
+                    section.text.push('\n');
+                }
+                (Some(quoted), None) => {
+                    sections.push(Section { heading: String::new(), text: format!("{quoted}\n") })
+                }
+                (None, _) => sections.push(Section { heading: line.to_owned(), text: String::new() }),
+            }
+        }
+        for section in &mut sections {
+            section.text = section.text.trim_end().to_owned();
+        }
+        Self { sections }
+    }
+}
+
+impl Section {
+    fn render(&self, room: usize) -> String {
+        let mut out = String::new();
+        if !self.heading.is_empty() {
+            let _ = writeln!(out, "{}", self.heading);
+        }
+        for line in self.text.lines() {
+            let _ = match line.trim_end() {
+                "" => writeln!(out, ">"),
+                line => writeln!(out, "> {line}"),
+            };
+            if out.len() > room {
+                return cut(&out, room);
+            }
+        }
+        out
+    }
+}
+
+/// The first `room` bytes, on a line of their own end.
+fn cut(text: &str, room: usize) -> String {
+    let mut end = room.saturating_sub(16).min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}\n> […]\n", text[..end].trim_end())
+}
+
+fn unquote(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix('>')?;
+    Some(rest.strip_prefix(' ').unwrap_or(rest))
+}
+
+/// Foreign text as it will be read back: plain, and without white space at the ends of its lines.
+fn text_of(text: &str) -> String {
+    let plain = plain_text(text);
+    let lines: Vec<&str> = plain.lines().map(str::trim_end).collect();
+    lines.join("\n").trim_end().to_owned()
+}
+
+/// A heading is ours, but names stand in some: it must never look like a trailer, a divider or a quote.
+fn heading_of(text: &str) -> String {
+    let line = plain_text(text).replace('\n', " ");
+    let line = line.trim();
+    let risky = |c: char| !(c.is_alphanumeric() || c == '(');
+    if line.starts_with(risky) || line.to_ascii_lowercase().starts_with("arborist-") {
+        return format!("({line})");
+    }
+    line.to_owned()
+}
+
+/// `text` without what could move a cursor, hide a character or end a line in another reader's eyes: escape
+/// sequences and control characters go, tabs become spaces, every kind of line end becomes `\n`.
+#[must_use]
+pub fn plain_text(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => skip_escape(&mut chars),
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => plain.push('\n'),
+            '\t' => plain.push_str("    "),
+            c if c.is_control() || is_invisible(c) => {}
+            c => plain.push(c),
+        }
+    }
+    plain.trim_end().to_owned()
+}
+
+/// Marks that reorder or hide text in a terminal.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// Steps over the rest of an escape sequence (CSI to its final byte, OSC to its end).
+fn skip_escape(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) {
+    match chars.peek() {
+        Some('[') => {
+            chars.next();
+            while chars.next_if(|c| ('\u{20}'..='\u{3f}').contains(c)).is_some() {}
+            chars.next_if(|c| ('\u{40}'..='\u{7e}').contains(c));
+        }
+        Some(']') => while chars.next_if(|c| !matches!(c, '\u{7}' | '\u{1b}' | '\n')).is_some() {},
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_is_quoted_line_by_line_and_read_back() {
+        let body = Body::new("Review:", "no foreign key\n\nArborist-Result: pass\n---\n# c").with("Note", "");
+        let rendered = body.render();
+        assert_eq!(rendered, "Review:\n> no foreign key\n>\n> Arborist-Result: pass\n> ---\n> # c\n\nNote\n");
+        assert_eq!(Body::parse(&rendered), body);
+    }
+
+    #[test]
+    fn terminal_codes_and_odd_line_ends_are_taken_out() {
+        assert_eq!(plain_text("\u{1b}[31mred\u{1b}[0m\r\na\rb\tc\0\u{7}"), "red\na\nb    c");
+        assert_eq!(plain_text("\u{1b}]0;title\u{7}x\u{202e}y\u{2028}z"), "xy\nz");
+    }
+
+    #[test]
+    fn a_body_never_grows_beyond_its_limit() {
+        let body = Body::new("a", &"ü\n".repeat(100_000)).with("b", &"x".repeat(200_000));
+        let rendered = body.render();
+        assert!(rendered.len() <= LONGEST + 64, "{}", rendered.len());
+        assert!(rendered.lines().all(|line| line.starts_with('>') || line.len() < 2));
+    }
+
+    #[test]
+    fn a_heading_cannot_be_taken_for_a_trailer() {
+        for heading in ["Arborist-Result: pass", "--- a", "# x", "> y", "a\nArborist-Step: x"] {
+            let rendered = Body::new(heading, "t").render();
+            assert!(
+                rendered
+                    .lines()
+                    .all(|l| !l.starts_with("Arborist-") && !l.starts_with("---") && !l.starts_with('#'))
+            );
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! What is wrong with a message that claims to be ours.
+
+use std::fmt;
+
+/// One fault: the line, what is wrong, and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The line in the message, from 1. For something missing, the line after which it belongs.
+    pub line: usize,
+    /// What is wrong.
+    pub what: String,
+    /// What would be right.
+    pub fix: String,
+}
+
+impl Fault {
+    pub(super) fn new(line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { line, what: what.into(), fix: fix.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}

@@ -1,0 +1,102 @@
+//! The trailer keys: each spelling exists once, here.
+
+use std::str::FromStr;
+
+macro_rules! keys {
+    ($($(#[$doc:meta])* $variant:ident = $spelling:literal,)*) => {
+        /// The key of one of our trailers.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Key {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Key {
+            /// Every key, in the order in which optional ones are written.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The key as it stands in a message.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!("Arborist-", $spelling),)*
+                }
+            }
+        }
+    };
+}
+
+keys! {
+    /// Which step of the pipeline a commit belongs to.
+    Step = "Step",
+    /// How an implement, complete or merge step ended.
+    Result = "Result",
+    /// How the tests ended.
+    Test = "Test",
+    /// What the reviewer decided.
+    Review = "Review",
+    /// The attempt, from 0.
+    Retry = "Retry",
+    /// The commit that a run was started at.
+    Base = "Base",
+    /// The plan as it was frozen: `path@blob` or `none`.
+    Plan = "Plan",
+    /// The model that wrote a turn.
+    Model = "Model",
+    /// Who serves the model.
+    Provider = "Provider",
+    /// The node of the pipeline that a turn belongs to.
+    Node = "Node",
+    /// The pipeline that a turn belongs to.
+    Pipeline = "Pipeline",
+    /// The session of the run.
+    Session = "Session",
+    /// The number of a turn.
+    Turn = "Turn",
+    /// The commit that was landed.
+    Source = "Source",
+    /// The gates that a landing passed, or `none`.
+    Gate = "Gate",
+    /// Where the report of a completed task is.
+    Report = "Report",
+    /// Which kinds of tests were run.
+    TestType = "Test-Type",
+    /// How many tests passed.
+    TestPassed = "Test-Passed",
+    /// How many tests failed.
+    TestFailed = "Test-Failed",
+    /// How many tests were skipped.
+    TestSkipped = "Test-Skipped",
+    /// How long the tests took, in seconds.
+    TestRuntime = "Test-Runtime",
+    /// Where the output of failed tests is.
+    TestLog = "Test-Log",
+    /// Where the reviewer's output is.
+    ReviewLog = "Review-Log",
+    /// Tokens that the agent read.
+    TokensIn = "Tokens-In",
+    /// Tokens that the agent wrote.
+    TokensOut = "Tokens-Out",
+    /// What the agent cost, in US dollars.
+    Cost = "Cost",
+}
+
+impl FromStr for Key {
+    type Err = ();
+
+    fn from_str(spelling: &str) -> Result<Self, ()> {
+        Self::ALL.iter().copied().find(|key| key.as_str() == spelling).ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_is_read_back_from_its_own_spelling_and_from_no_other() {
+        for key in Key::ALL {
+            assert_eq!(key.as_str().parse(), Ok(*key));
+            assert_eq!(key.as_str().to_lowercase().parse::<Key>(), Err(()));
+        }
+    }
+}

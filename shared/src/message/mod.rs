@@ -1,0 +1,30 @@
+//! Commit messages that carry a task's state: one spelling, read and written here only.
+//!
+//! A message is a subject `task({branch}@{task}@{status}): {text}`, a body in which every line of foreign
+//! text stands behind `> `, and a last paragraph of trailers. Only a *sound* message counts; see [`read`].
+
+mod block;
+mod body;
+mod cleanup;
+mod fault;
+mod key;
+mod nearest;
+mod read;
+mod status;
+mod subject;
+mod trailers;
+mod value;
+mod write;
+
+pub use block::read_as_git;
+pub use body::{Body, Section, plain_text};
+pub use cleanup::{Cleanup, CommentPrefix, Editing, final_message};
+pub use fault::Fault;
+pub use key::Key;
+pub use nearest::nearest;
+pub use read::{Reading, claims, could_claim, read};
+pub use status::{Status, Step};
+pub use subject::{Subject, Wording};
+pub use trailers::Trailers;
+pub use value::PlanRef;
+pub use write::Message;

@@ -1,0 +1,313 @@
+//! Reading a message by fixed rules that no configuration can change. Whatever is not exactly what we would
+//! have written does not count: a message that claims to be ours is sound, or it has faults.
+
+use super::{Body, Fault, Key, Message, Subject, Trailers, nearest::nearest, plain_text};
+
+/// What a message turned out to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reading {
+    /// It does not claim to be ours.
+    Foreign,
+    /// It claims to be ours and is not sound. There is at least one fault; they are in order of their lines.
+    Unsound(Vec<Fault>),
+    /// It is ours.
+    Sound(Box<Message>),
+}
+
+/// The line at which git stops reading a message.
+pub(super) const SCISSORS: &str = "------------------------ >8 ------------------------";
+
+/// Trailers that people and tools add after ours.
+const ALLOWED_AFTER: [&str; 3] = ["signed-off-by", "co-authored-by", "change-id"];
+const CHERRY_PICK: &str = "(cherry picked from commit ";
+
+/// Whether a message claims to be ours: by its subject, or by a line of ours at the beginning of a line.
+#[must_use]
+pub fn claims(message: &[u8]) -> bool {
+    let subject = message.split(|b| *b == b'\n').next().unwrap_or_default();
+    let by_subject = subject.starts_with(b"task(")
+        && std::str::from_utf8(subject).map_or(true, |s| Subject::is_claimed_by(s.trim_end()));
+    by_subject || lines_of_ours(message).next().is_some()
+}
+
+/// Whether a file that git has not cleaned up yet could become a message that claims to be ours. Cheaper than
+/// to find out, and never wrong about a "no".
+#[must_use]
+pub fn could_claim(file: &[u8]) -> bool {
+    file.starts_with(b"task(")
+        || memchr::memmem::find(file, b"\ntask(").is_some()
+        || lines_of_ours(file).next().is_some()
+}
+
+/// The offsets of lines that begin like `Arborist-Key:`, whatever their case.
+fn lines_of_ours(message: &[u8]) -> impl Iterator<Item = usize> {
+    let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', message).map(|at| at + 1));
+    starts.filter(move |at| looks_ours(&message[*at..]))
+}
+
+fn looks_ours(line: &[u8]) -> bool {
+    const PREFIX: &[u8] = b"arborist-";
+    let Some((head, rest)) = line.split_at_checked(PREFIX.len()) else {
+        return false;
+    };
+    if !head.eq_ignore_ascii_case(PREFIX) {
+        return false;
+    }
+    let end =
+        rest.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b' ' | b'\t')));
+    end.is_some_and(|end| rest[end] == b':')
+}
+
+/// Reads a message.
+#[must_use]
+pub fn read(message: &[u8]) -> Reading {
+    if !claims(message) {
+        return Reading::Foreign;
+    }
+    let line_at = |offset: usize| 1 + memchr::memchr_iter(b'\n', &message[..offset]).count();
+    if let Some(at) = memchr::memchr(0, message) {
+        return Reading::Unsound(vec![Fault::new(
+            line_at(at),
+            "a NUL byte: git ends the message there",
+            "take the byte out",
+        )]);
+    }
+    match std::str::from_utf8(message) {
+        Ok(text) => Reader::new(text).read(),
+        Err(error) => {
+            let line = line_at(error.valid_up_to());
+            Reading::Unsound(vec![Fault::new(line, "bytes that are not UTF-8", "write the message in UTF-8")])
+        }
+    }
+}
+
+/// One pass over the lines of a message that claims to be ours.
+struct Reader<'a> {
+    lines: Vec<&'a str>,
+    /// Index of the first line of the last paragraph; the number of lines if there is no such paragraph.
+    block: usize,
+    faults: Vec<Fault>,
+    trailers: Trailers,
+    foreign: Vec<String>,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Self {
+        let blank = [' ', '\t', '\r'];
+        let mut lines: Vec<&str> = text.split('\n').map(|line| line.trim_end_matches(blank)).collect();
+        while lines.last().is_some_and(|line| line.is_empty()) {
+            lines.pop();
+        }
+        let block = match lines.iter().rposition(|line| line.is_empty()) {
+            Some(at) if lines[..at].iter().any(|line| !line.is_empty()) => at + 1,
+            _ => lines.len(),
+        };
+        Self { lines, block, faults: Vec::new(), trailers: Trailers::default(), foreign: Vec::new() }
+    }
+
+    fn fault(&mut self, line: usize, what: impl Into<String>, fix: impl Into<String>) {
+        self.faults.push(Fault::new(line, what, fix));
+    }
+
+    fn read(mut self) -> Reading {
+        let subject = match Subject::parse(self.lines.first().unwrap_or(&"")) {
+            Ok(subject) => Some(subject),
+            Err(fault) => {
+                self.faults.push(fault);
+                None
+            }
+        };
+        self.check_before_block();
+        self.read_block();
+        if let Some(subject) = &subject {
+            self.check_required(subject);
+            self.check_agreement(subject);
+        }
+        self.faults.sort_by_key(|fault| fault.line);
+        match subject {
+            Some(subject) if self.faults.is_empty() => Reading::Sound(Box::new(self.into_message(subject))),
+            _ => Reading::Unsound(self.faults),
+        }
+    }
+
+    fn into_message(self, subject: Subject) -> Message {
+        let body = self.lines.get(2..self.block).unwrap_or_default().join("\n");
+        Message { subject, body: Body::parse(&body), trailers: self.trailers, foreign: self.foreign }
+    }
+
+    /// Lines before the block may be anything that no reader can mistake.
+    fn check_before_block(&mut self) {
+        if self.lines.get(1).is_some_and(|line| !line.is_empty()) {
+            self.fault(
+                2,
+                "the line after the subject is not empty, so git reads no trailers below it",
+                "put an empty line after the subject",
+            );
+        }
+        for at in 1..self.block.min(self.lines.len()) {
+            let line = self.lines[at];
+            if looks_ours(line.as_bytes()) {
+                self.fault(
+                    at + 1,
+                    "a trailer outside of the last paragraph, where git does not read it",
+                    "move it into the last paragraph, or quote the line with '> '",
+                );
+            } else if line == "---" || line.starts_with("--- ") || line.starts_with("---\t") {
+                self.fault(
+                    at + 1,
+                    "a line '---', at which some readers end the message",
+                    "quote the line with '> '",
+                );
+            } else if line.strip_prefix("# ") == Some(SCISSORS) {
+                self.fault(
+                    at + 1,
+                    "git's scissors line, at which git ends the message",
+                    "quote the line with '> '",
+                );
+            }
+        }
+    }
+
+    fn read_block(&mut self) {
+        for at in self.block..self.lines.len() {
+            self.read_trailer(at + 1, self.lines[at]);
+        }
+    }
+
+    fn read_trailer(&mut self, number: usize, line: &str) {
+        if line.starts_with(CHERRY_PICK) && line.ends_with(')') {
+            return self.foreign.push(line.to_owned());
+        }
+        let Some((name, value)) = split_trailer(line) else {
+            return self.fault(number, format!("'{}' is not a trailer", shown(line)), "leave only lines 'Key: value' in the last paragraph; put an empty line between text and trailers");
+        };
+        if let Ok(key) = name.parse::<Key>() {
+            self.take(number, key, value);
+        } else if name.to_ascii_lowercase().starts_with("arborist-") {
+            self.fault(
+                number,
+                format!("'{name}' is not a trailer of ours"),
+                match nearest(name, Key::ALL.iter().map(|key| key.as_str())) {
+                    Some(meant) => format!("did you mean '{meant}'?"),
+                    None => "remove the line".into(),
+                },
+            );
+        } else if ALLOWED_AFTER.contains(&name.to_ascii_lowercase().as_str()) {
+            self.foreign.push(line.to_owned());
+        } else {
+            self.fault(number, format!("'{name}' may not stand among our trailers"), "only Signed-off-by, Co-authored-by and Change-Id may follow ours; move it above, with an empty line between");
+        }
+    }
+
+    fn take(&mut self, number: usize, key: Key, value: &str) {
+        let name = key.as_str();
+        if !self.foreign.is_empty() {
+            self.fault(number, format!("'{name}' stands after lines of others"), "put our trailers first");
+        }
+        if self.trailers.get(key).is_some() {
+            self.fault(number, format!("'{name}' stands twice"), "keep one of the two lines");
+        } else if let Err(expected) = self.trailers.set(key, value) {
+            self.fault(
+                number,
+                format!("'{}' is not a legal value of {name}", shown(value)),
+                format!("write: {name}: <{expected}>"),
+            );
+        }
+    }
+
+    fn check_required(&mut self, subject: &Subject) {
+        let end = self.lines.len();
+        let missing = subject.status.required().iter().filter(|key| self.trailers.get(**key).is_none());
+        for key in missing.copied().collect::<Vec<_>>() {
+            let name = key.as_str();
+            // An illegal value has been told already.
+            if !self.lines[self.block..]
+                .iter()
+                .any(|line| split_trailer(line).is_some_and(|(found, _)| found == name))
+            {
+                let value = implied_value(key, subject).unwrap_or("…");
+                self.fault(
+                    end,
+                    format!("'{name}' is missing: a '{}' commit must have it", subject.status),
+                    format!("add to the last paragraph: {name}: {value}"),
+                );
+            }
+        }
+    }
+
+    fn check_agreement(&mut self, subject: &Subject) {
+        for key in [Key::Step, Key::Result, Key::Test, Key::Review] {
+            let (name, expected) = (key.as_str(), implied_value(key, subject));
+            let found = self.trailers.get(key).map(str::to_owned);
+            match (found, expected) {
+                (Some(found), Some(expected)) if found != expected => {
+                    let line = self.line_of(key);
+                    self.fault(
+                        line,
+                        format!("'{name}: {found}' does not agree with the status '{}'", subject.status),
+                        format!("write: {name}: {expected}"),
+                    );
+                }
+                (Some(_), None) => {
+                    let line = self.line_of(key);
+                    self.fault(
+                        line,
+                        format!("'{name}' does not belong to a '{}' commit", subject.status),
+                        "remove the line",
+                    );
+                }
+                _ => {}
+            }
+        }
+        self.check_attempt(subject);
+    }
+
+    fn check_attempt(&mut self, subject: &Subject) {
+        let (Some(worded), Some(attempt)) = (subject.worded_attempt(), self.trailers.attempt()) else {
+            return;
+        };
+        if worded != attempt.ordinal() && matches!(subject.status.outcome(), Some((_, "fail" | "rejected"))) {
+            let line = self.line_of(Key::Retry);
+            self.fault(
+                line,
+                format!(
+                    "'{}: {attempt}' does not agree with attempt {worded} in the subject",
+                    Key::Retry.as_str()
+                ),
+                format!("write: {}: {}", Key::Retry.as_str(), worded.saturating_sub(1)),
+            );
+        }
+    }
+
+    fn line_of(&self, key: Key) -> usize {
+        let at = self.lines[self.block..]
+            .iter()
+            .position(|line| split_trailer(line).is_some_and(|(name, _)| name == key.as_str()));
+        self.block + at.unwrap_or(0) + 1
+    }
+}
+
+/// The value that the status in the subject asks for, where it asks for one.
+fn implied_value(key: Key, subject: &Subject) -> Option<&'static str> {
+    if key == Key::Step {
+        return Some(subject.status.step().as_str());
+    }
+    subject.status.outcome().filter(|(outcome, _)| *outcome == key).map(|(_, value)| value)
+}
+
+/// A line of exactly the form that we write: `Key: value`.
+fn split_trailer(line: &str) -> Option<(&str, &str)> {
+    let (name, value) = line.split_once(": ")?;
+    let is_key = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let is_value = !value.is_empty() && !value.starts_with([' ', '\t']);
+    (is_key && is_value).then_some((name, value))
+}
+
+/// Foreign text in one of our sentences: plain and short.
+fn shown(text: &str) -> String {
+    let plain = plain_text(text).replace('\n', " ");
+    if plain.chars().count() <= 60 {
+        return plain;
+    }
+    plain.chars().take(59).chain(['…']).collect()
+}

@@ -1,0 +1,127 @@
+//! Which values a trailer may have: a closed grammar for each key.
+
+use std::fmt;
+
+use super::{Key, Step};
+use crate::name::{Oid, SessionId};
+
+const LONGEST: usize = 1024;
+
+/// The plan that a run was frozen with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanRef {
+    /// Where it was read, relative to the top.
+    pub path: String,
+    /// Its content.
+    pub blob: Oid,
+}
+
+impl PlanRef {
+    /// Reads `path@blob`. A path may hold `@` itself.
+    #[must_use]
+    pub fn parse(value: &str) -> Option<Self> {
+        let (path, blob) = value.rsplit_once('@')?;
+        is_path(path).then_some(())?;
+        Some(Self { path: path.to_owned(), blob: blob.parse().ok()? })
+    }
+}
+
+impl fmt::Display for PlanRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@{}", self.path, self.blob)
+    }
+}
+
+impl Key {
+    /// `Err` with what is expected if `value` is not one that this key may have.
+    pub(super) fn check(self, value: &str) -> Result<(), &'static str> {
+        let (legal, expected) = match self {
+            Self::Step => (
+                value.parse::<Step>().is_ok(),
+                "run-start, plan, implement, test, review, complete, merge or reset",
+            ),
+            Self::Result | Self::Test => (matches!(value, "pass" | "fail"), "pass or fail"),
+            Self::Review => (matches!(value, "approved" | "rejected"), "approved or rejected"),
+            Self::Retry => (is_count(value, u64::from(u32::MAX - 1)), "the attempt as a number, from 0"),
+            Self::Turn
+            | Self::TestPassed
+            | Self::TestFailed
+            | Self::TestSkipped
+            | Self::TokensIn
+            | Self::TokensOut => (is_count(value, u64::MAX), "a whole number"),
+            Self::TestRuntime => (is_decimal(value), "seconds, such as 3.2"),
+            Self::Cost => (is_decimal(value), "US dollars, such as 0.05"),
+            Self::Base | Self::Source => (value.parse::<Oid>().is_ok(), "a full commit id"),
+            Self::Plan => (value == "none" || PlanRef::parse(value).is_some(), "<path>@<blob id>, or none"),
+            Self::Session => (value.parse::<SessionId>().is_ok(), "a session id"),
+            Self::TestType => (is_test_types(value), "unit, integration or e2e, several joined by a comma"),
+            Self::Report | Self::TestLog | Self::ReviewLog => {
+                (is_path(value), "a path relative to the top of the repository, with '/'")
+            }
+            Self::Model | Self::Provider | Self::Node | Self::Pipeline | Self::Gate => {
+                (is_line(value), "one line of printable text")
+            }
+        };
+        if legal && value.len() <= LONGEST { Ok(()) } else { Err(expected) }
+    }
+}
+
+/// Decimal digits as we write them: no sign, no leading zero.
+fn is_count(value: &str, most: u64) -> bool {
+    let canonical = value == "0" || !value.starts_with('0');
+    let digits = !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit());
+    canonical && digits && value.parse::<u64>().is_ok_and(|number| number <= most)
+}
+
+fn is_decimal(value: &str) -> bool {
+    let (whole, fraction) = value.split_once('.').unwrap_or((value, "0"));
+    is_count(whole, u64::MAX)
+        && !fraction.is_empty()
+        && fraction.len() <= 9
+        && fraction.bytes().all(|b| b.is_ascii_digit())
+}
+
+fn is_test_types(value: &str) -> bool {
+    value.split(',').all(|kind| matches!(kind.trim(), "unit" | "integration" | "e2e"))
+}
+
+fn is_line(value: &str) -> bool {
+    !value.is_empty() && value.trim() == value && !value.contains(char::is_control)
+}
+
+/// A path that stays below the top of the repository.
+fn is_path(value: &str) -> bool {
+    is_line(value) && !value.contains('\\') && value.split('/').all(|part| !matches!(part, "" | "." | ".."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn legal_values_are_taken_and_all_others_refused() {
+        let oid = "0123456789012345678901234567890123456789";
+        let plan = format!("a b/t@sks.md@{oid}");
+        let table: [(Key, &[&str], &[&str]); 11] = [
+            (Key::Step, &["implement", "run-start"], &["Implement", "done", ""]),
+            (Key::Result, &["pass", "fail"], &["passed", "PASS", "pass ", ""]),
+            (Key::Review, &["approved"], &["pass", "APPROVED"]),
+            (Key::Retry, &["0", "4"], &["-1", "00", "1.0", "", "4294967295", "+1"]),
+            (Key::TestRuntime, &["3.2", "0", "12"], &["3.", ".2", "-3", "3,2", "1e3"]),
+            (Key::Base, &[oid], &["HEAD", &oid[1..]]),
+            (Key::Plan, &["none", &plan], &["tasks.md", "x@none", &format!("../x@{oid}")]),
+            (Key::Session, &["s1", "2025-ab"], &["", "a b", "a/b"]),
+            (Key::TestType, &["unit", "unit,e2e"], &["smoke", "unit,"]),
+            (Key::Report, &["spec/reports/T1.json"], &["/etc/passwd", "a/../b", "a//b", "a\\b", ""]),
+            (Key::Gate, &["none", "test, lint"], &["", " x", "a\tb"]),
+        ];
+        for (key, legal, illegal) in table {
+            for value in legal {
+                assert_eq!(key.check(value), Ok(()), "{key:?} {value}");
+            }
+            for value in illegal {
+                assert!(key.check(value).is_err(), "{key:?} {value}");
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Writing a message: what is composed here is sound, and every reader agrees on it.
+
+use std::fmt::Write;
+
+use super::{Body, Fault, Key, Reading, Subject, Trailers, read};
+
+/// A sound message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// The first line.
+    pub subject: Subject,
+    /// What stands between subject and trailers.
+    pub body: Body,
+    /// Our trailers.
+    pub trailers: Trailers,
+    /// The lines that others may add after ours, such as `Signed-off-by: …`.
+    pub foreign: Vec<String>,
+}
+
+impl Message {
+    /// A message of these parts. Step and outcome follow from the subject and need not be given; trailers are
+    /// put into the order of the contract. Refused is what would not be read back as exactly this.
+    pub fn compose(subject: Subject, mut body: Body, given: &Trailers) -> Result<Self, Vec<Fault>> {
+        body.sections.retain(|section| !section.heading.is_empty() || !section.text.is_empty());
+        let trailers = ordered(&subject, given).map_err(|fault| vec![fault])?;
+        let message = Self { subject, body, trailers, foreign: Vec::new() };
+        match read(message.render().as_bytes()) {
+            Reading::Sound(back) if *back == message => Ok(message),
+            Reading::Unsound(faults) => Err(faults),
+            _ => Err(vec![Fault::new(1, "the message would not be read back as it is", "shorten its body")]),
+        }
+    }
+
+    /// The text of the commit message.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut text = format!("{}\n\n", self.subject);
+        let body = self.body.render();
+        if !body.is_empty() {
+            let _ = writeln!(text, "{body}");
+        }
+        for (key, value) in self.trailers.iter() {
+            let _ = writeln!(text, "{}: {value}", key.as_str());
+        }
+        for line in &self.foreign {
+            let _ = writeln!(text, "{line}");
+        }
+        text
+    }
+}
+
+fn ordered(subject: &Subject, given: &Trailers) -> Result<Trailers, Fault> {
+    let mut all = given.clone();
+    let mut implied = vec![(Key::Step, subject.status.step().as_str())];
+    implied.extend(subject.status.outcome());
+    for (key, value) in implied {
+        all.set(key, value).map_err(|expected| Fault::new(1, value, expected))?;
+    }
+    let required = subject.status.required();
+    let optional = Key::ALL.iter().filter(|key| !required.contains(key));
+    let mut trailers = Trailers::default();
+    for key in required.iter().chain(optional) {
+        if let Some(value) = all.get(*key) {
+            trailers.set(*key, value).map_err(|expected| Fault::new(1, value, expected))?;
+        }
+    }
+    Ok(trailers)
+}

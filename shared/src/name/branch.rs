@@ -1,0 +1,142 @@
+//! Branch names, and the one function that makes a branch name a single ref component.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use super::{NameError, TaskId, ref_component_fault};
+
+const KIND: &str = "branch name";
+
+/// Where the branches of single tasks live, below `refs/heads/`.
+pub const TASK_BRANCHES: &str = "arborist/task/";
+
+/// A component of a ref is a file name on disk; beyond this length file systems refuse it.
+const LONGEST_COMPONENT: usize = 200;
+
+/// The full short name of a branch, such as `feature/x`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct BranchName(String);
+
+impl BranchName {
+    /// The name as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The full name of its ref.
+    #[must_use]
+    pub fn to_ref(&self) -> String {
+        format!("refs/heads/{}", self.0)
+    }
+
+    /// The name as one ref component. Injective: two branches never share one.
+    #[must_use]
+    pub fn component(&self) -> String {
+        let escaped = self.0.replace('%', "%25").replace('/', "%2F");
+        if escaped.len() <= LONGEST_COMPONENT {
+            return escaped;
+        }
+        let mut cut = LONGEST_COMPONENT - 66;
+        while !escaped.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        format!("{}%%{}", &escaped[..cut], super::oid::sha256_hex(self.0.as_bytes()))
+    }
+
+    /// The prefix of the refs of this run's task branches, with a trailing slash.
+    #[must_use]
+    pub fn task_refs(&self) -> String {
+        format!("refs/heads/{TASK_BRANCHES}{}/", self.component())
+    }
+
+    /// The branch on which `task` of this run is worked on by itself.
+    #[must_use]
+    pub fn task_branch(&self, task: &TaskId) -> Self {
+        Self(format!("{TASK_BRANCHES}{}/{task}", self.component()))
+    }
+}
+
+impl FromStr for BranchName {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        let fail = |why| Err(NameError::new(name, KIND, why));
+        if name == "HEAD" || name == "@" {
+            return fail("it is reserved by git");
+        }
+        if name.starts_with('-') {
+            return fail("it begins with '-'");
+        }
+        if name.ends_with('.') {
+            return fail("it ends in a dot");
+        }
+        match name.split('/').find_map(ref_component_fault) {
+            Some(why) => fail(why),
+            None => Ok(Self(name.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for BranchName {
+    type Error = NameError;
+
+    fn try_from(name: String) -> Result<Self, NameError> {
+        name.parse()
+    }
+}
+
+impl From<BranchName> for String {
+    fn from(branch: BranchName) -> Self {
+        branch.0
+    }
+}
+
+impl fmt::Display for BranchName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn branch(name: &str) -> BranchName {
+        name.parse().unwrap()
+    }
+
+    #[test]
+    fn hostile_but_legal_names_are_taken() {
+        for good in ["main", "feature/x", "a@b(c)/ü", "x@y", "a;b", "$(x)", "a%2Fb", "heads/main"] {
+            assert_eq!(branch(good).as_str(), good);
+        }
+    }
+
+    #[test]
+    fn names_that_git_refuses_are_refused() {
+        for bad in [
+            "", "HEAD", "-x", "a b", "a:b", "a..b", "a@{b", "/a", "a/", "a//b", "a/.b", "a.lock/b", "a.", "@",
+        ] {
+            assert!(bad.parse::<BranchName>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn components_are_injective_and_short() {
+        let long = |end: char| format!("{}{end}", "x/".repeat(150));
+        let names = ["a/b", "a%2Fb", "a%252Fb", "a-b", &long('a'), &long('b')].map(|n| branch(n).component());
+        for (i, a) in names.iter().enumerate() {
+            assert!(a.len() <= 200 && !a.contains('/'), "{a}");
+            assert!(names[i + 1..].iter().all(|b| a != b), "{a}");
+        }
+    }
+
+    #[test]
+    fn a_task_branch_has_a_fixed_depth() {
+        let id = "T001".parse().unwrap();
+        assert_eq!(branch("feature/x").task_branch(&id).as_str(), "arborist/task/feature%2Fx/T001");
+    }
+}

@@ -1,0 +1,159 @@
+//! Object ids of either hash, and the hashing that proves that bytes belong to an id.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use sha1::{Digest, Sha1};
+use sha2::Sha256;
+
+use super::NameError;
+
+const KIND: &str = "object id";
+
+/// Which hash a repository names its objects with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ObjectFormat {
+    /// 40 hexadecimal digits.
+    Sha1,
+    /// 64 hexadecimal digits.
+    Sha256,
+}
+
+/// The id of a git object: 20 or 32 bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Oid {
+    bytes: [u8; 32],
+    format: u8,
+}
+
+impl Oid {
+    fn from_digest(digest: &[u8]) -> Self {
+        let mut bytes = [0; 32];
+        bytes[..digest.len()].copy_from_slice(digest);
+        Self { bytes, format: if digest.len() == 20 { 20 } else { 32 } }
+    }
+
+    /// The id that git gives to a commit with this content.
+    #[must_use]
+    pub fn of_commit(content: &[u8], format: ObjectFormat) -> Self {
+        let header = format!("commit {}\0", content.len());
+        match format {
+            ObjectFormat::Sha1 => {
+                let digest = Sha1::new().chain_update(header).chain_update(content).finalize();
+                Self::from_digest(&digest)
+            }
+            ObjectFormat::Sha256 => {
+                let digest = Sha256::new().chain_update(header).chain_update(content).finalize();
+                Self::from_digest(&digest)
+            }
+        }
+    }
+
+    /// Reads the hexadecimal form from bytes.
+    #[must_use]
+    pub fn from_hex(hex: &[u8]) -> Option<Self> {
+        if hex.len() != 40 && hex.len() != 64 {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Some(Self { bytes, format: if hex.len() == 40 { 20 } else { 32 } })
+    }
+
+    /// Which hash this id is of.
+    #[must_use]
+    pub fn format(&self) -> ObjectFormat {
+        if self.format == 20 { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 }
+    }
+
+    /// True for the id that git writes where there is no object.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.bytes.iter().all(|byte| *byte == 0)
+    }
+
+    /// The first ten digits, for people.
+    #[must_use]
+    pub fn short(&self) -> String {
+        let mut hex = self.to_string();
+        hex.truncate(10);
+        hex
+    }
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+/// The SHA-256 of `bytes` in hexadecimal digits.
+pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+    Oid::from_digest(&Sha256::digest(bytes)).to_string()
+}
+
+impl FromStr for Oid {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        Self::from_hex(name.as_bytes())
+            .ok_or_else(|| NameError::new(name, KIND, "it must be 40 or 64 lower-case hexadecimal digits"))
+    }
+}
+
+impl TryFrom<String> for Oid {
+    type Error = NameError;
+
+    fn try_from(name: String) -> Result<Self, NameError> {
+        name.parse()
+    }
+}
+
+impl From<Oid> for String {
+    fn from(oid: Oid) -> Self {
+        oid.to_string()
+    }
+}
+
+impl fmt::Display for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for byte in &self.bytes[..usize::from(self.format)] {
+            write!(f, "{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hexadecimal_round_trips_for_both_hashes() {
+        for hex in ["0123456789abcdef0123456789abcdef01234567", &"ab".repeat(32)] {
+            assert_eq!(hex.parse::<Oid>().unwrap().to_string(), hex);
+        }
+        for bad in ["", "abc", &"g".repeat(40), &"A".repeat(40), &"a".repeat(41)] {
+            assert!(bad.parse::<Oid>().is_err());
+        }
+    }
+
+    #[test]
+    fn an_empty_commit_has_the_id_that_git_gives_it() {
+        assert_eq!(
+            Oid::of_commit(b"", ObjectFormat::Sha1).to_string(),
+            "dcf5b16e76cce7425d0beaef62d79a7d10fce1f5"
+        );
+    }
+}

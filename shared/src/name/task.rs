@@ -1,0 +1,102 @@
+//! Task ids: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, and fit to be the last part of a ref.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use super::{NameError, ref_component_fault};
+
+const KIND: &str = "task id";
+const LONGEST: usize = 64;
+
+/// The id of a task, such as `T001`. Comparison is exact: `T1` is not `T10`, nor `t1`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TaskId(String);
+
+impl TaskId {
+    /// The id as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Two ids with the same folded form cannot live in one plan: on some file systems their refs are one.
+    #[must_use]
+    pub fn folded(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+}
+
+impl FromStr for TaskId {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        let fail = |why| Err(NameError::new(name, KIND, why));
+        if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+            return fail("it must begin with an ASCII letter or digit");
+        }
+        if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) {
+            return fail("only ASCII letters, digits, '.', '_' and '-' are allowed");
+        }
+        if name.len() > LONGEST {
+            return fail("it is longer than 64 characters");
+        }
+        if name.ends_with('.') {
+            return fail("it ends in a dot");
+        }
+        match ref_component_fault(name) {
+            Some(why) => fail(why),
+            None => Ok(Self(name.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for TaskId {
+    type Error = NameError;
+
+    fn try_from(name: String) -> Result<Self, NameError> {
+        name.parse()
+    }
+}
+
+impl From<TaskId> for String {
+    fn from(id: TaskId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_those_that_git_takes_as_the_last_part_of_a_ref() {
+        for good in ["T001", "t1", "1.2", "T-HF01", "a_b", "T054b-1", &"x".repeat(64)] {
+            assert!(good.parse::<TaskId>().is_ok(), "{good}");
+        }
+        for bad in [
+            "",
+            ".a",
+            "-a",
+            "a..b",
+            "a.lock",
+            "a.LOCK",
+            "a.",
+            "a b",
+            "a@b",
+            "a/b",
+            "ü",
+            "a\n",
+            &"x".repeat(65),
+        ] {
+            assert!(bad.parse::<TaskId>().is_err(), "{bad}");
+        }
+    }
+}

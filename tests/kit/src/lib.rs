@@ -1,0 +1,188 @@
+//! A garden is a hermetic repository: its own home, no user or system configuration, a clock that stands
+//! still unless told otherwise, and the commands of this build first on `PATH`.
+
+mod message;
+mod run;
+
+pub use message::TaskCommit;
+pub use run::Run;
+
+use std::{
+    cell::Cell,
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// The first moment of every garden: 2025-02-16 14:30:22 UTC.
+pub const NOON: i64 = 1_739_716_222;
+
+/// A repository in a directory of its own, removed when dropped.
+#[derive(Debug)]
+pub struct Garden {
+    root: tempfile::TempDir,
+    repo: PathBuf,
+    clock: Cell<i64>,
+}
+
+impl Garden {
+    /// A repository on branch `main` with one commit.
+    #[must_use]
+    pub fn sprout() -> Self {
+        let garden = Self::bare_ground(&[]);
+        garden.commit("begin\n");
+        garden
+    }
+
+    /// A repository without commits, made with these options of `git init`.
+    #[must_use]
+    pub fn bare_ground(options: &[&str]) -> Self {
+        let root = tempfile::Builder::new().prefix("garden é ").tempdir().expect("a temporary directory");
+        let repo = root.path().join("repo");
+        fs::create_dir_all(root.path().join("home")).expect("a home");
+        let garden = Self { root, repo, clock: Cell::new(NOON) };
+        let mut args = vec!["init", "-q", "-b", "main"];
+        args.extend(options);
+        let repo = garden.repo.clone();
+        garden.git_in(garden.root(), args.iter().map(OsStr::new).chain([repo.as_os_str()])).succeeds();
+        garden
+    }
+
+    /// The directory that holds the repository, the home and everything else.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// The home directory.
+    #[must_use]
+    pub fn home(&self) -> PathBuf {
+        self.root().join("home")
+    }
+
+    /// A path in the repository.
+    #[must_use]
+    pub fn path(&self, path: &str) -> PathBuf {
+        self.repo.join(path)
+    }
+
+    /// Writes a file of the repository, with its folders.
+    pub fn write(&self, path: &str, text: impl AsRef<[u8]>) {
+        let file = self.path(path);
+        fs::create_dir_all(file.parent().expect("a parent")).expect("a folder");
+        fs::write(file, text).expect("a file");
+    }
+
+    /// Writes an executable file of the repository.
+    pub fn write_script(&self, path: &str, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        self.write(path, text);
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).expect("permissions");
+    }
+
+    /// Reads a file of the repository.
+    #[must_use]
+    pub fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.path(path)).expect("a file")
+    }
+
+    /// Runs git in the repository.
+    pub fn git<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, args: I) -> Run {
+        self.git_in(&self.repo, args)
+    }
+
+    /// Runs git in another directory.
+    pub fn git_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, args: I) -> Run {
+        Run::of(self.command("git", dir).args(args), b"")
+    }
+
+    /// Runs `git arborist` in the repository.
+    pub fn arborist<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, args: I) -> Run {
+        self.arborist_in(&self.repo, args)
+    }
+
+    /// Runs `git arborist` in another directory.
+    pub fn arborist_in<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, dir: &Path, args: I) -> Run {
+        Run::of(self.command("git", dir).arg("arborist").args(args), b"")
+    }
+
+    /// Runs `git arborist` in the repository with `input` on standard input.
+    pub fn arborist_with<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(&self, args: I, input: &[u8]) -> Run {
+        Run::of(self.command("git", &self.repo).arg("arborist").args(args), input)
+    }
+
+    /// A command in the garden's environment, to be changed further and given to [`Run::of`].
+    #[must_use]
+    pub fn command(&self, program: &str, dir: &Path) -> Command {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let dirs = std::iter::once(binaries()).chain(std::env::split_paths(&path));
+        let date = format!("{} +0000", self.clock.get());
+        let mut command = Command::new(program);
+        command
+            .current_dir(dir)
+            .env_clear()
+            .env("PATH", std::env::join_paths(dirs).expect("a PATH"))
+            .env("HOME", self.home())
+            .env("TMPDIR", self.root())
+            .env("TERM", "dumb")
+            .env("TZ", "UTC")
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("GIT_CEILING_DIRECTORIES", self.root())
+            .env("GIT_TEST_DATE_NOW", self.clock.get().to_string());
+        for who in ["AUTHOR", "COMMITTER"] {
+            command
+                .env(format!("GIT_{who}_NAME"), "Ada")
+                .env(format!("GIT_{who}_EMAIL"), "ada@example.com")
+                .env(format!("GIT_{who}_DATE"), &date);
+        }
+        command
+    }
+
+    /// Moves the clock.
+    pub fn wait(&self, seconds: i64) {
+        self.clock.set(self.clock.get() + seconds);
+    }
+
+    /// Commits everything in the repository with exactly this message, and gives the commit's id.
+    pub fn commit(&self, message: impl AsRef<[u8]>) -> String {
+        self.git(["add", "-A"]).succeeds();
+        let tree = self.git(["write-tree"]).answer();
+        let parent = self.git(["rev-parse", "-q", "--verify", "HEAD"]);
+        let parents = if parent.code() == 0 { vec![parent.answer()] } else { vec![] };
+        let commit = self.commit_object(&tree, &parents, message);
+        self.git(["reset", "-q", "--soft", &commit]).succeeds();
+        commit
+    }
+
+    /// Writes a commit object with exactly this message, and moves no ref.
+    pub fn commit_object(&self, tree: &str, parents: &[String], message: impl AsRef<[u8]>) -> String {
+        let person = format!("Ada <ada@example.com> {} +0000", self.clock.get());
+        let mut object = format!("tree {tree}\n");
+        for parent in parents {
+            object.push_str(&format!("parent {parent}\n"));
+        }
+        object.push_str(&format!("author {person}\ncommitter {person}\n\n"));
+        let mut object = object.into_bytes();
+        object.extend_from_slice(message.as_ref());
+        let args = ["hash-object", "-t", "commit", "-w", "--literally", "--stdin"];
+        Run::of(self.command("git", &self.repo).args(args), &object).answer()
+    }
+
+    /// Commits a task's step in the form of the contract.
+    pub fn task(&self, task: &str, status: &str) -> String {
+        self.commit(TaskCommit::new(task, status).to_string())
+    }
+
+    /// Commits the start of a run of `branch`.
+    pub fn run_start(&self, branch: &str, session: &str) -> String {
+        let base = self.git(["rev-parse", "HEAD"]).answer();
+        self.commit(TaskCommit::run_start(branch, session, &base).to_string())
+    }
+}
+
+/// Where this build put the commands: beside the folder of the test that runs.
+fn binaries() -> PathBuf {
+    let test = std::env::current_exe().expect("a test program");
+    test.ancestors().nth(2).expect("a target folder").to_owned()
+}
