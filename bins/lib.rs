@@ -2,5 +2,8 @@
 
 pub mod arborist;
 pub mod catalog;
+pub mod clock;
+pub mod document;
 pub mod entry;
+pub mod trailers;
 pub mod ui;

@@ -5,7 +5,7 @@ use std::{
     panic::PanicHookInfo,
 };
 
-use arborist_core::failure::Failure;
+use arborist_core::{failure::Failure, git::Config};
 
 /// A colour or weight, by its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +60,14 @@ impl Ui {
         Self { out: BufWriter::with_capacity(1 << 16, io::stdout()), is_coloured: false, failed: None }
     }
 
+    /// Takes the user's wishes from git's configuration: `color.arborist`, else `color.ui`.
+    pub fn configure(&mut self, config: &Config) {
+        let setting = config.find_text("color.arborist").or_else(|| config.find_text("color.ui"));
+        self.set_colour(setting.map(Colour::parse));
+    }
+
     /// Decides on colour. Without a setting, `NO_COLOR` and a dumb terminal mean never.
-    pub fn set_colour(&mut self, setting: Option<Colour>) {
+    fn set_colour(&mut self, setting: Option<Colour>) {
         let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let fallback = if has("NO_COLOR") { Colour::Never } else { Colour::Auto };
@@ -143,12 +149,12 @@ impl Ui {
     }
 
     /// Writes out what is buffered. A reader that went away is no error.
-    pub fn finish(&mut self) -> Result<(), ()> {
+    pub fn finish(&mut self) -> io::Result<()> {
         let error = self.failed.take().or_else(|| self.out.flush().err());
         match error {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 self.err(&format!("fatal: could not write to standard output: {error}\n"));
-                Err(())
+                Err(error)
             }
             _ => Ok(()),
         }

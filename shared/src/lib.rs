@@ -11,3 +11,7 @@ pub mod failure;
 pub mod message;
 
 pub mod git;
+
+pub mod settings;
+
+pub mod history;

@@ -2,6 +2,8 @@
 //! a byte), what `git log` reads, what `git interpret-trailers --parse` reads where that differs, and what ours
 //! does: `same`; `nothing`, as git log; or `stricter`, and why.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
 use std::process::Command;
 
 use arborist_core::message::{Reading, read, read_as_git};

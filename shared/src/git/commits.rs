@@ -88,6 +88,16 @@ impl Repository {
     }
 }
 
+impl Repository {
+    /// The commit byte for byte, read anew if the stream lost white space or stopped at a NUL.
+    pub fn exact(&self, commit: RawCommit) -> Result<RawCommit, GitError> {
+        if commit.is_authentic() {
+            return Ok(commit);
+        }
+        Ok(self.load_commits(&[commit.id])?.pop().unwrap_or(commit))
+    }
+}
+
 impl CommitStream {
     fn read_record(&mut self) -> Result<Option<RawCommit>, GitError> {
         self.record.clear();

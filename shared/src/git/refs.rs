@@ -42,6 +42,12 @@ impl Repository {
         text.trim().parse().map(Some).map_err(|_| strange(&text))
     }
 
+    /// Whether `old` is `new` or one of its ancestors.
+    pub fn is_ancestor(&self, old: Oid, new: Oid) -> Result<bool, GitError> {
+        let command = self.git("merge-base").arg("--is-ancestor").args([old.to_string(), new.to_string()]);
+        Ok(command.answer()?.is_some())
+    }
+
     /// The commit that `revision` names.
     pub fn require_commit(&self, revision: &str) -> Result<Oid, GitError> {
         self.find_commit(revision)?.ok_or_else(|| GitError::Unknown(revision.to_owned(), "commit"))
