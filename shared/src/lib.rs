@@ -15,3 +15,5 @@ pub mod git;
 pub mod settings;
 
 pub mod history;
+
+pub mod plan;
