@@ -5,5 +5,6 @@ pub mod catalog;
 pub mod clock;
 pub mod document;
 pub mod entry;
+pub mod state;
 pub mod trailers;
 pub mod ui;

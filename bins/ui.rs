@@ -84,6 +84,18 @@ impl Ui {
         io::stdout().is_terminal()
     }
 
+    /// Whether the locale lets us print more than ASCII.
+    #[must_use]
+    pub fn has_unicode(&self) -> bool {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .iter()
+            .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
+        locale.is_some_and(|locale| {
+            let locale = locale.to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        })
+    }
+
     /// `text` in a tone, if there is colour.
     #[must_use]
     pub fn paint(&self, tone: Tone, text: &str) -> String {

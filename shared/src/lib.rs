@@ -17,3 +17,5 @@ pub mod settings;
 pub mod history;
 
 pub mod plan;
+
+pub mod progress;

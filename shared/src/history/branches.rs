@@ -71,9 +71,12 @@ impl Run {
             return Ok(());
         }
         events.extend(own);
+        let earlier = known.map_or(0, |at| self.tasks[at].earlier);
         let cancelled = known.map(|at| self.tasks[at].cancelled.clone()).unwrap_or_default();
-        let history =
-            TaskHistory { is_landed: false, ..TaskHistory::new(task, events, cancelled, Vec::new()) };
+        let history = TaskHistory {
+            is_landed: false,
+            ..TaskHistory::new(task, events, cancelled, Vec::new()).with_earlier(earlier)
+        };
         match known {
             Some(at) => self.tasks[at] = history,
             None => self.tasks.push(history),

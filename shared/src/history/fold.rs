@@ -115,6 +115,8 @@ pub struct TaskHistory {
     pub state: TaskState,
     /// Several commits of which none is the last, if it is forked.
     pub forks: Vec<Oid>,
+    /// How many of the events are from before the last revert; attempts are counted since.
+    pub(super) earlier: usize,
     /// Whether its last event is on the run's branch, not only on the task's own.
     pub is_landed: bool,
 }
@@ -122,11 +124,31 @@ pub struct TaskHistory {
 impl TaskHistory {
     /// The fold of these events, or a fork.
     pub(super) fn new(id: TaskId, events: Vec<Event>, cancelled: Vec<Event>, forks: Vec<Oid>) -> Self {
-        let mut state: TaskState = events.iter().collect();
-        if !forks.is_empty() {
-            state.state = State::Forked;
+        let history =
+            Self { id, events, cancelled, state: TaskState::default(), forks, earlier: 0, is_landed: true };
+        history.folded()
+    }
+
+    /// The same with this many events from before the last revert.
+    pub(super) fn with_earlier(self, earlier: usize) -> Self {
+        Self { earlier, ..self }.folded()
+    }
+
+    fn folded(mut self) -> Self {
+        self.state = self.events.iter().collect();
+        self.state.attempt = self.current().iter().collect::<TaskState>().attempt;
+        if !self.forks.is_empty() {
+            self.state.state = State::Forked;
         }
-        Self { id, events, cancelled, state, forks, is_landed: true }
+        self
+    }
+
+    /// The events that attempts are counted from: those since the last reset or revert.
+    #[must_use]
+    pub fn current(&self) -> &[Event] {
+        let reset =
+            self.events.iter().rposition(|event| event.status() == Status::Reset).map_or(0, |at| at + 1);
+        &self.events[reset.max(self.earlier)..]
     }
 
     /// The event that decided.

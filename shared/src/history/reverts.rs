@@ -6,9 +6,18 @@ use super::{
 };
 use crate::message::Status;
 
-/// The nodes whose events do not count because they were reverted.
-pub(super) fn cancelled(graph: &Graph) -> Marks {
-    let mut cancelled = Marks::none(graph.entries.len());
+/// What reverts did to the events of a run.
+pub(super) struct Reverts {
+    /// Events that do not count: reverted, or later than one that was.
+    pub(super) cancelled: Marks,
+    /// Events from before a revert in their task: its attempts are counted anew since.
+    pub(super) earlier: Marks,
+}
+
+/// Applies all reverts.
+pub(super) fn reverts(graph: &Graph) -> Reverts {
+    let none = Marks::none(graph.entries.len());
+    let mut reverts = Reverts { cancelled: none.clone(), earlier: none };
     for (revert, target) in active(graph) {
         let later = graph.descendants(target);
         let after_revert = graph.descendants(revert);
@@ -16,14 +25,16 @@ pub(super) fn cancelled(graph: &Graph) -> Marks {
         let task = graph.entry(target).event().and_then(|event| event.task());
         for node in graph.oldest_first() {
             let is_its = graph.entry(node).event().is_some_and(|event| event.task() == task);
-            let is_taken_back =
-                later.contains(node) || landed.as_ref().is_some_and(|marks| marks.contains(node));
-            if is_its && is_taken_back && !after_revert.contains(node) {
-                cancelled.insert(node);
+            if !is_its || after_revert.contains(node) {
+                continue;
+            }
+            reverts.earlier.insert(node);
+            if later.contains(node) || landed.as_ref().is_some_and(|marks| marks.contains(node)) {
+                reverts.cancelled.insert(node);
             }
         }
     }
-    cancelled
+    reverts
 }
 
 /// Pairs of a revert and the event that it takes back, oldest first. A revert that was reverted itself is none.

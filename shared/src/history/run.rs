@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{
     Event, TaskHistory,
     graph::Graph,
-    reverts,
+    reverts::{self, Reverts},
     walk::{Reading, Scope, Walk, other_run, walk},
 };
 use crate::{
@@ -121,13 +121,13 @@ impl Run {
     }
 
     fn fold(&self, graph: &Graph) -> Vec<TaskHistory> {
-        let cancelled = reverts::cancelled(graph);
+        let reverts = reverts::reverts(graph);
         let mut groups = Groups::default();
         for node in graph.oldest_first() {
             if let Some(event) = graph.entry(node).event().filter(|event| self.is_of_session(event))
                 && let Some(task) = event.task()
             {
-                groups.add(task, node, cancelled.contains(node));
+                groups.add(task, node, &reverts);
             }
         }
         let newest = graph.newest(groups.tasks.len(), |node| groups.group_of.get(&node).copied());
@@ -140,7 +140,7 @@ impl Run {
             };
             let events = group.counted.iter().filter_map(event).collect();
             let cancelled = group.cancelled.iter().filter_map(event).collect();
-            TaskHistory::new(group.task, events, cancelled, forks)
+            TaskHistory::new(group.task, events, cancelled, forks).with_earlier(group.earlier)
         });
         histories.collect()
     }
@@ -157,24 +157,34 @@ struct Group {
     task: TaskId,
     counted: Vec<u32>,
     cancelled: Vec<u32>,
+    earlier: usize,
 }
 
 impl Groups {
-    fn add(&mut self, task: &TaskId, node: u32, is_cancelled: bool) {
+    fn add(&mut self, task: &TaskId, node: u32, reverts: &Reverts) {
         let at = match self.by_task.get(task) {
             Some(at) => *at,
             None => {
                 self.by_task.insert(task.clone(), self.tasks.len());
-                self.tasks.push(Group { task: task.clone(), counted: Vec::new(), cancelled: Vec::new() });
+                self.tasks.push(Group {
+                    task: task.clone(),
+                    counted: Vec::new(),
+                    cancelled: Vec::new(),
+                    earlier: 0,
+                });
                 self.tasks.len() - 1
             }
         };
-        if is_cancelled {
-            self.tasks[at].cancelled.push(node);
-        } else {
-            self.tasks[at].counted.push(node);
-            self.group_of.insert(node, at);
+        let group = &mut self.tasks[at];
+        if reverts.cancelled.contains(node) {
+            group.cancelled.push(node);
+            return;
         }
+        group.counted.push(node);
+        if reverts.earlier.contains(node) {
+            group.earlier = group.counted.len();
+        }
+        self.group_of.insert(node, at);
     }
 }
 
