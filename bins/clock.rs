@@ -1,10 +1,15 @@
 //! The time, and how long ago something was. Tests stop the clock the way git's own do.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    sync::LazyLock,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// The moment that all of one command's output speaks of.
+static NOW: LazyLock<i64> = LazyLock::new(now);
 
 /// Seconds since 1970, or what `GIT_TEST_DATE_NOW` says.
-#[must_use]
-pub fn now() -> i64 {
+fn now() -> i64 {
     let stopped = std::env::var("GIT_TEST_DATE_NOW").ok().and_then(|value| value.parse().ok());
     stopped.unwrap_or_else(|| {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -14,8 +19,11 @@ pub fn now() -> i64 {
 
 /// How long ago `then` was, in one short word such as `5m` or `3d`.
 #[must_use]
-pub fn age(then: i64, now: i64) -> String {
-    let seconds = now.saturating_sub(then);
+pub fn age(then: i64) -> String {
+    span(NOW.saturating_sub(then))
+}
+
+fn span(seconds: i64) -> String {
     match seconds {
         ..0 => "in the future".into(),
         0..60 => format!("{seconds}s"),
@@ -42,7 +50,7 @@ mod tests {
             (86_400 * 800, "2y"),
             (-5, "in the future"),
         ] {
-            assert_eq!(age(1_000_000_000 - seconds, 1_000_000_000), word);
+            assert_eq!(span(seconds), word);
         }
     }
 }

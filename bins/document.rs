@@ -53,7 +53,7 @@ pub struct SectionDocument {
 
 impl From<&Event> for EventDocument {
     fn from(event: &Event) -> Self {
-        let sections = event.body.sections.iter();
+        let sections = event.body().sections.into_iter();
         Self {
             commit: event.commit.to_string(),
             time: rfc3339(event.time),
@@ -66,9 +66,7 @@ impl From<&Event> for EventDocument {
             session: event.session().map(|session| session.to_string()),
             subject: event.subject.text.clone(),
             trailers: trailers(&event.trailers),
-            body: sections
-                .map(|s| SectionDocument { heading: s.heading.clone(), text: s.text.clone() })
-                .collect(),
+            body: sections.map(|s| SectionDocument { heading: s.heading, text: s.text }).collect(),
         }
     }
 }

@@ -50,6 +50,7 @@ impl Colour {
 pub struct Ui {
     out: BufWriter<io::Stdout>,
     is_coloured: bool,
+    has_unicode: bool,
     failed: Option<io::Error>,
 }
 
@@ -57,7 +58,12 @@ impl Ui {
     /// Without colour, until the configuration is known.
     #[must_use]
     pub fn plain() -> Self {
-        Self { out: BufWriter::with_capacity(1 << 16, io::stdout()), is_coloured: false, failed: None }
+        Self {
+            out: BufWriter::with_capacity(1 << 16, io::stdout()),
+            is_coloured: false,
+            has_unicode: is_unicode_locale(),
+            failed: None,
+        }
     }
 
     /// Takes the user's wishes from git's configuration: `color.arborist`, else `color.ui`.
@@ -87,13 +93,7 @@ impl Ui {
     /// Whether the locale lets us print more than ASCII.
     #[must_use]
     pub fn has_unicode(&self) -> bool {
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
-            .iter()
-            .find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
-        locale.is_some_and(|locale| {
-            let locale = locale.to_ascii_lowercase();
-            locale.contains("utf-8") || locale.contains("utf8")
-        })
+        self.has_unicode
     }
 
     /// `text` in a tone, if there is colour.
@@ -171,4 +171,11 @@ impl Ui {
             _ => Ok(()),
         }
     }
+}
+
+fn is_unicode_locale() -> bool {
+    let named = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(named).unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
 }

@@ -82,10 +82,7 @@ fn history_facts(history: &TaskHistory) -> Vec<(&'static str, String)> {
         facts.push(("forked", format!("none of {} is an ancestor of another", forks.join(", "))));
     }
     if let Some(last) = history.last() {
-        facts.push((
-            "commit",
-            format!("{}, {} ago", last.commit.short(), clock::age(last.time, clock::now())),
-        ));
+        facts.push(("commit", format!("{}, {} ago", last.commit.short(), clock::age(last.time))));
     }
     let trailer =
         |key: Key| history.events.iter().rev().find_map(|event| event.trailers.get(key)).map(str::to_owned);
@@ -129,7 +126,7 @@ fn show_tests(ui: &mut Ui, event: &Event) {
 
 /// What was said when it failed. It is somebody else's text, and stays marked as such.
 fn show_words(ui: &mut Ui, event: &Event) {
-    for section in &event.body.sections {
+    for section in event.body().sections {
         ui.line(&ui.paint(Tone::Dim, &format!("          {}", plain_text(&section.heading))));
         for line in plain_text(&section.text).lines() {
             ui.line(format!("          > {line}").trim_end());

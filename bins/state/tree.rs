@@ -160,7 +160,7 @@ fn remark(standing: &Standing<'_>) -> String {
         parts.push(format!("attempt {}", attempt.ordinal()));
     }
     if let Some(last) = standing.history.and_then(|history| history.last()) {
-        parts.push(clock::age(last.time, clock::now()));
+        parts.push(clock::age(last.time));
     }
     if standing.history.is_some_and(|history| !history.is_landed) {
         parts.push("not landed".into());
@@ -206,7 +206,7 @@ pub(super) fn show_event(ui: &mut Ui, event: &Event) {
     let line = format!(
         "      {} {:>4} {attempt:<3} {} {}",
         ui.paint(Tone::Busy, &event.commit.short()),
-        clock::age(event.time, clock::now()),
+        clock::age(event.time),
         ui.paint(tone, &format!("{:<15}", event.status())),
         plain_text(&event.subject.text),
     );

@@ -119,7 +119,6 @@ impl LogArgs {
 }
 
 fn show(ui: &mut Ui, events: &[Event]) {
-    let now = clock::now();
     let width = |text: fn(&Event) -> String| events.iter().map(|event| text(event).len()).max().unwrap_or(0);
     let (tasks, statuses) =
         (width(|event| id_of(event).to_owned()), width(|event| event.status().to_string()));
@@ -128,7 +127,7 @@ fn show(ui: &mut Ui, events: &[Event]) {
         let commit = ui.paint(Tone::Busy, &event.commit.short());
         let status = ui.paint(tone, &format!("{:<statuses$}", event.status()));
         let attempt = event.attempt().map_or(String::new(), |attempt| format!("#{}", attempt.ordinal()));
-        let age = clock::age(event.time, now);
+        let age = clock::age(event.time);
         let text = plain_text(&event.subject.text);
         ui.line(&format!("{commit} {age:>4} {:<tasks$} {status} {attempt:<3} {text}", id_of(event)));
     }

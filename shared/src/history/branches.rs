@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Event, HistoryError, TaskHistory, entry::Entry, graph::Graph, run::Run};
 use crate::{
-    git::Repository,
+    git::{Ref, RefReader, Repository},
     name::{Oid, TaskId},
 };
 
@@ -16,8 +16,12 @@ struct Branch {
 
 impl Run {
     /// Lets the tasks' own branches speak for what has not landed.
-    pub(super) fn add_task_branches(&mut self, repository: &Repository) -> Result<(), HistoryError> {
-        let branches = self.list_task_branches(repository)?;
+    pub(super) fn add_task_branches(
+        &mut self,
+        repository: &Repository,
+        refs: RefReader,
+    ) -> Result<(), HistoryError> {
+        let branches = self.task_branches(refs.finish()?);
         if branches.is_empty() {
             return Ok(());
         }
@@ -38,14 +42,13 @@ impl Run {
         Ok(())
     }
 
-    fn list_task_branches(&self, repository: &Repository) -> Result<Vec<Branch>, HistoryError> {
+    fn task_branches(&self, refs: Vec<Ref>) -> Vec<Branch> {
         let prefix = self.scope.branch.task_refs();
-        let refs = repository.list_refs(&[&prefix])?;
-        let branch = |found: crate::git::Ref| {
+        let branch = |found: Ref| {
             let task = found.name.strip_prefix(&prefix)?.parse().ok()?;
             Some(Branch { task, tip: found.target })
         };
-        Ok(refs.into_iter().filter_map(branch).collect())
+        refs.into_iter().filter_map(branch).collect()
     }
 
     fn add_task_branch(

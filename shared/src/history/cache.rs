@@ -1,7 +1,7 @@
 //! Commits that were read before, so that showing state costs only what is new. It may be deleted at any time,
-//! and it is never believed: every commit is hashed again when it is loaded.
+//! and it is never believed: every commit is hashed again when it is used.
 
-use std::{fs, io::Write, path::PathBuf};
+use std::{fs, io::Write, path::PathBuf, sync::Arc};
 
 use crate::{
     git::{RawCommit, Repository},
@@ -29,31 +29,23 @@ impl Cache {
         Self { file: folder.join(branch.component()) }
     }
 
-    /// `None` if there is none, or if anything in it is not what it should be.
+    /// `None` if there is none, or if it cannot be read. Its commits are still to be proved.
     pub(super) fn load(&self) -> Option<Cached> {
-        let bytes = fs::read(&self.file).ok()?;
-        let (tip, mut rest) = take_line(&bytes)?;
+        let bytes = Arc::new(fs::read(&self.file).ok()?);
+        let (tip, mut at) = line_at(&bytes, 0)?;
         let mut commits = Vec::new();
-        while !rest.is_empty() {
-            let (header, after) = take_line(rest)?;
+        while at < bytes.len() {
+            let (header, begin) = line_at(&bytes, at)?;
             let (id, size) = header.split_once(' ')?;
-            let size: usize = size.parse().ok()?;
-            let commit = RawCommit { id: id.parse().ok()?, content: after.get(..size)?.to_vec() };
-            if !commit.is_authentic() {
-                return None;
-            }
-            commits.push(commit);
-            rest = &after[size..];
+            at = begin.checked_add(size.parse().ok()?)?;
+            commits.push(RawCommit::within(&bytes, id.parse().ok()?, begin..at)?);
         }
         Some(Cached { tip: tip.parse().ok()?, commits })
     }
 
-    /// Replaces the file in one step. A cache that cannot be written is no error, and commits whose bytes git
-    /// did not give in full make it worthless.
+    /// Replaces the file in one step. A cache that cannot be written is no error.
     pub(super) fn store(&self, tip: Oid, commits: &[RawCommit]) {
-        if commits.iter().all(RawCommit::is_authentic) {
-            let _ = self.try_store(tip, commits);
-        }
+        let _ = self.try_store(tip, commits);
     }
 
     fn try_store(&self, tip: Oid, commits: &[RawCommit]) -> std::io::Result<()> {
@@ -61,8 +53,8 @@ impl Cache {
         fs::create_dir_all(folder)?;
         let mut bytes = format!("{tip}\n").into_bytes();
         for commit in commits {
-            writeln!(bytes, "{} {}", commit.id, commit.content.len())?;
-            bytes.extend_from_slice(&commit.content);
+            writeln!(bytes, "{} {}", commit.id, commit.content().len())?;
+            bytes.extend_from_slice(commit.content());
         }
         let draft = folder.join(format!(".{}.tmp", std::process::id()));
         fs::write(&draft, bytes)?;
@@ -70,7 +62,8 @@ impl Cache {
     }
 }
 
-fn take_line(bytes: &[u8]) -> Option<(&str, &[u8])> {
-    let end = memchr::memchr(b'\n', bytes)?;
-    Some((std::str::from_utf8(&bytes[..end]).ok()?, &bytes[end + 1..]))
+/// The line that begins at `from`, and where the next one does.
+fn line_at(bytes: &[u8], from: usize) -> Option<(&str, usize)> {
+    let end = from + memchr::memchr(b'\n', &bytes[from..])?;
+    Some((std::str::from_utf8(&bytes[from..end]).ok()?, end + 1))
 }

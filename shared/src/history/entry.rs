@@ -52,6 +52,17 @@ impl Entry {
         }
     }
 
+    /// The event, leaving nothing.
+    pub(super) fn take_event(&mut self) -> Option<Event> {
+        match std::mem::replace(&mut self.note, Note::Nothing) {
+            Note::Event(event) => Some(*event),
+            other => {
+                self.note = other;
+                None
+            }
+        }
+    }
+
     /// The start of a run of the branch that was read for.
     pub(super) fn run_start(&self) -> Option<&Event> {
         self.event().filter(|event| event.status() == message::Status::RunStart)

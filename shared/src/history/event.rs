@@ -17,8 +17,7 @@ pub struct Event {
     pub subject: Subject,
     /// What it says in its trailers.
     pub trailers: Trailers,
-    /// What it quotes.
-    pub body: Body,
+    body: String,
 }
 
 impl Event {
@@ -32,6 +31,12 @@ impl Event {
             trailers: message.trailers,
             body: message.body,
         }
+    }
+
+    /// What it quotes, taken apart.
+    #[must_use]
+    pub fn body(&self) -> Body {
+        Body::parse(&self.body)
     }
 
     /// The branch of the run that it belongs to.

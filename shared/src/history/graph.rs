@@ -27,6 +27,11 @@ impl Graph {
         Self { entries, shape }
     }
 
+    /// Whether only the oldest entry can have parents that are not among the entries.
+    pub(super) fn is_chain(&self) -> bool {
+        matches!(self.shape, Shape::Chain)
+    }
+
     pub(super) fn find(&self, id: Oid) -> Option<u32> {
         self.entries.iter().position(|entry| entry.id == id).map(index)
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     Event, TaskHistory,
+    entry::Entry,
     graph::Graph,
     reverts::{self, Reverts},
     walk::{Reading, Scope, Walk, other_run, walk},
@@ -95,14 +96,15 @@ pub struct Run {
 impl Run {
     /// Reads the run of `scope`.
     pub fn scan(repository: &Repository, scope: Scope, reading: Reading) -> Result<Self, HistoryError> {
+        let refs = repository.start_listing_refs(&[&scope.branch.task_refs()])?;
         let walk = walk(repository, &scope, reading)?;
         if walk.start.is_none() {
             refuse_renamed(repository, &scope, &walk.graph)?;
         }
         let start = run_start(&walk);
         let mut run = Self { scope, start, tasks: Vec::new() };
-        run.tasks = run.fold(&walk.graph);
-        run.add_task_branches(repository)?;
+        run.tasks = run.fold(walk.graph);
+        run.add_task_branches(repository, refs)?;
         Ok(run)
     }
 
@@ -120,9 +122,9 @@ impl Run {
         }
     }
 
-    fn fold(&self, graph: &Graph) -> Vec<TaskHistory> {
-        let reverts = reverts::reverts(graph);
-        let mut groups = Groups::default();
+    fn fold(&self, graph: Graph) -> Vec<TaskHistory> {
+        let reverts = reverts::reverts(&graph);
+        let mut groups = Groups::new(graph.entries.len());
         for node in graph.oldest_first() {
             if let Some(event) = graph.entry(node).event().filter(|event| self.is_of_session(event))
                 && let Some(task) = event.task()
@@ -130,27 +132,23 @@ impl Run {
                 groups.add(task, node, &reverts);
             }
         }
-        let newest = graph.newest(groups.tasks.len(), |node| groups.group_of.get(&node).copied());
-        let event = |node: &u32| graph.entry(*node).event().cloned();
-        let histories = groups.tasks.into_iter().zip(newest).map(|(group, newest)| {
-            let forks = if newest.len() > 1 {
-                newest.iter().map(|node| graph.entry(*node).id).collect()
-            } else {
-                Vec::new()
-            };
-            let events = group.counted.iter().filter_map(event).collect();
-            let cancelled = group.cancelled.iter().filter_map(event).collect();
-            TaskHistory::new(group.task, events, cancelled, forks).with_earlier(group.earlier)
-        });
-        histories.collect()
+        let newest = graph.newest(groups.tasks.len(), |node| groups.group_of[node as usize]);
+        let mut entries = graph.entries;
+        groups
+            .tasks
+            .into_iter()
+            .zip(newest)
+            .map(|(group, newest)| group.into_history(&newest, &mut entries))
+            .collect()
     }
 }
 
-#[derive(Default)]
+/// The events of a run by their tasks.
 struct Groups {
     tasks: Vec<Group>,
     by_task: HashMap<TaskId, usize>,
-    group_of: HashMap<u32, usize>,
+    /// For each node the task that it counts for.
+    group_of: Vec<Option<usize>>,
 }
 
 struct Group {
@@ -160,7 +158,23 @@ struct Group {
     earlier: usize,
 }
 
+impl Group {
+    fn into_history(self, newest: &[u32], entries: &mut [Entry]) -> TaskHistory {
+        let id_of = |node: &u32| entries[*node as usize].id;
+        let forks = if newest.len() > 1 { newest.iter().map(id_of).collect() } else { Vec::new() };
+        let mut take = |nodes: Vec<u32>| {
+            nodes.into_iter().filter_map(|node| entries[node as usize].take_event()).collect()
+        };
+        let (events, cancelled) = (take(self.counted), take(self.cancelled));
+        TaskHistory::new(self.task, events, cancelled, forks).with_earlier(self.earlier)
+    }
+}
+
 impl Groups {
+    fn new(nodes: usize) -> Self {
+        Self { tasks: Vec::new(), by_task: HashMap::new(), group_of: vec![None; nodes] }
+    }
+
     fn add(&mut self, task: &TaskId, node: u32, reverts: &Reverts) {
         let at = match self.by_task.get(task) {
             Some(at) => *at,
@@ -184,7 +198,7 @@ impl Groups {
         if reverts.earlier.contains(node) {
             group.earlier = group.counted.len();
         }
-        self.group_of.insert(node, at);
+        self.group_of[node as usize] = Some(at);
     }
 }
 
