@@ -1,0 +1,101 @@
+# fish completion for git-arborist
+# git-arborist asset: made from the definitions of its commands; changes are lost when it is installed again
+
+# The words typed so far that are no options.
+function __git_arborist_words
+    set -l typed (commandline -opc)
+    string match -v -- '-*' $typed[2..]
+end
+
+# Whether exactly these words were typed.
+function __git_arborist_at
+    test "$(__git_arborist_words | string join ' ')" = "$argv"
+end
+
+# Whether these words were typed, and perhaps more.
+function __git_arborist_in
+    string match -q -- "$argv *" "$(__git_arborist_words | string join ' ') "
+end
+
+# Whether no command was typed yet.
+function __git_arborist_bare
+    test -z "$(__git_arborist_words)"
+end
+
+function __git_arborist_verbs
+    set -l known \
+        state\t'Show which tasks are done, under way, ready or failed' \
+        trailers\t'Read, check and query the trailers that hold the state' \
+        hooks\t'Install the hooks that keep the state sound' \
+        install-assets\t'Put manual pages and shell completions where they are looked for' \
+        help\t'Open the manual page of a command'
+    set -l names (string split -f 1 \t -- $known)
+    printf '%s\n' $known
+    for verb in (git arborist --list-cmds 2>/dev/null)
+        contains -- $verb $names; or echo $verb
+    end
+end
+
+function __git_arborist_tasks
+    git arborist state --list-ids 2>/dev/null
+end
+
+function __git_arborist_branches
+    git for-each-ref '--format=%(refname:lstrip=2)' refs/heads 2>/dev/null
+end
+
+complete -c git-arborist -n __git_arborist_bare -f -a '(__git_arborist_verbs)'
+complete -c git-arborist -n __git_arborist_bare -f -s h -l help -d 'Show the commands by topic'
+complete -c git-arborist -n __git_arborist_bare -f -l version -d 'Show the version'
+complete -c git-arborist -n '__git_arborist_at help' -f -a '(__git_arborist_verbs)'
+
+# state
+complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in state' -l tree -r -F -d 'Read the plan from this file, not from where the run froze it'
+complete -c git-arborist -n '__git_arborist_in state' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in state' -l history -d 'Show the commits of each task too'
+complete -c git-arborist -n '__git_arborist_in state' -l ready -d 'Only what can be taken up now'
+complete -c git-arborist -n '__git_arborist_in state' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in state' -l exit-code -d 'Exit with 1 unless all that was asked for is complete or skipped'
+complete -c git-arborist -n '__git_arborist_in state' -l short -d 'One line on the whole run'
+complete -c git-arborist -n '__git_arborist_in state' -s h -l help -d 'Show what it does and takes'
+
+# trailers
+complete -c git-arborist -n '__git_arborist_at trailers' -f -a parse -d 'Print the trailers of a message, as \'git interpret-trailers --parse\' does, but by fixed rules'
+complete -c git-arborist -n '__git_arborist_at trailers' -f -a check -d 'Say what is wrong with messages that claim to be ours; exit 1 if anything is'
+complete -c git-arborist -n '__git_arborist_at trailers' -f -a log -d 'List the task commits of a history'
+complete -c git-arborist -n '__git_arborist_at trailers' -f
+complete -c git-arborist -n '__git_arborist_at trailers' -s h -l help -d 'Show what it does and takes'
+
+# trailers parse
+complete -c git-arborist -n '__git_arborist_in trailers parse' -f -a '(__git_arborist_branches)'
+complete -c git-arborist -n '__git_arborist_in trailers parse' -l file -r -F -d 'Read the message from this file, whatever its name'
+complete -c git-arborist -n '__git_arborist_in trailers parse' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in trailers parse' -s h -l help -d 'Show what it does and takes'
+
+# trailers check
+complete -c git-arborist -n '__git_arborist_in trailers check' -f -a '(__git_arborist_branches)'
+complete -c git-arborist -n '__git_arborist_in trailers check' -l file -r -F -d 'Read the message from this file, whatever its name'
+complete -c git-arborist -n '__git_arborist_in trailers check' -s q -l quiet -d 'Say nothing if all is well'
+complete -c git-arborist -n '__git_arborist_in trailers check' -s h -l help -d 'Show what it does and takes'
+
+# trailers log
+complete -c git-arborist -n '__git_arborist_in trailers log' -f -a '(__git_arborist_branches)'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l task -x -a '(__git_arborist_tasks)' -d 'Only this task'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l step -x -d 'Only this step: run-start, plan, implement, test, review, complete, merge or reset'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l result -x -a 'pass fail approved rejected' -d 'Only this result'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l since -x -d 'Only commits after this date, as git understands dates'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l session -x -d 'Only this session'
+complete -c git-arborist -n '__git_arborist_in trailers log' -s n -l max-count -x -d 'At most so many'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in trailers log' -s h -l help -d 'Show what it does and takes'
+
+# install-assets
+complete -c git-arborist -n '__git_arborist_in install-assets' -f
+complete -c git-arborist -n '__git_arborist_in install-assets' -l prefix -x -a '(__fish_complete_directories)' -d 'Install below DIR/share, laid out as distributions do it'
+complete -c git-arborist -n '__git_arborist_in install-assets' -l only -x -a 'man bash zsh fish' -d 'Only this; may be given several times'
+complete -c git-arborist -n '__git_arborist_in install-assets' -s n -l dry-run -d 'Say what would be done, and do nothing'
+complete -c git-arborist -n '__git_arborist_in install-assets' -l uninstall -d 'Remove what was installed and is unchanged since'
+complete -c git-arborist -n '__git_arborist_in install-assets' -s f -l force -d 'Write over files that are not ours; with --uninstall, remove ours although they were changed'
+complete -c git-arborist -n '__git_arborist_in install-assets' -s q -l quiet -d 'Say only what went wrong'
+complete -c git-arborist -n '__git_arborist_in install-assets' -s h -l help -d 'Show what it does and takes'
