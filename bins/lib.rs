@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod clock;
 pub mod document;
 pub mod entry;
+pub mod hooks;
 pub mod install_assets;
 pub mod state;
 pub mod trailers;

@@ -6,17 +6,19 @@ use std::fs;
 
 use arborist_testkit::{Garden, TaskCommit};
 use git_arborist::{
+    hooks::HooksStatus,
     state::document::StateDocument,
     trailers::{log::LogDocument, parse::ParseDocument},
 };
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
-fn schemas() -> [(&'static str, Schema); 3] {
+fn schemas() -> [(&'static str, Schema); 4] {
     [
         ("state", schema_for!(StateDocument)),
         ("trailers-parse", schema_for!(ParseDocument)),
         ("trailers-log", schema_for!(LogDocument)),
+        ("hooks-status", schema_for!(HooksStatus)),
     ]
 }
 
@@ -56,6 +58,9 @@ fn what_is_printed_is_what_is_promised() {
     validate("state", &garden.arborist(["state", "--json", "T1"]).answer());
     validate("trailers-log", &garden.arborist(["trailers", "log", "--json"]).answer());
     validate("trailers-parse", &garden.arborist(["trailers", "parse", "--json", "HEAD"]).answer());
+    validate("hooks-status", &garden.arborist(["hooks", "status", "--json"]).answer());
+    garden.arborist(["hooks", "install", "-q"]).succeeds();
+    validate("hooks-status", &garden.arborist(["hooks", "status", "--json"]).answer());
     let unsound = b"x\n\nArborist-Step: complete\n";
     validate("trailers-parse", &garden.arborist_with(["trailers", "parse", "--json"], unsound).answer());
 }
