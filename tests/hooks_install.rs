@@ -207,6 +207,45 @@ fn an_earlier_hook_in_the_way_is_not_lost() {
 }
 
 #[test]
+fn a_hook_named_twice_or_installed_by_two_at_once_is_kept() {
+    let mine = "#!/bin/sh\n# mine\n";
+    let garden = Garden::sprout();
+    garden.write_script(".git/hooks/commit-msg", mine);
+    garden.arborist(["hooks", "install", "commit-msg", "commit-msg"]).succeeds();
+    assert_eq!(garden.read(".git/hooks/commit-msg.pre-arborist"), mine);
+    garden.arborist(["hooks", "uninstall", "commit-msg", "commit-msg"]).succeeds();
+    assert_eq!(garden.read(".git/hooks/commit-msg"), mine);
+
+    for _ in 0..10 {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let mut install = garden.command("git", &garden.path(""));
+                install.args(["arborist", "hooks", "install"]);
+                scope.spawn(move || Run::of(&mut install, b"").code());
+            }
+        });
+        assert_eq!(garden.read(".git/hooks/commit-msg.pre-arborist"), mine);
+        garden.arborist(["hooks", "test"]).succeeds();
+        garden.arborist(["hooks", "uninstall"]).succeeds();
+        assert_eq!(garden.read(".git/hooks/commit-msg"), mine);
+    }
+}
+
+#[test]
+fn an_installation_that_was_cut_off_is_finished_by_the_next() {
+    let mine = "#!/bin/sh\n# mine\n";
+    let garden = Garden::sprout();
+    garden.write_script(".git/hooks/commit-msg", mine);
+    fs::hard_link(garden.path(".git/hooks/commit-msg"), garden.path(".git/hooks/commit-msg.pre-arborist"))
+        .unwrap();
+    garden.arborist(["hooks", "install"]).succeeds();
+    assert_eq!(garden.read(".git/hooks/commit-msg.pre-arborist"), mine);
+    fs::remove_file(garden.path(".git/hooks/commit-msg")).unwrap();
+    garden.arborist(["hooks", "uninstall"]).succeeds();
+    assert_eq!(garden.read(".git/hooks/commit-msg"), mine);
+}
+
+#[test]
 fn all_worktrees_share_the_hook_and_a_bare_repository_gets_update() {
     let garden = Garden::sprout();
     garden.git(["worktree", "add", "-q", "-b", "linked", "../linked tree"]).succeeds();

@@ -67,9 +67,10 @@ pub(super) fn install(options: &Options, ui: &mut Ui) -> Outcome {
 pub(super) fn uninstall(options: &Options, ui: &mut Ui) -> Outcome {
     let repository = Repository::discover()?;
     let config = Config::load(&repository)?;
-    let plan = |event: &Event| Ok(plan_uninstall(&Site::load(*event, &repository, &config)?));
-    let names = if options.names.is_empty() { &Event::ALL } else { options.names.as_slice() };
-    let plans = names.iter().map(plan).collect::<Result<Vec<_>, Failure>>()?;
+    let plan = |event| Ok(plan_uninstall(&Site::load(event, &repository, &config)?));
+    let is_named = |event: &Event| options.names.is_empty() || options.names.contains(event);
+    let names = Event::ALL.into_iter().filter(is_named);
+    let plans = names.map(plan).collect::<Result<Vec<_>, Failure>>()?;
     carry_out(&plans, options, &repository, ui)?;
     let left: Vec<&str> = plans.iter().flat_map(|plan| &plan.left).map(String::as_str).collect();
     match left.as_slice() {

@@ -159,13 +159,13 @@ fn status(ui: &mut Ui) -> Result<HooksStatus, Failure> {
     Ok(HooksStatus::new(repository.version, &repository.hooks_dir(&config)?, hooks))
 }
 
-/// The hooks that make sense here, unless some were named.
+/// The hooks that make sense here, unless some were named; each once.
 fn chosen(names: &[Event], repository: &Repository, config: &Config) -> Vec<Event> {
     let is_bare = repository.worktree.is_none() && config.find_text("core.bare") == Some("true");
     match names {
         [] if is_bare => vec![Event::Update],
         [] => vec![Event::CommitMsg, Event::PrePush],
-        _ => names.to_vec(),
+        _ => Event::ALL.into_iter().filter(|event| names.contains(event)).collect(),
     }
 }
 

@@ -83,9 +83,9 @@ fn config_content(event: Event, config: &Config) -> Content {
 }
 
 fn is_enabled(event: Event, config: &Config) -> bool {
-    let setting = config.find_text(&format!("{}.enabled", event.config_section()));
-    !setting
-        .is_some_and(|value| matches!(value.to_ascii_lowercase().as_str(), "false" | "no" | "off" | "0" | ""))
+    let setting = config.find(&format!("{}.enabled", event.config_section()));
+    let value = setting.and_then(|entry| entry.value.as_ref()).map(|value| value.to_ascii_lowercase());
+    !value.is_some_and(|value| matches!(value.as_str(), "false" | "no" | "off" | "0" | ""))
 }
 
 fn find_ours<const N: usize>(paths: [PathBuf; N], event: Event) -> Result<Option<Spot>, Failure> {

@@ -63,19 +63,17 @@ fn block_steps(event: Event, file: &Spot) -> Result<Vec<Step>, Failure> {
         Content::Ours(_) => Ok(Vec::new()),
         Content::Absent | Content::Foreign => {
             let bytes = block::insert(file.bytes.as_deref(), &event.block(&Quoted::none()));
-            Ok(vec![Step::Write { path: file.path.clone(), bytes }])
+            Ok(vec![Step::Edit { path: file.path.clone(), bytes }])
         }
     }
 }
 
 fn script_plan(site: &Site, binary: &Quoted) -> Result<Plan, Failure> {
     let path = site.script.path.clone();
-    let write = Step::Write { path: path.clone(), bytes: site.event.script(binary).into_bytes() };
+    let place = Step::Place { path: path.clone(), bytes: site.event.script(binary).into_bytes() };
     match &site.script.content {
         Content::Edited => Err(edited(&format!("'{}'", path.display()))),
-        Content::Absent => Ok(Plan::new(site.event, vec![write])),
-        Content::Ours(_) if site.script.is_executable => Ok(Plan::new(site.event, vec![write])),
-        Content::Ours(_) => Ok(Plan::new(site.event, vec![Step::Remove { path }, write])),
+        Content::Absent | Content::Ours(_) => Ok(Plan::new(site.event, vec![place])),
         Content::Foreign if site.kept.bytes.is_some() && site.kept.bytes != site.script.bytes => {
             Err(Failure::new(
                 Exit::Person,
@@ -84,8 +82,8 @@ fn script_plan(site: &Site, binary: &Quoted) -> Result<Plan, Failure> {
             .hint("an earlier hook was moved there; look at both, keep one, and install again"))
         }
         Content::Foreign => {
-            let rename = Step::Rename { from: path, to: site.kept.path.clone() };
-            let mut plan = Plan::new(site.event, vec![rename, write]);
+            let aside = Step::SetAside { from: path, to: site.kept.path.clone() };
+            let mut plan = Plan::new(site.event, vec![aside, place]);
             plan.notes.extend(site.manager.and_then(|manager| manager.lasting(site.event)));
             Ok(plan)
         }

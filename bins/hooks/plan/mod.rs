@@ -15,10 +15,14 @@ pub(super) enum Step {
     Set { key: String, value: String },
     /// Remove a key of the repository's configuration.
     Unset { key: String },
-    /// Give a file another name in its folder.
-    Rename { from: PathBuf, to: PathBuf },
-    /// Write a hook file that can be executed; one that is there keeps its permissions.
-    Write { path: PathBuf, bytes: Vec<u8> },
+    /// Keep a hook under another name, which must be free. Its own name is taken by the next step.
+    SetAside { from: PathBuf, to: PathBuf },
+    /// Give a hook that was set aside its own name again, in place of ours.
+    Restore { from: PathBuf, to: PathBuf },
+    /// Put a hook file of ours where none of others' is needed any more.
+    Place { path: PathBuf, bytes: Vec<u8> },
+    /// Change a hook file of others, which keeps its permissions.
+    Edit { path: PathBuf, bytes: Vec<u8> },
     /// Remove a file.
     Remove { path: PathBuf },
 }
@@ -28,8 +32,10 @@ impl fmt::Display for Step {
         match self {
             Self::Set { key, .. } => write!(f, "set {key} in the repository's configuration"),
             Self::Unset { key } => write!(f, "unset {key} in the repository's configuration"),
-            Self::Rename { from, to } => write!(f, "rename '{}' to '{}'", from.display(), to.display()),
-            Self::Write { path, .. } => write!(f, "write '{}'", path.display()),
+            Self::SetAside { from, to } | Self::Restore { from, to } => {
+                write!(f, "rename '{}' to '{}'", from.display(), to.display())
+            }
+            Self::Place { path, .. } | Self::Edit { path, .. } => write!(f, "write '{}'", path.display()),
             Self::Remove { path } => write!(f, "remove '{}'", path.display()),
         }
     }

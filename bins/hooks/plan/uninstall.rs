@@ -39,7 +39,7 @@ fn remove_block(plan: &mut Plan, file: &Spot) {
         (Content::Ours(binary), Some(bytes)) => {
             let path = file.path.clone();
             plan.steps.push(match block::remove(bytes, &plan.event.block(binary)) {
-                Some(bytes) => Step::Write { path, bytes },
+                Some(bytes) => Step::Edit { path, bytes },
                 None => Step::Remove { path },
             });
         }
@@ -49,7 +49,7 @@ fn remove_block(plan: &mut Plan, file: &Spot) {
 }
 
 fn remove_script(plan: &mut Plan, script: &Spot, kept: &Spot) {
-    let restore = Step::Rename { from: kept.path.clone(), to: script.path.clone() };
+    let restore = Step::Restore { from: kept.path.clone(), to: script.path.clone() };
     match script.content {
         Content::Ours(_) | Content::Absent if kept.bytes.is_some() => plan.steps.push(restore),
         Content::Ours(_) => plan.steps.push(Step::Remove { path: script.path.clone() }),
