@@ -90,6 +90,55 @@ complete -c git-arborist -n '__git_arborist_in trailers log' -s n -l max-count -
 complete -c git-arborist -n '__git_arborist_in trailers log' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in trailers log' -s h -l help -d 'Show what it does and takes'
 
+# hooks
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a install -d 'Install hooks, beside those that are there'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a uninstall -d 'Remove our hooks and put back what stood there before, byte for byte'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a status -d 'Say where each hook stands and what keeps it from being run; runs nothing'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a test -d 'Prove that hooks fire in this worktree, by firing them through git'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a run -d 'Do what a hook does; this is what hooks call'
+complete -c git-arborist -n '__git_arborist_at hooks' -f
+complete -c git-arborist -n '__git_arborist_at hooks' -s h -l help -d 'Show what it does and takes'
+
+# hooks install
+complete -c git-arborist -n '__git_arborist_in hooks install' -f -a 'commit-msg pre-push update'
+complete -c git-arborist -n '__git_arborist_in hooks install' -s n -l dry-run -d 'Only print what would be done'
+complete -c git-arborist -n '__git_arborist_in hooks install' -s q -l quiet -d 'Print nothing but errors'
+complete -c git-arborist -n '__git_arborist_in hooks install' -s h -l help -d 'Show what it does and takes'
+
+# hooks uninstall
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -f -a 'commit-msg pre-push update'
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s n -l dry-run -d 'Only print what would be done'
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s q -l quiet -d 'Print nothing but errors'
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s h -l help -d 'Show what it does and takes'
+
+# hooks status
+complete -c git-arborist -n '__git_arborist_in hooks status' -f
+complete -c git-arborist -n '__git_arborist_in hooks status' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in hooks status' -s h -l help -d 'Show what it does and takes'
+
+# hooks test
+complete -c git-arborist -n '__git_arborist_in hooks test' -f -a 'commit-msg pre-push update'
+complete -c git-arborist -n '__git_arborist_in hooks test' -s h -l help -d 'Show what it does and takes'
+
+# hooks run
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a commit-msg -d 'Refuse a message that claims to be a task\'s and is not sound'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-push -d 'Refuse to push what is not sound, and to lose what was recorded; reads git\'s lines on standard input'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a update -d 'The same, where the push arrives'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f
+complete -c git-arborist -n '__git_arborist_at hooks run' -s h -l help -d 'Show what it does and takes'
+
+# hooks run commit-msg
+complete -c git-arborist -n '__git_arborist_in hooks run commit-msg' -F
+complete -c git-arborist -n '__git_arborist_in hooks run commit-msg' -s h -l help -d 'Show what it does and takes'
+
+# hooks run pre-push
+complete -c git-arborist -n '__git_arborist_in hooks run pre-push' -f
+complete -c git-arborist -n '__git_arborist_in hooks run pre-push' -s h -l help -d 'Show what it does and takes'
+
+# hooks run update
+complete -c git-arborist -n '__git_arborist_in hooks run update' -f
+complete -c git-arborist -n '__git_arborist_in hooks run update' -s h -l help -d 'Show what it does and takes'
+
 # install-assets
 complete -c git-arborist -n '__git_arborist_in install-assets' -f
 complete -c git-arborist -n '__git_arborist_in install-assets' -l prefix -x -a '(__fish_complete_directories)' -d 'Install below DIR/share, laid out as distributions do it'

@@ -10,6 +10,7 @@ pub fn definitions() -> Vec<clap::Command> {
     vec![
         crate::state::StateArgs::command(),
         crate::trailers::TrailersArgs::command(),
+        crate::hooks::HooksArgs::command(),
         crate::install_assets::InstallAssetsArgs::command(),
     ]
 }

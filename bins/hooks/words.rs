@@ -11,8 +11,17 @@ through untouched. pre-push, and update on the server, refuse to publish such co
 back a branch of arborist's, and to drop commits that record a task's state.
 
 Our hooks stand beside those that are there. With git 2.54 or newer they are named in the repository's
-configuration. Before, a hook file that exists is renamed to <hook>.pre-arborist and called first; husky's
-own files get a marked block; a core.hooksPath outside of the repository is never written to.";
+configuration (hook.arborist-<hook>.command). Before that, a hook file that exists is renamed to
+<hook>.pre-arborist and called first, with the same arguments and the same input; if it refuses, ours is not
+asked. A core.hooksPath inside of the repository is honoured; one outside is never written to, and the line
+to add by hand is shown. husky's own files get a marked block. Hooks of lefthook and pre-commit are called
+first like any other, and the lines are shown that make their own configuration run ours for good.
+
+A hook becomes git-arborist-hooks where it was when the hook was installed, else on PATH. If it is gone,
+only messages that could be a task's and pushes to arborist's own refs are refused.
+
+Hooks can be passed over, by --no-verify, by cherry-pick and by other programs: 'git arborist trailers check'
+finds in history what they did not see.";
 
 pub(super) const EXAMPLES: &str = "\
 EXAMPLES
