@@ -100,6 +100,7 @@ impl Usage {
 pub enum Scope {
     /// The turn under way.
     Turn,
-    /// The whole call; the last one that is told counts.
+    /// The whole call; the last one that is told counts. Codex counts its whole session: a call that resumes one
+    /// tells what earlier calls spent as well.
     Call,
 }
