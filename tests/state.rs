@@ -61,7 +61,7 @@ session s1, plan task-tree.json
 > P1 Phase 1: Setup  implementing
   x T001 Create the schema   complete      2h
   > T002 Add the login form  testing       tests failed, attempt 2, 2h
-. T010 Write the manual      pending       waits for T002";
+. T010 Write the manual      pending       waits for P1";
     assert_eq!(shown, expected);
     assert_eq!(garden.arborist(["state", "--short"]).answer(), "main: 1 of 3 done, 1 under way");
 }
@@ -270,7 +270,7 @@ fn the_frozen_plan_is_shown_whatever_an_agent_made_of_the_file() {
     assert_eq!(task(&document, "T001")["state"], "pending");
     assert_eq!(document["summary"]["pending"], 3);
     let named = state(&garden, &["--tree", "task-tree.json"]);
-    assert_eq!(task(&named, "T001")["state"], "skipped");
+    assert_eq!(task(&named, "T001")["state"], "pending", "a mark that was not frozen says nothing");
 }
 
 #[test]
@@ -291,6 +291,32 @@ fn what_has_not_landed_is_read_on_the_tasks_own_branch() {
     let document = state(&garden, &[]);
     assert_eq!(task(&document, "T1")["state"], "complete");
     assert_eq!(task(&document, "T1")["landed"], true);
+}
+
+#[test]
+fn marks_in_a_file_that_no_run_froze_say_nothing() {
+    let garden = Garden::sprout();
+    garden.run_start("main", "s1");
+    garden.task("T1", "failed");
+    garden.write(
+        "task-tree.json",
+        r#"{"nodes": {"T1": {"id": "T1", "name": "a", "skipped": true}}, "root_ids": ["T1"]}"#,
+    );
+    garden.arborist(["state", "--exit-code"]).exits(1).out("1 failed");
+}
+
+#[test]
+fn what_waits_for_a_task_waits_until_it_has_landed() {
+    let garden = Garden::sprout();
+    garden.write("task-tree.json", TREE);
+    garden.run_start("main", "s1");
+    garden.git(["switch", "-q", "-c", "arborist/task/main/T001"]).succeeds();
+    garden.task("T001", "complete");
+    garden.git(["switch", "-q", "main"]).succeeds();
+    let document = state(&garden, &[]);
+    assert_eq!(task(&document, "T001")["state"], "complete");
+    assert_eq!(task(&document, "T002")["ready"], false);
+    assert_eq!(task(&document, "T002")["waits_for"][0], "T001");
 }
 
 #[test]

@@ -76,7 +76,7 @@ struct TaskDocument {
     planned: bool,
     /// What the plan says that it waits for.
     depends_on: Vec<String>,
-    /// Tasks that it waits for and that are not done.
+    /// Tasks and phases that it waits for and that are not there to build on yet.
     waits_for: Vec<String>,
     /// The phase that it belongs to.
     parent: Option<String>,

@@ -74,7 +74,8 @@ pub struct GitCommand {
 }
 
 /// Settings that could run a program or change an answer, pinned for every reading call.
-const PINNED: [&str; 4] = [
+const PINNED: [&str; 5] = [
+    "advice.graftFileDeprecated=false",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "i18n.logOutputEncoding=",

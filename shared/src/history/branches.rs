@@ -1,11 +1,19 @@
-//! What stands on the tasks' own branches and has not landed yet.
+//! What stands on the tasks' own branches and has not landed yet. It is judged together with the run's own commits, as
+//! one history.
 
 use std::collections::HashMap;
 
-use super::{Event, HistoryError, TaskHistory, entry::Entry, graph::Graph, run::Run};
+use super::{
+    HistoryError, TaskHistory,
+    entry::{Entry, Note},
+    graph::{Graph, Marks},
+    reverts::Reverts,
+    tasks::{self, Group, Judged},
+    walk::{Walk, Walker},
+};
 use crate::{
-    git::{Ref, RefReader, Repository},
-    name::{Oid, TaskId},
+    git::{Ref, RefReader},
+    name::{BranchName, Oid, SessionId, TaskId},
 };
 
 /// A task's own branch.
@@ -14,76 +22,136 @@ struct Branch {
     tip: Oid,
 }
 
-impl Run {
-    /// Lets the tasks' own branches speak for what has not landed.
-    pub(super) fn add_task_branches(
-        &mut self,
-        repository: &Repository,
-        refs: RefReader,
-    ) -> Result<(), HistoryError> {
-        let branches = self.task_branches(refs.finish()?);
-        if branches.is_empty() {
-            return Ok(());
-        }
-        let mut revisions: Vec<String> = branches.iter().map(|branch| branch.tip.to_string()).collect();
-        revisions.extend(self.scope.tip.map(|tip| format!("^{tip}")));
+/// The tasks' own branches, and the commits that only they have.
+pub(super) struct Branches {
+    branches: Vec<Branch>,
+    entries: Vec<Entry>,
+}
+
+impl Branches {
+    /// Reads what the run's branch does not have, in one walk.
+    pub(super) fn read(walker: &Walker<'_>, refs: RefReader) -> Result<Self, HistoryError> {
+        let branches = task_branches(walker.branch, refs.finish()?);
         let mut entries = Vec::new();
-        for commit in repository.stream_commits(&revisions)? {
-            entries.push(Entry::new(&commit?, &self.scope.branch));
+        if !branches.is_empty() {
+            let mut revisions: Vec<String> = branches.iter().map(|branch| branch.tip.to_string()).collect();
+            revisions.push(format!("^{}", walker.tip));
+            entries = walker.read_entries(&revisions)?;
         }
+        Ok(Self { branches, entries })
+    }
+
+    /// Whether the run's branch has everything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many of their commits claim to be ours and are not sound.
+    pub(super) fn ignored(&self) -> usize {
+        self.entries.iter().filter(|entry| matches!(entry.note, Note::Unsound)).count()
+    }
+
+    /// The tasks of the run, spoken for by their own branches where these are not stale.
+    pub(super) fn fold(self, walk: Walk, session: Option<&SessionId>) -> Vec<TaskHistory> {
+        let offset = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        let mut entries = self.entries;
+        entries.extend(walk.graph.entries);
         let graph = Graph::new(entries);
-        let places: HashMap<Oid, u32> =
-            (0u32..).zip(&graph.entries).map(|(at, entry)| (entry.id, at)).collect();
+        let whole = Whole { start: walk.start.map(|start| start + offset), offset, session, graph: &graph };
+        whole.fold(&self.branches)
+    }
+}
+
+fn task_branches(run: &BranchName, refs: Vec<Ref>) -> Vec<Branch> {
+    let prefix = run.task_refs();
+    let branch = |found: Ref| {
+        let task = found.name.strip_prefix(&prefix)?.parse().ok()?;
+        Some(Branch { task, tip: found.target })
+    };
+    refs.into_iter().filter_map(branch).collect()
+}
+
+/// The run's commits and those of the tasks' own branches in one graph; the latter stand first.
+struct Whole<'a> {
+    graph: &'a Graph,
+    offset: u32,
+    start: Option<u32>,
+    session: Option<&'a SessionId>,
+}
+
+impl Whole<'_> {
+    fn is_landed(&self, node: u32) -> bool {
+        node >= self.offset
+    }
+
+    fn fold(&self, branches: &[Branch]) -> Vec<TaskHistory> {
+        let graph = self.graph;
+        let reverts = Reverts::find(graph, |node| self.is_landed(node));
+        let landed =
+            tasks::judge_all(graph, tasks::group(graph, self.session, |node| self.is_landed(node)), &reverts);
+        let everywhere = tasks::group(graph, self.session, |_| true);
+        let events: HashMap<&TaskId, &[u32]> =
+            everywhere.iter().map(|group| (&group.task, group.nodes.as_slice())).collect();
+        let places: HashMap<Oid, u32> = (0..self.offset).map(|node| (graph.entry(node).id, node)).collect();
+        let mut own: HashMap<&TaskId, Judged> = HashMap::new();
         for branch in branches {
-            if let Some(tip) = places.get(&branch.tip) {
-                self.add_task_branch(repository, &graph, *tip, branch.task)?;
+            let known = landed.iter().find(|judged| judged.task == branch.task);
+            let nodes = events.get(&branch.task).copied().unwrap_or_default();
+            if let Some(tip) = places.get(&branch.tip)
+                && let Some(judged) = self.speak(
+                    *tip,
+                    Group { task: branch.task.clone(), nodes: nodes.to_vec() },
+                    known,
+                    &reverts,
+                )
+            {
+                own.insert(&branch.task, judged);
             }
         }
-        Ok(())
+        self.histories(landed, own)
     }
 
-    fn task_branches(&self, refs: Vec<Ref>) -> Vec<Branch> {
-        let prefix = self.scope.branch.task_refs();
-        let branch = |found: Ref| {
-            let task = found.name.strip_prefix(&prefix)?.parse().ok()?;
-            Some(Branch { task, tip: found.target })
-        };
-        refs.into_iter().filter_map(branch).collect()
-    }
-
-    fn add_task_branch(
-        &mut self,
-        repository: &Repository,
-        graph: &Graph,
+    /// What a task's own branch says, unless it is stale: it must hold the start of the run, the task's newest events
+    /// on the run's branch, and whatever took events of it back there.
+    fn speak(
+        &self,
         tip: u32,
-        task: TaskId,
-    ) -> Result<(), HistoryError> {
-        let reached = graph.reachable(&[tip]);
-        let counts = |event: &&Event| event.task() == Some(&task) && self.is_of_session(event);
-        let nodes = graph.oldest_first().filter(|node| reached.contains(*node));
-        let own: Vec<Event> =
-            nodes.filter_map(|node| graph.entry(node).event()).filter(counts).cloned().collect();
-        if own.is_empty() {
-            return Ok(());
+        mut group: Group,
+        landed: Option<&Judged>,
+        reverts: &Reverts,
+    ) -> Option<Judged> {
+        let reached: Marks = self.graph.reachable(&[tip]);
+        let holds = |node: u32| reached.contains(node);
+        let taken_back = reverts.of(&group.nodes).all(|(revert, _)| holds(revert));
+        let newest = landed.is_none_or(|judged| judged.newest.iter().all(|node| holds(*node)));
+        if !self.start.is_none_or(holds) || !newest || !taken_back {
+            return None;
         }
-        let known = self.tasks.iter().position(|history| history.id == task);
-        let mut events = known.map(|at| self.tasks[at].events.clone()).unwrap_or_default();
-        if let Some(newest) = events.last()
-            && !repository.is_ancestor(newest.commit, graph.entry(tip).id)?
-        {
-            return Ok(());
+        group.nodes.retain(|node| holds(*node));
+        if group.nodes.iter().all(|node| self.is_landed(*node)) {
+            return None;
         }
-        events.extend(own);
-        let earlier = known.map_or(0, |at| self.tasks[at].earlier);
-        let cancelled = known.map(|at| self.tasks[at].cancelled.clone()).unwrap_or_default();
-        let history = TaskHistory {
-            is_landed: false,
-            ..TaskHistory::new(task, events, cancelled, Vec::new()).with_earlier(earlier)
-        };
-        match known {
-            Some(at) => self.tasks[at] = history,
-            None => self.tasks.push(history),
+        let reverts = Reverts::find(self.graph, holds);
+        Some(tasks::judge(self.graph, group, &reverts))
+    }
+
+    fn histories(&self, landed: Vec<Judged>, mut own: HashMap<&TaskId, Judged>) -> Vec<TaskHistory> {
+        let ids: Vec<Oid> = self.graph.entries.iter().map(|entry| entry.id).collect();
+        let event = |node: u32| self.graph.entry(node).event().cloned();
+        let mut histories = Vec::new();
+        for judged in landed {
+            match own.remove(&judged.task) {
+                Some(own) => {
+                    histories.push(TaskHistory { is_landed: false, ..own.into_history(&ids, event) });
+                }
+                None => histories.push(judged.into_history(&ids, event)),
+            }
         }
-        Ok(())
+        let mut rest: Vec<Judged> = own.into_values().collect();
+        rest.sort_by(|a, b| a.task.cmp(&b.task));
+        histories.extend(
+            rest.into_iter().map(|own| TaskHistory { is_landed: false, ..own.into_history(&ids, event) }),
+        );
+        histories
     }
 }

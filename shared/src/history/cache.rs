@@ -31,7 +31,8 @@ impl Cache {
 
     /// `None` if there is none, or if it cannot be read. Its commits are still to be proved.
     pub(super) fn load(&self) -> Option<Cached> {
-        let bytes = Arc::new(fs::read(&self.file).ok()?);
+        let is_file = fs::symlink_metadata(&self.file).is_ok_and(|meta| meta.is_file());
+        let bytes = Arc::new(is_file.then(|| fs::read(&self.file).ok())??);
         let (tip, mut at) = line_at(&bytes, 0)?;
         let mut commits = Vec::new();
         while at < bytes.len() {

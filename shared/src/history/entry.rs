@@ -3,7 +3,7 @@
 use super::event::Event;
 use crate::{
     git::RawCommit,
-    message::{self, Reading},
+    message::{self, Reading, Status},
     name::{BranchName, Oid},
 };
 
@@ -67,17 +67,23 @@ impl Entry {
 
     /// The start of a run of the branch that was read for.
     pub(super) fn run_start(&self) -> Option<&Event> {
-        self.event().filter(|event| event.status() == message::Status::RunStart)
+        self.event().filter(|event| event.status() == Status::RunStart)
     }
 }
 
 fn note(commit: &RawCommit, branch: &BranchName) -> Note {
     let text = commit.message();
     match message::read(text) {
+        // A landing is a merge; what says that it landed and is none was not written by us.
+        Reading::Sound(message)
+            if message.subject.status == Status::Merge && commit.parents().count() < 2 =>
+        {
+            Note::Unsound
+        }
         Reading::Sound(message) if message.subject.branch == *branch => {
             Note::Event(Box::new(Event::new(commit, *message)))
         }
-        Reading::Sound(message) if message.subject.status == message::Status::RunStart => {
+        Reading::Sound(message) if message.subject.status == Status::RunStart => {
             Note::OtherRun(message.subject.branch)
         }
         Reading::Sound(_) => Note::Nothing,
@@ -96,7 +102,7 @@ fn reverted(text: &[u8]) -> Vec<String> {
         let digits = text[at + WORDS.len()..].iter().take_while(|b| b.is_ascii_hexdigit());
         digits.map(|b| char::from(*b)).collect()
     };
-    memchr::memmem::find_iter(text, WORDS).map(hex).filter(|id| id.len() >= 7).collect()
+    memchr::memmem::find_iter(text, WORDS).map(hex).filter(|id| id.len() >= 4).collect()
 }
 
 #[cfg(test)]
@@ -114,6 +120,6 @@ mod tests {
             assert_eq!(reverted(format!("Revert \"x\"\n\n{line}\n").as_bytes()), [id], "{line}");
         }
         assert!(reverted(b"x\n\n> This reverts commit 0123456789.\n").is_empty());
-        assert!(reverted(b"x\n\nThis reverts commit abc.\n").is_empty());
+        assert!(reverted(b"x\n\nThis reverts commit abd.\n").is_empty());
     }
 }

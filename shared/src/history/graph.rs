@@ -18,7 +18,7 @@ enum Shape {
     /// Each entry is the only parent of the one before it; the last entry is the oldest.
     Chain,
     /// Anything else: parents as indices, and all nodes with ancestors first.
-    Web { parents: Vec<Vec<u32>>, order: Vec<u32> },
+    Web { parents: Vec<Vec<u32>>, order: Vec<u32>, rank: Vec<u32> },
 }
 
 impl Graph {
@@ -57,6 +57,31 @@ impl Graph {
         one.into_iter().chain(many.iter().copied())
     }
 
+    /// The first parent, if it is part of the walk.
+    pub(super) fn first_parent(&self, node: u32) -> Option<u32> {
+        let id = self.entry(node).first_parent?;
+        self.parents(node).find(|parent| self.entry(*parent).id == id)
+    }
+
+    /// Whether `old` is `new` or one of its ancestors.
+    pub(super) fn is_ancestor(&self, old: u32, new: u32) -> bool {
+        let Shape::Web { parents, rank, .. } = &self.shape else {
+            return old >= new;
+        };
+        let mut seen = Marks::none(self.entries.len());
+        let mut open = vec![new];
+        while let Some(node) = open.pop() {
+            if node == old {
+                return true;
+            }
+            let is_later = |parent: &&u32| rank[**parent as usize] >= rank[old as usize];
+            open.extend(
+                parents[node as usize].iter().filter(is_later).filter(|parent| seen.insert(**parent)),
+            );
+        }
+        false
+    }
+
     /// The nodes that can be reached from `starts`, these among them.
     pub(super) fn reachable(&self, starts: &[u32]) -> Marks {
         let mut marks = Marks::none(self.entries.len());
@@ -64,18 +89,6 @@ impl Graph {
         while let Some(node) = open.pop() {
             if marks.insert(node) {
                 open.extend(self.parents(node));
-            }
-        }
-        marks
-    }
-
-    /// The nodes from which `node` can be reached, this among them.
-    pub(super) fn descendants(&self, node: u32) -> Marks {
-        let mut marks = Marks::none(self.entries.len());
-        marks.insert(node);
-        for later in self.oldest_first() {
-            if self.parents(later).any(|parent| marks.contains(parent)) {
-                marks.insert(later);
             }
         }
         marks
@@ -157,7 +170,9 @@ fn web(entries: &[Entry]) -> Shape {
     let known = |entry: &Entry| entry.parents().filter_map(|id| places.get(&id).copied()).collect();
     let parents: Vec<Vec<u32>> = entries.iter().map(known).collect();
     let order = ancestors_first(&parents);
-    Shape::Web { parents, order }
+    let mut rank = vec![0; order.len()];
+    order.iter().zip(0..).for_each(|(node, place)| rank[*node as usize] = place);
+    Shape::Web { parents, order, rank }
 }
 
 /// Kahn's algorithm from the tips down, turned around.

@@ -9,6 +9,7 @@ mod fold;
 mod graph;
 mod reverts;
 mod run;
+mod tasks;
 mod walk;
 
 pub use event::Event;

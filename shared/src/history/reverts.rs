@@ -1,60 +1,91 @@
 //! Reverts: a commit that reverts a counted commit takes it back, and the task's later ones with it.
 
-use super::{
-    entry::Note,
-    graph::{Graph, Marks},
-};
-use crate::message::Status;
+use std::collections::HashMap;
 
-/// What reverts did to the events of a run.
+use super::{entry::Note, graph::Graph};
+use crate::{message::Status, name::Oid};
+
+/// The reverts of a walk that hold: each takes back an event, and none of them was itself taken back.
+#[derive(Debug, Default)]
 pub(super) struct Reverts {
-    /// Events that do not count: reverted, or later than one that was.
-    pub(super) cancelled: Marks,
-    /// Events from before a revert in their task: its attempts are counted anew since.
-    pub(super) earlier: Marks,
+    /// A revert and the event that it takes back, oldest first.
+    pairs: Vec<(u32, u32)>,
 }
 
-/// Applies all reverts.
-pub(super) fn reverts(graph: &Graph) -> Reverts {
-    let none = Marks::none(graph.entries.len());
-    let mut reverts = Reverts { cancelled: none.clone(), earlier: none };
-    for (revert, target) in active(graph) {
-        let later = graph.descendants(target);
-        let after_revert = graph.descendants(revert);
-        let landed = landed_by(graph, target);
-        let task = graph.entry(target).event().and_then(|event| event.task());
-        for node in graph.oldest_first() {
-            let is_its = graph.entry(node).event().is_some_and(|event| event.task() == task);
-            if !is_its || after_revert.contains(node) {
+/// What reverts did to the events of one task.
+#[derive(Debug, Default)]
+pub(super) struct Verdict {
+    /// Events that count, oldest first.
+    pub(super) counted: Vec<u32>,
+    /// Events that do not: reverted, or later than one that was.
+    pub(super) cancelled: Vec<u32>,
+    /// How many of those that count are from before a revert: attempts are counted anew since.
+    pub(super) earlier: usize,
+}
+
+impl Reverts {
+    /// The reverts among the nodes that `within` names.
+    pub(super) fn find(graph: &Graph, within: impl Fn(u32) -> bool) -> Self {
+        let is_revert = |node: &u32| matches!(graph.entry(*node).note, Note::Reverts(_));
+        let mut reverts: Vec<u32> =
+            graph.oldest_first().filter(|node| is_revert(node) && within(*node)).collect();
+        if reverts.is_empty() {
+            return Self::default();
+        }
+        reverts.reverse();
+        let targets = Targets::of(graph, within);
+        Self { pairs: active(graph, &reverts, &targets) }
+    }
+
+    /// The reverts that take back events of `nodes`.
+    pub(super) fn of<'a>(&'a self, nodes: &'a [u32]) -> impl Iterator<Item = (u32, u32)> + 'a {
+        self.pairs.iter().copied().filter(|(_, target)| nodes.contains(target))
+    }
+
+    /// Applies them to the events of one task, given oldest first.
+    pub(super) fn judge(&self, graph: &Graph, nodes: &[u32]) -> Verdict {
+        let pairs: Vec<(u32, u32)> =
+            if self.pairs.is_empty() { Vec::new() } else { self.of(nodes).collect() };
+        let mut verdict = Verdict::default();
+        for node in nodes {
+            let before: Vec<&(u32, u32)> =
+                pairs.iter().filter(|(revert, _)| !graph.is_ancestor(*revert, *node)).collect();
+            if before.iter().any(|(_, target)| is_taken_back(graph, *node, *target)) {
+                verdict.cancelled.push(*node);
                 continue;
             }
-            reverts.earlier.insert(node);
-            if later.contains(node) || landed.as_ref().is_some_and(|marks| marks.contains(node)) {
-                reverts.cancelled.insert(node);
+            verdict.counted.push(*node);
+            if !before.is_empty() {
+                verdict.earlier = verdict.counted.len();
             }
         }
+        verdict
     }
-    reverts
 }
 
-/// Pairs of a revert and the event that it takes back, oldest first. A revert that was reverted itself is none.
-fn active(graph: &Graph) -> Vec<(u32, u32)> {
-    let mut void = Marks::none(graph.entries.len());
+/// With an event goes everything later of its task; with a landing goes also all that came in with it.
+fn is_taken_back(graph: &Graph, node: u32, target: u32) -> bool {
+    if graph.is_ancestor(target, node) {
+        return true;
+    }
+    let is_landing = graph.entry(target).event().is_some_and(|event| event.status() == Status::Merge);
+    let kept = || graph.first_parent(target).is_some_and(|first| graph.is_ancestor(node, first));
+    is_landing && graph.is_ancestor(node, target) && !kept()
+}
+
+/// Newest first, so that a revert that was reverted is known to be void before it is looked at.
+fn active(graph: &Graph, newest_first: &[u32], targets: &Targets) -> Vec<(u32, u32)> {
+    let mut void = vec![false; graph.entries.len()];
     let mut pairs = Vec::new();
-    let order: Vec<u32> = graph.oldest_first().collect();
-    for revert in order.into_iter().rev() {
-        let Note::Reverts(ids) = &graph.entry(revert).note else {
-            continue;
-        };
-        if void.contains(revert) {
+    for revert in newest_first {
+        let Note::Reverts(ids) = &graph.entry(*revert).note else { continue };
+        if void[*revert as usize] {
             continue;
         }
-        for target in ids.iter().filter_map(|id| find_target(graph, id)) {
+        for target in ids.iter().filter_map(|id| targets.find(id)) {
             match graph.entry(target).note {
-                Note::Reverts(_) => {
-                    void.insert(target);
-                }
-                Note::Event(_) => pairs.push((revert, target)),
+                Note::Reverts(_) => void[target as usize] = true,
+                Note::Event(_) => pairs.push((*revert, target)),
                 _ => {}
             }
         }
@@ -63,32 +94,33 @@ fn active(graph: &Graph) -> Vec<(u32, u32)> {
     pairs
 }
 
-/// A full id, or an abbreviated one that only one commit of the run has.
-fn find_target(graph: &Graph, id: &str) -> Option<u32> {
-    let matches = |node: &u32| graph.entry(*node).id.to_string().starts_with(id);
-    let mut found = graph.oldest_first().filter(|node| is_target(graph, *node)).filter(matches);
-    match (found.next(), found.next()) {
-        (Some(only), None) => Some(only),
-        _ => None,
-    }
+/// What can be reverted, by id.
+struct Targets {
+    by_id: HashMap<Oid, u32>,
+    /// In the order of their digits, for abbreviated ids.
+    sorted: Vec<(String, u32)>,
 }
 
-fn is_target(graph: &Graph, node: u32) -> bool {
-    matches!(graph.entry(node).note, Note::Event(_) | Note::Reverts(_))
-}
+impl Targets {
+    fn of(graph: &Graph, within: impl Fn(u32) -> bool) -> Self {
+        let is_target = |node: &u32| matches!(graph.entry(*node).note, Note::Event(_) | Note::Reverts(_));
+        let nodes: Vec<u32> = graph.oldest_first().filter(|node| is_target(node) && within(*node)).collect();
+        let mut sorted: Vec<(String, u32)> =
+            nodes.iter().map(|node| (graph.entry(*node).id.to_string(), *node)).collect();
+        sorted.sort_unstable();
+        Self { by_id: nodes.iter().map(|node| (graph.entry(*node).id, *node)).collect(), sorted }
+    }
 
-/// Reverting a landing takes back all that came in with it: what is not reachable from its first parent.
-fn landed_by(graph: &Graph, landing: u32) -> Option<Marks> {
-    let event = graph.entry(landing).event()?;
-    if event.status() != Status::Merge {
-        return None;
+    /// A full id, or an abbreviated one that only one of them has.
+    fn find(&self, id: &str) -> Option<u32> {
+        if let Ok(id) = id.parse::<Oid>() {
+            return self.by_id.get(&id).copied();
+        }
+        let from = self.sorted.partition_point(|(known, _)| known.as_str() < id);
+        let mut found = self.sorted[from..].iter().take_while(|(known, _)| known.starts_with(id));
+        match (found.next(), found.next()) {
+            (Some((_, only)), None) => Some(*only),
+            _ => None,
+        }
     }
-    let first = graph.entry(landing).first_parent.and_then(|id| graph.find(id));
-    let kept = graph.reachable(&first.into_iter().collect::<Vec<_>>());
-    let mut brought = Marks::none(graph.entries.len());
-    let reached = graph.reachable(&[landing]);
-    for node in graph.oldest_first().filter(|node| reached.contains(*node) && !kept.contains(*node)) {
-        brought.insert(node);
-    }
-    Some(brought)
 }

@@ -1,18 +1,18 @@
 //! A run: what its start says, and what its commits say of each task.
 
-use std::collections::HashMap;
-
 use super::{
-    Event, TaskHistory,
-    entry::{Entry, Note},
+    TaskHistory,
+    branches::Branches,
+    entry::Note,
     graph::Graph,
-    reverts::{self, Reverts},
-    walk::{Reading, Scope, Walk, other_run, walk},
+    reverts::Reverts,
+    tasks,
+    walk::{Reading, Scope, Walk, Walker, other_run},
 };
 use crate::{
     failure::{Exit, Explain},
     git::{GitError, Repository},
-    message::{Key, PlanRef, Status},
+    message::{PlanRef, Status},
     name::{BranchName, Oid, SessionId, TaskId},
 };
 
@@ -41,6 +41,12 @@ pub enum HistoryError {
         /// The last commit that is here.
         edge: Oid,
     },
+    /// The plan was changed side by side and then merged.
+    #[error("the plan was changed side by side, by {} and {}", commits[0].short(), commits[1].short())]
+    ForkedPlan {
+        /// The changes.
+        commits: [Oid; 2],
+    },
     /// Two runs were started side by side and then merged.
     #[error("two runs were started side by side, by {} and {}", commits[0].short(), commits[1].short())]
     ForkedRun {
@@ -54,7 +60,7 @@ impl Explain for HistoryError {
         match self {
             Self::Git(error) => error.exit(),
             Self::Detached | Self::Shallow { .. } => Exit::Fatal,
-            Self::Renamed { .. } | Self::ForkedRun { .. } => Exit::Person,
+            Self::Renamed { .. } | Self::ForkedRun { .. } | Self::ForkedPlan { .. } => Exit::Person,
         }
     }
 
@@ -67,6 +73,7 @@ impl Explain for HistoryError {
             )),
             Self::Shallow { .. } => Some("fetch more of it: git fetch --unshallow (or --deepen=<n>)".into()),
             Self::ForkedRun { .. } => Some("begin a run that follows both with --new-run".into()),
+            Self::ForkedPlan { .. } => Some("revert one of them".into()),
         }
     }
 }
@@ -100,18 +107,30 @@ pub struct Run {
 impl Run {
     /// Reads the run of `scope`.
     pub fn scan(repository: &Repository, scope: Scope, reading: Reading) -> Result<Self, HistoryError> {
+        let Some(tip) = scope.tip else {
+            return Ok(Self { scope, start: None, tasks: Vec::new(), ignored: 0, other: None });
+        };
         let refs = repository.start_listing_refs(&[&scope.branch.task_refs()])?;
-        let walk = walk(repository, &scope, reading)?;
+        let walker = Walker { repository, branch: &scope.branch, tip };
+        let walk = walker.walk(reading)?;
         if walk.start.is_none() {
             refuse_renamed(repository, &scope, &walk.graph)?;
         }
-        let start = run_start(&walk);
-        let ignored = walk.graph.entries.iter().filter(|entry| matches!(entry.note, Note::Unsound)).count();
+        let reverts = Reverts::find(&walk.graph, |_| true);
+        let start = run_start(&walk, &reverts)?;
+        let branches = Branches::read(&walker, refs)?;
+        let unsound = walk.graph.entries.iter().filter(|entry| matches!(entry.note, Note::Unsound)).count();
         let other = other_run(&walk.graph).cloned().filter(|_| start.is_none());
-        let mut run = Self { scope, start, tasks: Vec::new(), ignored, other };
-        run.tasks = run.fold(walk.graph);
-        run.add_task_branches(repository, refs)?;
-        Ok(run)
+        let session = start.as_ref().map(|start| &start.session);
+        let ignored = unsound + branches.ignored();
+        let tasks = if branches.is_empty() {
+            let judged =
+                tasks::judge_all(&walk.graph, tasks::group(&walk.graph, session, |_| true), &reverts);
+            tasks::histories(walk.graph, judged)
+        } else {
+            branches.fold(walk, session)
+        };
+        Ok(Self { scope, start, tasks, ignored, other })
     }
 
     /// What history knows of a task.
@@ -119,113 +138,52 @@ impl Run {
     pub fn find(&self, task: &TaskId) -> Option<&TaskHistory> {
         self.tasks.iter().find(|history| history.id == *task)
     }
-
-    /// A commit of another session says nothing about this run.
-    pub(super) fn is_of_session(&self, event: &Event) -> bool {
-        match (&self.start, event.trailers.get(Key::Session)) {
-            (Some(start), Some(session)) => start.session.as_str() == session,
-            _ => true,
-        }
-    }
-
-    fn fold(&self, graph: Graph) -> Vec<TaskHistory> {
-        let reverts = reverts::reverts(&graph);
-        let mut groups = Groups::new(graph.entries.len());
-        for node in graph.oldest_first() {
-            if let Some(event) = graph.entry(node).event().filter(|event| self.is_of_session(event))
-                && let Some(task) = event.task()
-            {
-                groups.add(task, node, &reverts);
-            }
-        }
-        let newest = graph.newest(groups.tasks.len(), |node| groups.group_of[node as usize]);
-        let mut entries = graph.entries;
-        groups
-            .tasks
-            .into_iter()
-            .zip(newest)
-            .map(|(group, newest)| group.into_history(&newest, &mut entries))
-            .collect()
-    }
 }
 
-/// The events of a run by their tasks.
-struct Groups {
-    tasks: Vec<Group>,
-    by_task: HashMap<TaskId, usize>,
-    /// For each node the task that it counts for.
-    group_of: Vec<Option<usize>>,
-}
-
-struct Group {
-    task: TaskId,
-    counted: Vec<u32>,
-    cancelled: Vec<u32>,
-    earlier: usize,
-}
-
-impl Group {
-    fn into_history(self, newest: &[u32], entries: &mut [Entry]) -> TaskHistory {
-        let id_of = |node: &u32| entries[*node as usize].id;
-        let forks = if newest.len() > 1 { newest.iter().map(id_of).collect() } else { Vec::new() };
-        let mut take = |nodes: Vec<u32>| {
-            nodes.into_iter().filter_map(|node| entries[node as usize].take_event()).collect()
-        };
-        let (events, cancelled) = (take(self.counted), take(self.cancelled));
-        TaskHistory::new(self.task, events, cancelled, forks).with_earlier(self.earlier)
-    }
-}
-
-impl Groups {
-    fn new(nodes: usize) -> Self {
-        Self { tasks: Vec::new(), by_task: HashMap::new(), group_of: vec![None; nodes] }
-    }
-
-    fn add(&mut self, task: &TaskId, node: u32, reverts: &Reverts) {
-        let at = match self.by_task.get(task) {
-            Some(at) => *at,
-            None => {
-                self.by_task.insert(task.clone(), self.tasks.len());
-                self.tasks.push(Group {
-                    task: task.clone(),
-                    counted: Vec::new(),
-                    cancelled: Vec::new(),
-                    earlier: 0,
-                });
-                self.tasks.len() - 1
-            }
-        };
-        let group = &mut self.tasks[at];
-        if reverts.cancelled.contains(node) {
-            group.cancelled.push(node);
-            return;
-        }
-        group.counted.push(node);
-        if reverts.earlier.contains(node) {
-            group.earlier = group.counted.len();
-        }
-        self.group_of[node as usize] = Some(at);
-    }
-}
-
-/// Only a branch that is no more can have been renamed; one that lives on was branched off from.
+/// Only a branch that is no more can have been renamed; one that lives on, here or on a remote, was branched off from.
 fn refuse_renamed(repository: &Repository, scope: &Scope, graph: &Graph) -> Result<(), HistoryError> {
     let Some(old) = other_run(graph) else {
         return Ok(());
     };
-    if repository.find_branch(old)?.is_some() {
+    let is_remote = |found: &crate::git::Ref| {
+        found
+            .name
+            .strip_prefix("refs/remotes/")
+            .is_some_and(|name| name.split_once('/').is_some_and(|(_, branch)| branch == old.as_str()))
+    };
+    if repository.find_branch(old)?.is_some()
+        || repository.list_refs(&["refs/remotes/"])?.iter().any(is_remote)
+    {
         return Ok(());
     }
     Err(HistoryError::Renamed { branch: scope.branch.clone(), old: old.clone() })
 }
 
-fn run_start(walk: &Walk) -> Option<RunStart> {
+/// The start, with the last change of the plan that was not taken back. Two last changes cannot be told apart.
+fn run_start(walk: &Walk, reverts: &Reverts) -> Result<Option<RunStart>, HistoryError> {
     let graph = &walk.graph;
-    let start = graph.entry(walk.start?).run_start()?;
-    let session = start.session()?;
-    let is_plan =
-        |event: &&Event| event.status() == Status::Plan && event.session().as_ref() == Some(&session);
-    let changed = graph.oldest_first().filter_map(|node| graph.entry(node).event()).filter(is_plan).last();
-    let plan = changed.unwrap_or(start).trailers.plan();
-    Some(RunStart { commit: start.commit, session, plan })
+    let Some(start) = walk.start.and_then(|start| graph.entry(start).run_start()) else {
+        return Ok(None);
+    };
+    let Some(session) = start.session() else {
+        return Ok(None);
+    };
+    let is_change = |node: &u32| {
+        let event = graph.entry(*node).event();
+        event
+            .is_some_and(|event| event.status() == Status::Plan && event.session().as_ref() == Some(&session))
+    };
+    let changes: Vec<u32> = graph.oldest_first().filter(is_change).collect();
+    let counted = reverts.judge(graph, &changes).counted;
+    let is_followed =
+        |node: &u32| counted.iter().any(|other| other != node && graph.is_ancestor(*node, *other));
+    let last: Vec<u32> = counted.iter().copied().filter(|node| !is_followed(node)).collect();
+    let accepted = match last.as_slice() {
+        [] => start,
+        [only] => graph.entry(*only).event().unwrap_or(start),
+        [a, b, ..] => {
+            return Err(HistoryError::ForkedPlan { commits: [graph.entry(*a).id, graph.entry(*b).id] });
+        }
+    };
+    Ok(Some(RunStart { commit: start.commit, session, plan: accepted.trailers.plan() }))
 }

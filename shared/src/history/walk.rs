@@ -28,7 +28,10 @@ impl Scope {
     /// looked for from `HEAD`; on a task's own branch the run's branch is meant.
     pub fn resolve(repository: &Repository, asked: Option<&BranchName>) -> Result<Self, HistoryError> {
         let head = &repository.head;
-        let on_task = head.branch.as_ref().and_then(BranchName::run_of_task_branch);
+        let on_task = match &head.branch {
+            Some(branch) if asked.is_none() => run_of(repository, branch)?,
+            _ => None,
+        };
         let Some(branch) = asked.or(on_task.as_ref()) else {
             let branch = head.branch.clone().ok_or(HistoryError::Detached)?;
             return Ok(Self { branch, tip: head.commit });
@@ -36,6 +39,20 @@ impl Scope {
         let tip = repository.find_branch(branch)?.or(head.commit);
         Ok(Self { branch: branch.clone(), tip })
     }
+}
+
+/// The run that a task's own branch belongs to. A name that was too long to be a ref is found among the branches.
+fn run_of(repository: &Repository, branch: &BranchName) -> Result<Option<BranchName>, HistoryError> {
+    let Some(component) = branch.run_component() else {
+        return Ok(None);
+    };
+    if let Some(run) = branch.run_of_task_branch() {
+        return Ok(Some(run));
+    }
+    let names = repository.list_refs(&["refs/heads/"])?.into_iter();
+    let mut runs =
+        names.filter_map(|found| found.name.strip_prefix("refs/heads/")?.parse::<BranchName>().ok());
+    Ok(runs.find(|run| run.component() == component))
 }
 
 /// Where commits may come from.
@@ -57,34 +74,41 @@ pub(super) struct Walk {
 /// More than this is not kept for the cache.
 const LARGEST_CACHE: usize = 64 << 20;
 
-/// Reads the run of `scope` back to its start, or all of history if there is none.
-pub(super) fn walk(repository: &Repository, scope: &Scope, reading: Reading) -> Result<Walk, HistoryError> {
-    let Some(tip) = scope.tip else {
-        return Ok(Walk { graph: Graph::new(Vec::new()), start: None });
-    };
-    let walker = Walker { repository, branch: &scope.branch, tip };
-    let cache =
-        (reading == Reading::Cached && !repository.is_shallow).then(|| Cache::new(repository, &scope.branch));
-    if let Some(walk) = cache.as_ref().and_then(|cache| walker.read_cache(cache)) {
-        return Ok(walk);
-    }
-    walker.read_git(cache.as_ref())
-}
-
-struct Walker<'a> {
-    repository: &'a Repository,
-    branch: &'a BranchName,
-    tip: Oid,
+/// Reads the commits of one run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Walker<'a> {
+    pub(super) repository: &'a Repository,
+    pub(super) branch: &'a BranchName,
+    pub(super) tip: Oid,
 }
 
 impl Walker<'_> {
+    /// Reads the run back to its start, or all of history if there is none.
+    pub(super) fn walk(&self, reading: Reading) -> Result<Walk, HistoryError> {
+        let is_cached = reading == Reading::Cached && !self.repository.is_shallow;
+        let cache = is_cached.then(|| Cache::new(self.repository, self.branch));
+        if let Some(walk) = cache.as_ref().and_then(|cache| self.read_cache(cache)) {
+            return Ok(walk);
+        }
+        self.read_git(cache.as_ref())
+    }
+
+    /// The commits that `revisions` select, read for this run. A shallow edge among them is an error.
+    pub(super) fn read_entries(&self, revisions: &[String]) -> Result<Vec<Entry>, HistoryError> {
+        let found = self.read_all(revisions)?;
+        self.refuse_shallow_edge(&found.entries)?;
+        Ok(found.entries)
+    }
+
     fn read_git(&self, cache: Option<&Cache>) -> Result<Walk, HistoryError> {
         let mut found = self.read_until_start()?;
         if let Some(start) = found.start
             && !is_one_line(&found.entries)
         {
-            let mut revisions = vec![self.tip.to_string(), "--not".into()];
-            revisions.extend(start.parents().map(|id| id.to_string()));
+            let mut revisions = vec![self.tip.to_string()];
+            if !self.shallow_edge().contains(&start.id) {
+                revisions.extend(start.parents().map(|id| format!("^{id}")));
+            }
             found = self.read_all(&revisions)?;
         }
         self.refuse_shallow_edge(&found.entries)?;
@@ -187,15 +211,20 @@ impl Walker<'_> {
 
     /// A run whose history was cut off by a shallow clone cannot be told.
     fn refuse_shallow_edge(&self, entries: &[Entry]) -> Result<(), HistoryError> {
-        if !self.repository.is_shallow {
-            return Ok(());
-        }
-        let listed = fs::read_to_string(self.repository.common_dir.join("shallow")).unwrap_or_default();
-        let edge: HashSet<Oid> = listed.lines().filter_map(|line| line.parse().ok()).collect();
+        let edge = self.shallow_edge();
         match entries.iter().find(|entry| edge.contains(&entry.id) && entry.run_start().is_none()) {
             Some(entry) => Err(HistoryError::Shallow { edge: entry.id }),
             None => Ok(()),
         }
+    }
+
+    /// The commits whose parents are not here.
+    fn shallow_edge(&self) -> HashSet<Oid> {
+        if !self.repository.is_shallow {
+            return HashSet::new();
+        }
+        let listed = fs::read_to_string(self.repository.common_dir.join("shallow")).unwrap_or_default();
+        listed.lines().filter_map(|line| line.parse().ok()).collect()
     }
 }
 

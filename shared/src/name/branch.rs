@@ -58,10 +58,16 @@ impl BranchName {
         Self(format!("{TASK_BRANCHES}{}/{task}", self.component()))
     }
 
-    /// The run's branch, if this is the branch of one of its tasks.
+    /// The component that names the run, if this is the branch of one of its tasks.
+    #[must_use]
+    pub fn run_component(&self) -> Option<&str> {
+        self.0.strip_prefix(TASK_BRANCHES)?.split_once('/').map(|(component, _task)| component)
+    }
+
+    /// The run's branch, if this is the branch of one of its tasks and its name was short enough to stand whole in it.
     #[must_use]
     pub fn run_of_task_branch(&self) -> Option<Self> {
-        let (component, _task) = self.0.strip_prefix(TASK_BRANCHES)?.split_once('/')?;
+        let component = self.run_component().filter(|component| !component.contains("%%"))?;
         component.replace("%2F", "/").replace("%25", "%").parse().ok()
     }
 }

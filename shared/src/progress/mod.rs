@@ -6,7 +6,7 @@ mod totals;
 
 pub use totals::Totals;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::{
     history::{Run, State, TaskHistory, TaskState},
@@ -14,13 +14,13 @@ use crate::{
     plan::{Mark, Plan, Task},
 };
 
-/// Whether ticked boxes of a plan count. They do as they stood when the plan was frozen, never as an agent may
+/// Whether the marks of a plan count. They do as they stood when the plan was frozen, never as an agent may
 /// have left them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Boxes {
-    /// A ticked task is complete from the start.
+    /// A ticked task is complete from the start, a crossed one skipped.
     Count,
-    /// Boxes say nothing.
+    /// Marks say nothing.
     Ignore,
 }
 
@@ -41,7 +41,7 @@ pub struct Standing<'a> {
     pub is_stray: bool,
     /// How many phases it stands in.
     pub depth: usize,
-    /// The leaves that it waits for and that are not settled.
+    /// What it waits for, as the plan declares it: tasks and phases that are not there to build on yet.
     pub waits_for: Vec<TaskId>,
     /// Whether it can be taken up now: a leaf, unfinished, that waits for nothing.
     pub is_ready: bool,
@@ -134,19 +134,39 @@ impl<'a> Progress<'a> {
         self.find(id).map_or(State::Pending, |standing| standing.state)
     }
 
-    fn find_ready(&mut self, plan: &Plan) {
+    /// What a task waits for is what the plan declares for it and for its phases, as it is declared: a phase stands for
+    /// all its leaves.
+    fn find_ready(&mut self, plan: &'a Plan) {
+        let available = self.available(plan);
         for at in 0..self.standings.len() {
-            let standing = &self.standings[at];
-            if standing.planned.is_none() || !standing.is_leaf() {
-                continue;
+            let Some(task) = self.standings[at].planned.filter(|task| task.is_leaf()) else { continue };
+            let mut waits_for: Vec<TaskId> = Vec::new();
+            let mut next = Some(task);
+            while let Some(node) = next {
+                let is_missing = |need: &&TaskId| !available.contains(*need) && !waits_for.contains(*need);
+                let missing: Vec<TaskId> = node.depends_on.iter().filter(is_missing).cloned().collect();
+                waits_for.extend(missing);
+                next = node.parent.as_ref().and_then(|parent| plan.find(parent));
             }
-            let needs = plan.leaf_dependencies(standing.id);
-            let waits_for: Vec<TaskId> =
-                needs.into_iter().filter(|need| !self.state_of(need).is_settled()).collect();
             let standing = &mut self.standings[at];
             standing.is_ready = waits_for.is_empty() && is_unfinished(standing.state);
             standing.waits_for = waits_for;
         }
+    }
+
+    /// What others can build on: leaves that are skipped, or complete on the run's branch, and phases of such leaves.
+    fn available(&self, plan: &'a Plan) -> HashSet<&'a TaskId> {
+        let mut available = HashSet::new();
+        for task in plan.tasks.iter().rev() {
+            let is_there = match self.find(&task.id) {
+                Some(standing) if task.is_leaf() => standing.state == State::Skipped || standing.is_landed(),
+                _ => task.children.iter().all(|child| available.contains(child)),
+            };
+            if is_there {
+                available.insert(&task.id);
+            }
+        }
+        available
     }
 }
 
@@ -160,7 +180,7 @@ fn leaf<'a>(task: &'a Task, history: Option<&'a TaskHistory>, boxes: Boxes, dept
         .map(|history| &history.state)
         .filter(|state| state.commit.is_some() || state.state == State::Forked);
     let state = match (told, task.mark, boxes) {
-        (_, Mark::Skipped, _) => State::Skipped,
+        (_, Mark::Skipped, Boxes::Count) => State::Skipped,
         (Some(TaskState { state, .. }), _, _) => *state,
         (None, Mark::Done, Boxes::Count) => State::Complete,
         (None, _, _) => State::Pending,

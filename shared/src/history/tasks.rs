@@ -1,0 +1,99 @@
+//! The events of a walk by their tasks, and what they amount to.
+
+use std::collections::HashMap;
+
+use super::{
+    Event, TaskHistory,
+    entry::Entry,
+    graph::Graph,
+    reverts::{Reverts, Verdict},
+};
+use crate::name::{Oid, SessionId, TaskId};
+
+/// The events of one task, oldest first.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) task: TaskId,
+    pub(super) nodes: Vec<u32>,
+}
+
+/// A task's events, judged.
+#[derive(Debug)]
+pub(super) struct Judged {
+    pub(super) task: TaskId,
+    pub(super) verdict: Verdict,
+    /// Those that no other follows: one, or the ends of a fork.
+    pub(super) newest: Vec<u32>,
+}
+
+/// A commit of another session says nothing about a run.
+pub(super) fn is_of_session(event: &Event, session: Option<&SessionId>) -> bool {
+    match (session, event.session()) {
+        (Some(own), Some(named)) => *own == named,
+        _ => true,
+    }
+}
+
+/// The events of a session among the nodes that `within` names, by task, in the order in which tasks first appear.
+pub(super) fn group(graph: &Graph, session: Option<&SessionId>, within: impl Fn(u32) -> bool) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut places: HashMap<&TaskId, usize> = HashMap::new();
+    for node in graph.oldest_first().filter(|node| within(*node)) {
+        let Some(event) = graph.entry(node).event().filter(|event| is_of_session(event, session)) else {
+            continue;
+        };
+        let Some(task) = event.task() else { continue };
+        let at = *places.entry(task).or_insert_with(|| {
+            groups.push(Group { task: task.clone(), nodes: Vec::new() });
+            groups.len() - 1
+        });
+        groups[at].nodes.push(node);
+    }
+    groups
+}
+
+/// Judges all tasks of a run at once.
+pub(super) fn judge_all(graph: &Graph, groups: Vec<Group>, reverts: &Reverts) -> Vec<Judged> {
+    let verdicts: Vec<Verdict> = groups.iter().map(|group| reverts.judge(graph, &group.nodes)).collect();
+    let mut group_of = vec![None; graph.entries.len()];
+    for (at, verdict) in verdicts.iter().enumerate() {
+        verdict.counted.iter().for_each(|node| group_of[*node as usize] = Some(at));
+    }
+    let newest = graph.newest(groups.len(), |node| group_of[node as usize]);
+    let judged = groups.into_iter().zip(verdicts).zip(newest);
+    judged.map(|((group, verdict), newest)| Judged { task: group.task, verdict, newest }).collect()
+}
+
+/// Judges one task.
+pub(super) fn judge(graph: &Graph, group: Group, reverts: &Reverts) -> Judged {
+    let verdict = reverts.judge(graph, &group.nodes);
+    let counted = &verdict.counted;
+    let is_followed =
+        |node: &u32| counted.iter().any(|other| other != node && graph.is_ancestor(*node, *other));
+    let newest = counted.iter().copied().filter(|node| !is_followed(node)).collect();
+    Judged { task: group.task, verdict, newest }
+}
+
+impl Judged {
+    /// What it amounts to; `event` gives the event of a node.
+    pub(super) fn into_history(
+        self,
+        ids: &[Oid],
+        mut event: impl FnMut(u32) -> Option<Event>,
+    ) -> TaskHistory {
+        let id_of = |node: &u32| ids[*node as usize];
+        let forks = if self.newest.len() > 1 { self.newest.iter().map(id_of).collect() } else { Vec::new() };
+        let Verdict { counted, cancelled, earlier } = self.verdict;
+        let events = counted.into_iter().filter_map(&mut event).collect();
+        let cancelled = cancelled.into_iter().filter_map(&mut event).collect();
+        TaskHistory::new(self.task, events, cancelled, forks).with_earlier(earlier)
+    }
+}
+
+/// The histories of a whole walk, which is used up: ten thousand events are moved, not copied.
+pub(super) fn histories(graph: Graph, judged: Vec<Judged>) -> Vec<TaskHistory> {
+    let ids: Vec<Oid> = graph.entries.iter().map(|entry| entry.id).collect();
+    let mut entries: Vec<Entry> = graph.entries;
+    let mut take = |node: u32| entries[node as usize].take_event();
+    judged.into_iter().map(|judged| judged.into_history(&ids, &mut take)).collect()
+}
