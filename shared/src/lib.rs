@@ -11,3 +11,5 @@ pub mod failure;
 pub mod message;
 
 pub mod git;
+
+pub mod plan;

@@ -1,0 +1,162 @@
+//! From what a reader found to a plan: ids that are unique, dependencies that lead somewhere, no circles.
+
+use std::collections::HashMap;
+
+use super::{
+    Plan, PlanError, Problem, Task,
+    graph::{Flow, Shape},
+    text::{Offset, SpecFile},
+};
+use crate::{message::nearest, name::TaskId};
+
+/// A byte of one of the files of a plan.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) file: usize,
+    pub(super) at: Offset,
+}
+
+/// A node as a reader found it.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) task: Task,
+    pub(super) place: Place,
+    /// What it waits for, and where that is said. It becomes the task's `depends_on`.
+    pub(super) needs: Vec<(TaskId, Place)>,
+}
+
+/// Everything that a reader found. Drafts stand parents first, in the order of the tree, and every
+/// `parent` among them is there.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) drafts: Vec<Draft>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<Problem>,
+}
+
+pub(super) fn assemble(files: &[SpecFile<'_>], found: Found) -> Result<Plan, PlanError> {
+    let Found { mut drafts, mut problems, warnings } = found;
+    let index = index_of(files, &drafts, &mut problems);
+    check_needs(files, &drafts, &index, &mut problems);
+    adopt_children(&mut drafts, &index);
+    for draft in &mut drafts {
+        let mut needs: Vec<TaskId> = draft.needs.iter().map(|(id, _)| id.clone()).collect();
+        dedup_in_order(&mut needs);
+        draft.task.depends_on = needs;
+    }
+    if !problems.is_empty() {
+        return Err(wrong(files, problems));
+    }
+    let flow = shape_of(&drafts, &index).sort().map_err(|circle| circular(files, &drafts, &circle))?;
+    Ok(finish(files, drafts, (index, flow, warnings)))
+}
+
+fn finish(
+    files: &[SpecFile<'_>],
+    drafts: Vec<Draft>,
+    (index, flow, warnings): (HashMap<TaskId, usize>, Flow, Vec<Problem>),
+) -> Plan {
+    Plan {
+        tasks: drafts.into_iter().map(|draft| draft.task).collect(),
+        spec_files: files.iter().map(|file| file.label.to_owned()).collect(),
+        warnings,
+        extra: serde_json::Map::new(),
+        index,
+        flow,
+    }
+}
+
+pub(super) fn wrong(files: &[SpecFile<'_>], mut problems: Vec<Problem>) -> PlanError {
+    let rank = |problem: &Problem| files.iter().position(|file| file.label == problem.file);
+    problems.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
+    PlanError::Wrong(problems)
+}
+
+fn dedup_in_order(ids: &mut Vec<TaskId>) {
+    let mut seen = std::collections::HashSet::new();
+    ids.retain(|id| seen.insert(id.clone()));
+}
+
+fn index_of(files: &[SpecFile<'_>], drafts: &[Draft], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
+    let mut index = HashMap::with_capacity(drafts.len());
+    let mut folded: HashMap<String, usize> = HashMap::with_capacity(drafts.len());
+    for (at, draft) in drafts.iter().enumerate() {
+        let first = *folded.entry(draft.task.id.folded()).or_insert(at);
+        if first != at {
+            problems.push(clash(files, &drafts[first], draft));
+        }
+        index.entry(draft.task.id.clone()).or_insert(at);
+    }
+    index
+}
+
+fn clash(files: &[SpecFile<'_>], first: &Draft, second: &Draft) -> Problem {
+    let (a, b) = (&first.task.id, &second.task.id);
+    let there = spot(files, first.place);
+    let what = if a == b {
+        format!("the id '{b}' is taken already, at {there}")
+    } else {
+        format!("the id '{b}' differs only in case from '{a}' at {there}")
+    };
+    files[second.place.file].problem(second.place.at, what, "give one of the two another id")
+}
+
+/// `file:line` of a place.
+fn spot(files: &[SpecFile<'_>], place: Place) -> String {
+    let file = &files[place.file];
+    format!("{}:{}", file.label, file.line_of(place.at))
+}
+
+fn check_needs(
+    files: &[SpecFile<'_>],
+    drafts: &[Draft],
+    index: &HashMap<TaskId, usize>,
+    problems: &mut Vec<Problem>,
+) {
+    for draft in drafts {
+        for (id, place) in draft.needs.iter().filter(|(id, _)| !index.contains_key(id)) {
+            let what = format!("'{}' depends on '{id}', which is not in the plan", draft.task.id);
+            problems.push(files[place.file].problem(place.at, what, unknown_fix(id, index)));
+        }
+    }
+}
+
+/// What to do about an id that is not there.
+pub(super) fn unknown_fix(id: &TaskId, index: &HashMap<TaskId, usize>) -> String {
+    let mut known: Vec<&str> = index.keys().map(TaskId::as_str).collect();
+    known.sort_unstable();
+    match nearest(id.as_str(), known.into_iter().take(2000)) {
+        Some(meant) => format!("did you mean '{meant}'? Else add the task '{id}' or drop the dependency"),
+        None => format!("add the task '{id}' or drop the dependency"),
+    }
+}
+
+fn adopt_children(drafts: &mut [Draft], index: &HashMap<TaskId, usize>) {
+    for at in 0..drafts.len() {
+        let child = drafts[at].task.id.clone();
+        if let Some(parent) = drafts[at].task.parent.as_ref().and_then(|parent| index.get(parent)) {
+            drafts[*parent].task.children.push(child);
+        }
+    }
+}
+
+fn shape_of(drafts: &[Draft], index: &HashMap<TaskId, usize>) -> Shape {
+    let place = |id: &TaskId| index.get(id).copied();
+    Shape {
+        parents: drafts.iter().map(|draft| draft.task.parent.as_ref().and_then(place)).collect(),
+        needs: drafts.iter().map(|draft| draft.task.depends_on.iter().filter_map(place).collect()).collect(),
+        leaves: drafts.iter().map(|draft| draft.task.is_leaf()).collect(),
+    }
+}
+
+/// The circle as a path, each node with its place, told at the dependency that closes it.
+fn circular(files: &[SpecFile<'_>], drafts: &[Draft], circle: &[usize]) -> PlanError {
+    let step = |at: &usize| format!("{} ({})", drafts[*at].task.id, spot(files, drafts[*at].place));
+    let path: Vec<String> = circle.iter().chain(circle.first()).map(step).collect();
+    let what = format!("tasks wait for each other: {}", path.join(" → "));
+    let first = &drafts[circle.first().copied().unwrap_or_default()];
+    let is_in_circle = |id: &TaskId| circle.iter().any(|at| drafts[*at].task.id == *id);
+    let place = first.needs.iter().find(|(id, _)| is_in_circle(id)).map_or(first.place, |(_, place)| *place);
+    let fix = "drop one of these dependencies";
+    PlanError::Wrong(vec![files[place.file].problem(place.at, what, fix)])
+}

@@ -1,0 +1,204 @@
+//! What waits for what, over the whole tree, in time linear in tasks and declared dependencies.
+//!
+//! Every node has two gates, its start and its end. A phase's start opens those of its children, their ends
+//! open its end, and a dependency leads from one node's end to another's start. So "all leaves of a phase"
+//! costs one edge, not one for each pair of leaves.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+/// The nodes of a tree by position, parents before children.
+#[derive(Debug, Default)]
+pub(super) struct Shape {
+    /// The parent of each node.
+    pub(super) parents: Vec<Option<usize>>,
+    /// What each node waits for, as declared.
+    pub(super) needs: Vec<Vec<usize>>,
+    /// Which nodes have no children.
+    pub(super) leaves: Vec<bool>,
+}
+
+/// The gates in an order in which each stands behind those that it waits for.
+#[derive(Debug)]
+pub(super) struct Flow {
+    gates: Vec<usize>,
+    next: Vec<Vec<usize>>,
+    leaves: Vec<bool>,
+}
+
+fn start(node: usize) -> usize {
+    2 * node
+}
+
+fn end(node: usize) -> usize {
+    2 * node + 1
+}
+
+fn node(gate: usize) -> usize {
+    gate / 2
+}
+
+fn is_start(gate: usize) -> bool {
+    gate.is_multiple_of(2)
+}
+
+impl Shape {
+    fn edges(&self) -> Vec<Vec<usize>> {
+        let mut next = vec![Vec::new(); 2 * self.parents.len()];
+        for (child, parent) in self.parents.iter().enumerate() {
+            if let Some(parent) = *parent {
+                next[start(parent)].push(start(child));
+                next[end(child)].push(end(parent));
+            }
+            if self.leaves[child] {
+                next[start(child)].push(end(child));
+            }
+            for need in &self.needs[child] {
+                next[end(*need)].push(start(child));
+            }
+        }
+        next
+    }
+
+    /// Kahn's algorithm; among leaves that could come next, the first in the tree does. If nodes wait for each
+    /// other, the error is one such circle, each node waiting for the one behind it.
+    pub(super) fn sort(self) -> Result<Flow, Vec<usize>> {
+        let next = self.edges();
+        let mut waits = count_waits(&next);
+        let mut queue = Queue::default();
+        waits
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count == 0)
+            .for_each(|(gate, _)| queue.add(gate, &self));
+        let mut gates = Vec::with_capacity(next.len());
+        while let Some(gate) = queue.take() {
+            gates.push(gate);
+            for after in &next[gate] {
+                waits[*after] -= 1;
+                if waits[*after] == 0 {
+                    queue.add(*after, &self);
+                }
+            }
+        }
+        if gates.len() < next.len() {
+            return Err(find_circle(&next, &waits));
+        }
+        Ok(Flow { gates, next, leaves: self.leaves })
+    }
+}
+
+fn count_waits(next: &[Vec<usize>]) -> Vec<usize> {
+    let mut waits = vec![0; next.len()];
+    next.iter().flatten().for_each(|after| waits[*after] += 1);
+    waits
+}
+
+/// Gates that are open. Those of phases cost nothing and go first; leaves start by position.
+#[derive(Debug, Default)]
+struct Queue {
+    free: Vec<usize>,
+    leaves: BinaryHeap<Reverse<usize>>,
+}
+
+impl Queue {
+    fn add(&mut self, gate: usize, shape: &Shape) {
+        if is_start(gate) && shape.leaves[node(gate)] {
+            self.leaves.push(Reverse(gate));
+        } else {
+            self.free.push(gate);
+        }
+    }
+
+    fn take(&mut self) -> Option<usize> {
+        self.free.pop().or_else(|| self.leaves.pop().map(|Reverse(gate)| gate))
+    }
+}
+
+/// Every gate that is still closed waits for another closed one, so walking back must come round.
+fn find_circle(next: &[Vec<usize>], waits: &[usize]) -> Vec<usize> {
+    let mut before = vec![usize::MAX; next.len()];
+    for (gate, afters) in next.iter().enumerate().filter(|(gate, _)| waits[*gate] > 0) {
+        afters.iter().for_each(|after| before[*after] = gate);
+    }
+    let mut seen_at = vec![usize::MAX; next.len()];
+    let mut path = Vec::new();
+    let mut gate = waits.iter().position(|count| *count > 0).unwrap_or_default();
+    while seen_at[gate] == usize::MAX {
+        seen_at[gate] = path.len();
+        path.push(gate);
+        gate = before[gate];
+    }
+    let mut circle: Vec<usize> = path[seen_at[gate]..].iter().map(|gate| node(*gate)).collect();
+    circle.dedup();
+    if circle.len() > 1 && circle.first() == circle.last() {
+        circle.pop();
+    }
+    let first = (0..circle.len()).min_by_key(|at| circle[*at]).unwrap_or_default();
+    circle.rotate_left(first);
+    circle
+}
+
+impl Flow {
+    /// The leaves in order.
+    pub(super) fn order(&self) -> impl Iterator<Item = usize> {
+        self.gates
+            .iter()
+            .filter(|gate| is_start(**gate))
+            .map(|gate| node(*gate))
+            .filter(|node| self.leaves[*node])
+    }
+
+    /// For each node, how many unsettled leaves stand one behind the other before it can start.
+    pub(super) fn depths(&self, is_settled: impl Fn(usize) -> bool) -> Vec<usize> {
+        let mut depth = vec![0; self.next.len()];
+        for gate in &self.gates {
+            if !is_start(*gate) && self.leaves[node(*gate)] {
+                let own = node(*gate);
+                depth[*gate] = if is_settled(own) { 0 } else { depth[start(own)] + 1 };
+            }
+            for after in &self.next[*gate] {
+                depth[*after] = depth[*after].max(depth[*gate]);
+            }
+        }
+        depth.into_iter().step_by(2).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A tree from `(parent, needs)` by position.
+    fn shape(nodes: &[(Option<usize>, &[usize])]) -> Shape {
+        Shape {
+            parents: nodes.iter().map(|(parent, _)| *parent).collect(),
+            needs: nodes.iter().map(|(_, needs)| needs.to_vec()).collect(),
+            leaves: (0..nodes.len()).map(|at| nodes.iter().all(|(parent, _)| *parent != Some(at))).collect(),
+        }
+    }
+
+    fn order(nodes: &[(Option<usize>, &[usize])]) -> Result<Vec<usize>, Vec<usize>> {
+        shape(nodes).sort().map(|flow| flow.order().collect())
+    }
+
+    #[test]
+    fn ties_are_broken_by_position() {
+        assert_eq!(order(&[(None, &[3]), (None, &[]), (None, &[]), (None, &[])]), Ok(vec![1, 2, 3, 0]));
+    }
+
+    #[test]
+    fn a_phase_is_waited_for_with_all_its_leaves_and_its_own_waiting_is_inherited() {
+        let nodes: &[(Option<usize>, &[usize])] =
+            &[(None, &[3]), (Some(0), &[]), (Some(0), &[]), (None, &[]), (Some(3), &[]), (Some(3), &[4])];
+        assert_eq!(order(nodes), Ok(vec![4, 5, 1, 2]));
+        assert_eq!(shape(nodes).sort().unwrap().depths(|_| false), [2, 2, 2, 0, 0, 1]);
+        assert_eq!(shape(nodes).sort().unwrap().depths(|at| at == 5), [1, 1, 1, 0, 0, 1]);
+    }
+
+    #[test]
+    fn a_circle_is_given_as_a_path_that_begins_with_its_first_node() {
+        assert_eq!(order(&[(None, &[]), (None, &[3]), (None, &[1]), (None, &[2])]), Err(vec![1, 3, 2]));
+        assert_eq!(order(&[(None, &[0])]), Err(vec![0]));
+        assert_eq!(order(&[(None, &[]), (Some(0), &[0])]), Err(vec![0, 1]));
+    }
+}

@@ -1,0 +1,164 @@
+//! Typed access to JSON values. What has the wrong type is noted with its place and read as absent.
+
+use std::{collections::HashMap, str::FromStr};
+
+use jsonc_parser::{
+    ast::{Object, Value},
+    common::Ranged,
+};
+use serde_json::Map;
+
+use crate::{
+    message::nearest,
+    name::TaskId,
+    plan::{
+        Problem,
+        assemble::Place,
+        text::{Offset, SpecFile},
+    },
+};
+
+/// An id with the place where it is written.
+pub(super) type Placed = (TaskId, Place);
+
+/// Reads values of one file, and collects what is wrong with them.
+pub(super) struct Fields<'a> {
+    pub(super) file: SpecFile<'a>,
+    pub(super) problems: Vec<Problem>,
+    /// Where the JSON text begins in the file.
+    start: Offset,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(file: SpecFile<'a>, start: Offset) -> Self {
+        Self { file, problems: Vec::new(), start }
+    }
+
+    pub(super) fn place(&self, value: &impl Ranged) -> Place {
+        Place { file: 0, at: self.start + value.range().start }
+    }
+
+    pub(super) fn wrong(&mut self, place: Place, what: impl Into<String>, fix: impl Into<String>) {
+        self.problems.push(self.file.problem(place.at, what, fix));
+    }
+
+    fn mistyped(&mut self, value: &Value<'_>, key: &str, wanted: &str) {
+        let place = self.place(value);
+        self.wrong(place, format!("'{key}' must be {wanted}"), format!("make it {wanted}, or drop it"));
+    }
+
+    /// An object as key and value pairs; a key that stands twice is wrong.
+    pub(super) fn pairs<'v>(&mut self, object: &'v Object<'a>) -> Vec<(&'v str, &'v Value<'a>)> {
+        let mut seen: HashMap<&str, Place> = HashMap::new();
+        let mut pairs = Vec::with_capacity(object.properties.len());
+        for property in &object.properties {
+            let (name, place) = (property.name.as_str(), self.place(property));
+            if let Some(first) = seen.insert(name, place) {
+                let line = self.file.line_of(first.at);
+                self.wrong(
+                    place,
+                    format!("the key '{name}' stands already in line {line}"),
+                    "keep one of them",
+                );
+            }
+            pairs.push((name, &property.value));
+        }
+        pairs
+    }
+
+    pub(super) fn object<'v>(&mut self, key: &str, value: &'v Value<'a>) -> Option<&'v Object<'a>> {
+        let object = value.as_object();
+        if object.is_none() {
+            self.mistyped(value, key, "an object");
+        }
+        object
+    }
+
+    pub(super) fn list<'v>(&mut self, key: &str, value: &'v Value<'a>) -> &'v [Value<'a>] {
+        match value {
+            Value::Array(array) => &array.elements,
+            Value::NullKeyword(_) => &[],
+            _ => {
+                self.mistyped(value, key, "a list");
+                &[]
+            }
+        }
+    }
+
+    pub(super) fn text(&mut self, key: &str, value: &Value<'_>) -> Option<String> {
+        match value {
+            Value::StringLit(text) => Some(text.value.to_string()),
+            Value::NullKeyword(_) => None,
+            _ => {
+                self.mistyped(value, key, "a text");
+                None
+            }
+        }
+    }
+
+    pub(super) fn texts(&mut self, key: &str, value: &Value<'a>) -> Vec<String> {
+        self.list(key, value).iter().filter_map(|item| self.text(key, item)).collect()
+    }
+
+    pub(super) fn flag(&mut self, key: &str, value: &Value<'_>) -> bool {
+        match value {
+            Value::BooleanLit(flag) => flag.value,
+            Value::NullKeyword(_) => false,
+            _ => {
+                self.mistyped(value, key, "true or false");
+                false
+            }
+        }
+    }
+
+    pub(super) fn count(&mut self, key: &str, value: &Value<'_>) -> Option<u64> {
+        let count = match value {
+            Value::NumberLit(number) => number.value.parse().ok().filter(|count| *count > 0),
+            Value::NullKeyword(_) => return None,
+            _ => None,
+        };
+        if count.is_none() {
+            self.mistyped(value, key, "a whole number above 0");
+        }
+        count
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T: FromStr>(&mut self, key: &str, value: &Value<'_>, known: &[&str]) -> Option<T> {
+        let word = self.text(key, value)?;
+        let read = word.parse().ok();
+        if read.is_none() {
+            let fix = match nearest(&word, known.iter().copied()) {
+                Some(meant) => format!("did you mean '{meant}'?"),
+                None => format!("use one of: {}", known.join(", ")),
+            };
+            self.wrong(self.place(value), format!("'{word}' is not a known {key}"), fix);
+        }
+        read
+    }
+
+    pub(super) fn id(&mut self, key: &str, value: &Value<'_>) -> Option<Placed> {
+        let place = self.place(value);
+        match self.text(key, value)?.parse() {
+            Ok(id) => Some((id, place)),
+            Err(error) => {
+                let error: crate::name::NameError = error;
+                self.wrong(place, error.to_string(), "use letters, digits, '.', '_' and '-'");
+                None
+            }
+        }
+    }
+
+    pub(super) fn ids(&mut self, key: &str, value: &Value<'a>) -> Vec<Placed> {
+        self.list(key, value).iter().filter_map(|item| self.id(key, item)).collect()
+    }
+
+    /// A value that means nothing to us, as it is.
+    pub(super) fn keep(&self, extra: &mut Map<String, serde_json::Value>, key: &str, value: &Value<'_>) {
+        let range = value.range();
+        let text = &self.file.text[self.start + range.start..self.start + range.end];
+        if let Ok(value) = serde_json::from_str(text) {
+            extra.insert(key.to_owned(), value);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Plans: the tree of tasks, what waits for what, and the readers of the files that people keep them in.
+//!
+//! A reader turns a file into drafts with exact positions; [`assemble`] checks them and makes the [`Plan`].
+//! What is wrong is never guessed at and never dropped: it is a [`Problem`] with a place and a proposal.
+
+mod assemble;
+mod graph;
+mod json;
+mod problem;
+mod task;
+mod text;
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+pub use problem::{PlanError, Problem};
+pub use task::{Mark, Source, Task, TestCommand, TestKind};
+
+use self::{graph::Flow, text::SpecFile};
+use crate::name::TaskId;
+
+/// A tree of tasks that makes sense: ids are unique, dependencies lead somewhere, nothing waits for itself.
+#[derive(Debug)]
+pub struct Plan {
+    /// Every node, parents before children, in the order of the document.
+    pub tasks: Vec<Task>,
+    /// The files that it was made from.
+    pub spec_files: Vec<String>,
+    /// What is doubtful, in the order of the files.
+    pub warnings: Vec<Problem>,
+    /// Keys of the tree file that we do not know, kept for a rewrite.
+    pub extra: Map<String, Value>,
+    index: HashMap<TaskId, usize>,
+    flow: Flow,
+}
+
+impl Plan {
+    /// Reads a plan from a file's content. `label` is how the file is named in messages.
+    pub fn read(label: &str, bytes: &[u8]) -> Result<Self, PlanError> {
+        let file = SpecFile::new(label, bytes)?;
+        json::read(file)
+    }
+
+    /// The node with this id.
+    #[must_use]
+    pub fn find(&self, id: &TaskId) -> Option<&Task> {
+        self.index.get(id).map(|at| &self.tasks[*at])
+    }
+
+    /// The tasks that are worked on, in the order of the document.
+    pub fn leaves(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.iter().filter(|task| task.is_leaf())
+    }
+
+    /// The nodes without a parent, in the order of the document.
+    pub fn roots(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.iter().filter(|task| task.parent.is_none())
+    }
+
+    /// The leaves in the order of Kahn's algorithm, ties by position in the tree.
+    #[must_use]
+    pub fn order(&self) -> Vec<&Task> {
+        self.flow.order().map(|at| &self.tasks[at]).collect()
+    }
+
+    /// What can run at once: the first wave waits for nothing that is unsettled, each later one only for
+    /// waves before it. Settled leaves are in none.
+    #[must_use]
+    pub fn waves(&self, is_settled: impl Fn(&Task) -> bool) -> Vec<Vec<&Task>> {
+        let depths = self.flow.depths(|at| is_settled(&self.tasks[at]));
+        let mut waves: Vec<Vec<&Task>> = Vec::new();
+        for (task, depth) in self.tasks.iter().zip(depths) {
+            if !task.is_leaf() || is_settled(task) {
+                continue;
+            }
+            if waves.len() <= depth {
+                waves.resize_with(depth + 1, Vec::new);
+            }
+            waves[depth].push(task);
+        }
+        waves
+    }
+
+    /// The leaves that `id` waits for, by position: its own dependencies and those of its ancestors, where a
+    /// dependency on a phase means all its leaves.
+    #[must_use]
+    pub fn leaf_dependencies(&self, id: &TaskId) -> Vec<TaskId> {
+        let mut at = Vec::new();
+        let mut next = self.find(id);
+        while let Some(task) = next {
+            task.depends_on.iter().for_each(|need| self.push_leaves(need, &mut at));
+            next = task.parent.as_ref().and_then(|parent| self.find(parent));
+        }
+        at.sort_unstable();
+        at.dedup();
+        at.into_iter().map(|at| self.tasks[at].id.clone()).collect()
+    }
+
+    /// The positions of the leaves at or below `id`.
+    fn push_leaves(&self, id: &TaskId, leaves: &mut Vec<usize>) {
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            let Some(at) = self.index.get(id) else { continue };
+            let task = &self.tasks[*at];
+            if task.is_leaf() {
+                leaves.push(*at);
+            }
+            open.extend(&task.children);
+        }
+    }
+}

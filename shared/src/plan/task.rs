@@ -1,0 +1,209 @@
+//! A task as its plan declares it. Nothing here knows how the task is getting on.
+
+use std::{fmt, str::FromStr};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::name::TaskId;
+
+/// What the plan itself says about a task's progress: the mark in its box.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mark {
+    /// To be done.
+    #[default]
+    Todo,
+    /// Complete from the start.
+    Done,
+    /// Not to be done, and nothing waits for it.
+    Skipped,
+    /// Begun by someone; still to be done.
+    Partial,
+    /// Waits for something outside the plan; still to be done.
+    Blocked,
+}
+
+impl Mark {
+    /// Every mark.
+    pub const ALL: &[Self] = &[Self::Todo, Self::Done, Self::Skipped, Self::Partial, Self::Blocked];
+
+    /// The mark in a word, as the tree file writes it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Todo => "todo",
+            Self::Done => "done",
+            Self::Skipped => "skipped",
+            Self::Partial => "partial",
+            Self::Blocked => "blocked",
+        }
+    }
+
+    /// The mark that a character in a Markdown box stands for.
+    #[must_use]
+    pub fn from_box(character: char) -> Option<Self> {
+        match character {
+            ' ' => Some(Self::Todo),
+            'x' | 'X' => Some(Self::Done),
+            '-' => Some(Self::Skipped),
+            '~' | '/' => Some(Self::Partial),
+            '!' | '?' => Some(Self::Blocked),
+            _ => None,
+        }
+    }
+
+    /// Whether nobody has to work on the task.
+    #[must_use]
+    pub fn is_settled(self) -> bool {
+        matches!(self, Self::Done | Self::Skipped)
+    }
+}
+
+impl FromStr for Mark {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        Self::ALL.iter().copied().find(|mark| mark.as_str() == word).ok_or(())
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What a test command covers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TestKind {
+    /// One task by itself.
+    #[default]
+    Unit,
+    /// Tasks together; on a parent it runs when the last leaf is done.
+    Integration,
+    /// The whole product; on a parent it runs when the last leaf is done.
+    E2e,
+}
+
+impl TestKind {
+    /// Every kind.
+    pub const ALL: &[Self] = &[Self::Unit, Self::Integration, Self::E2e];
+
+    /// The kind as the tree file and `Arborist-Test-Type` write it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unit => "unit",
+            Self::Integration => "integration",
+            Self::E2e => "e2e",
+        }
+    }
+}
+
+impl FromStr for TestKind {
+    type Err = ();
+
+    fn from_str(word: &str) -> Result<Self, ()> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == word).ok_or(())
+    }
+}
+
+/// A command that tells whether a task is done well.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TestCommand {
+    /// What it covers.
+    pub kind: TestKind,
+    /// The command line, for a shell.
+    pub command: String,
+    /// Whose output it prints, such as `pytest`.
+    pub framework: Option<String>,
+    /// Seconds after which it has failed.
+    pub timeout: Option<u64>,
+    /// Keys that we do not know, kept for a rewrite.
+    pub extra: Map<String, Value>,
+}
+
+/// Where a task is written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The file, as it was named.
+    pub file: String,
+    /// The line, from 1.
+    pub line: usize,
+    /// The byte of the file that holds the mark between `[` and `]`, where there is such a box.
+    pub mark_at: Option<usize>,
+}
+
+/// A node of the tree: a task to work on if it is a leaf, else a phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Task {
+    /// Its id.
+    pub id: TaskId,
+    /// Its name, one line.
+    pub name: String,
+    /// Everything that is said about it.
+    pub description: String,
+    /// The phase that it belongs to.
+    pub parent: Option<TaskId>,
+    /// What belongs to it, in order.
+    pub children: Vec<TaskId>,
+    /// What it waits for, as declared; see [`super::Plan::leaf_dependencies`].
+    pub depends_on: Vec<TaskId>,
+    /// How it is tested.
+    pub test_commands: Vec<TestCommand>,
+    /// What the plan says about its progress.
+    pub mark: Mark,
+    /// Whether the plan says that it may run beside its neighbours.
+    pub parallel: bool,
+    /// Labels that the plan gave it, such as `US1`.
+    pub tags: Vec<String>,
+    /// Who is to work on it, if not the default.
+    pub runner: Option<String>,
+    /// With which model, if not the default.
+    pub model: Option<String>,
+    /// In which repository of the workspace.
+    pub repo: Option<String>,
+    /// What the `shell` runner runs.
+    pub command: Option<String>,
+    /// Paths that it names.
+    pub files: Vec<String>,
+    /// Where it is written down.
+    pub source: Option<Source>,
+    /// Keys that we do not know, kept for a rewrite.
+    pub extra: Map<String, Value>,
+}
+
+impl Task {
+    /// A task that nothing is known of but its id and name.
+    #[must_use]
+    pub fn new(id: TaskId, name: impl Into<String>) -> Self {
+        Self {
+            id,
+            name: name.into(),
+            description: String::new(),
+            parent: None,
+            children: Vec::new(),
+            depends_on: Vec::new(),
+            test_commands: Vec::new(),
+            mark: Mark::Todo,
+            parallel: false,
+            tags: Vec::new(),
+            runner: None,
+            model: None,
+            repo: None,
+            command: None,
+            files: Vec::new(),
+            source: None,
+            extra: Map::new(),
+        }
+    }
+
+    /// A leaf is worked on; everything else is a phase.
+    #[must_use]
+    pub fn is_leaf(&self) -> bool {
+        self.children.is_empty()
+    }
+}

@@ -1,0 +1,79 @@
+//! A spec file in memory, and where its lines begin, so that every complaint can name its place.
+
+use super::{PlanError, Problem};
+
+const BOM: &str = "\u{feff}";
+
+/// A byte of a file, as an offset.
+pub(super) type Offset = usize;
+
+/// A spec file: its name and its text.
+#[derive(Debug)]
+pub(super) struct SpecFile<'a> {
+    pub(super) label: &'a str,
+    pub(super) text: &'a str,
+    starts: Vec<Offset>,
+}
+
+impl<'a> SpecFile<'a> {
+    /// Takes bytes as UTF-8. Anything else is refused with the place where it stops being text.
+    pub(super) fn new(label: &'a str, bytes: &'a [u8]) -> Result<Self, PlanError> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(Self { label, text, starts: line_starts(text) }),
+            Err(error) => {
+                let sound = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+                let file = Self { label, text: sound, starts: line_starts(sound) };
+                let fix = "save the file as UTF-8";
+                Err(PlanError::Wrong(vec![file.problem(sound.len(), "this is not UTF-8 text", fix)]))
+            }
+        }
+    }
+
+    /// Where the content begins: behind a byte order mark, if there is one.
+    pub(super) fn content_start(&self) -> Offset {
+        if self.text.starts_with(BOM) { BOM.len() } else { 0 }
+    }
+
+    /// The line that holds a byte, from 1.
+    pub(super) fn line_of(&self, at: Offset) -> usize {
+        self.starts.partition_point(|start| *start <= at)
+    }
+
+    /// A problem at a byte of this file.
+    pub(super) fn problem(&self, at: Offset, what: impl Into<String>, fix: impl Into<String>) -> Problem {
+        let line = self.line_of(at);
+        let start = self.starts[line - 1];
+        let before = self.text.get(start..at).unwrap_or_default();
+        Problem {
+            file: self.label.to_owned(),
+            line,
+            column: before.chars().filter(|c| *c != '\u{feff}').count() + 1,
+            what: what.into(),
+            fix: fix.into(),
+        }
+    }
+}
+
+fn line_starts(text: &str) -> Vec<Offset> {
+    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|end| end + 1);
+    std::iter::once(0).chain(ends).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_counts_lines_and_characters_from_one() {
+        let file = SpecFile::new("a.md", "ü\näöx\n".as_bytes()).unwrap();
+        assert_eq!(file.problem(7, "odd", "").to_string(), "a.md:2:3: odd");
+        assert_eq!(file.problem(9, "end", "").to_string(), "a.md:3:1: end");
+        assert_eq!(SpecFile::new("a", b"").unwrap().problem(0, "empty", "").to_string(), "a:1:1: empty");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_refused_where_they_stand() {
+        let error = SpecFile::new("a.md", b"ok\nno\xff").unwrap_err();
+        assert_eq!(error.to_string(), "a.md:2:3: this is not UTF-8 text");
+    }
+}
