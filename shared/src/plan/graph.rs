@@ -150,17 +150,23 @@ impl Flow {
 
     /// For each node, how many unsettled leaves stand one behind the other before it can start.
     pub(super) fn depths(&self, is_settled: impl Fn(usize) -> bool) -> Vec<usize> {
-        let mut depth = vec![0; self.next.len()];
+        self.fold(|leaf, depth| if is_settled(leaf) { 0 } else { depth + 1 })
+    }
+
+    /// Carries a number through the gates. What comes to a node is the largest of what leaves those it waits
+    /// for; `through` says what leaves a leaf. Gives what comes to each node.
+    pub(super) fn fold(&self, through: impl Fn(usize, usize) -> usize) -> Vec<usize> {
+        let mut value = vec![0; self.next.len()];
         for gate in &self.gates {
-            if !is_start(*gate) && self.leaves[node(*gate)] {
-                let own = node(*gate);
-                depth[*gate] = if is_settled(own) { 0 } else { depth[start(own)] + 1 };
+            let own = node(*gate);
+            if !is_start(*gate) && self.leaves[own] {
+                value[*gate] = through(own, value[start(own)]);
             }
             for after in &self.next[*gate] {
-                depth[*after] = depth[*after].max(depth[*gate]);
+                value[*after] = value[*after].max(value[*gate]);
             }
         }
-        depth.into_iter().step_by(2).collect()
+        value.into_iter().step_by(2).collect()
     }
 }
 

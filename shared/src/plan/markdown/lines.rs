@@ -1,0 +1,290 @@
+//! Markdown line by line: what each line is, and which lines are code, comment or front matter, where
+//! everything only looks like a task. Fences and comments follow CommonMark.
+
+use super::Offset;
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Blank,
+    /// A heading of this level.
+    Heading(usize),
+    /// The first line of a list item, whose content begins at this column.
+    Item(usize),
+    /// A row of a table.
+    Row,
+    /// A thematic break.
+    Rule,
+    Quote,
+    Text,
+    /// In a fence, or a fence itself.
+    Code,
+    Comment,
+    FrontMatter,
+}
+
+/// A line without its line end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line<'a> {
+    /// Where it begins in the file.
+    pub(super) at: Offset,
+    pub(super) text: &'a str,
+    /// Columns of white space before the content.
+    pub(super) indent: usize,
+    pub(super) kind: Kind,
+}
+
+impl<'a> Line<'a> {
+    /// The content: behind white space, `#`s or list marker.
+    pub(super) fn content(&self) -> &'a str {
+        let text = self.text.trim_start_matches([' ', '\t', '\u{feff}']);
+        match self.kind {
+            Kind::Heading(_) => heading_text(text),
+            Kind::Item(_) => text[marker_len(text).unwrap_or(0)..].trim_start(),
+            _ => text,
+        }
+        .trim_end()
+    }
+
+    /// Where a part of this line begins in the file.
+    pub(super) fn offset_of(&self, part: &str) -> Offset {
+        self.at + (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len())
+    }
+}
+
+/// A fence or comment that is never closed, and where it begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unclosed {
+    pub(super) at: Offset,
+    pub(super) what: &'static str,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Fence {
+    at: Offset,
+    mark: u8,
+    len: usize,
+    /// A line left of this column ends the list item that the fence stands in, and the fence with it.
+    container: usize,
+}
+
+/// Goes through a text from top to bottom.
+#[derive(Debug, Default)]
+struct Scanner {
+    fence: Option<Fence>,
+    comment: Option<Offset>,
+    /// Columns at which the content of the open list items begins.
+    items: Vec<usize>,
+}
+
+/// All lines of `text` from `start` on, and the block that swallows the rest of the file, if one does.
+pub(super) fn scan(text: &str, start: Offset) -> (Vec<Line<'_>>, Option<Unclosed>) {
+    let mut scanner = Scanner::default();
+    let mut matter = front_matter_lines(&text[start..]);
+    let mut lines = Vec::new();
+    let mut at = start;
+    for raw in text[start..].split_inclusive('\n') {
+        let text = raw.strip_suffix('\n').unwrap_or(raw);
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        let indent = columns(text);
+        let kind = if matter > 0 { Kind::FrontMatter } else { scanner.classify(at, text, indent) };
+        matter = matter.saturating_sub(1);
+        lines.push(Line { at, text, indent, kind });
+        at += raw.len();
+    }
+    (lines, scanner.unclosed())
+}
+
+impl Scanner {
+    fn unclosed(&self) -> Option<Unclosed> {
+        let fence = self.fence.map(|fence| Unclosed { at: fence.at, what: "code fence" });
+        fence.or_else(|| self.comment.map(|at| Unclosed { at, what: "comment" }))
+    }
+
+    fn classify(&mut self, at: Offset, text: &str, indent: usize) -> Kind {
+        let content = text.trim_start();
+        if self.comment.is_some() {
+            if content.contains("-->") {
+                self.comment = None;
+            }
+            return Kind::Comment;
+        }
+        if let Some(fence) = self.fence {
+            if content.is_empty() || indent >= fence.container {
+                if closes(fence, content) {
+                    self.fence = None;
+                }
+                return Kind::Code;
+            }
+            self.fence = None;
+        }
+        if content.is_empty() {
+            return Kind::Blank;
+        }
+        self.open(at, content, indent)
+    }
+
+    /// A line outside of fences and comments.
+    fn open(&mut self, at: Offset, content: &str, indent: usize) -> Kind {
+        while self.items.last().is_some_and(|column| *column > indent) {
+            self.items.pop();
+        }
+        let container = self.items.last().copied().unwrap_or(0);
+        if let Some((mark, len)) = opens(content).filter(|_| indent - container < 4) {
+            self.fence = Some(Fence { at, mark, len, container });
+            return Kind::Code;
+        }
+        if let Some(rest) = content.strip_prefix("<!--") {
+            self.comment = (!rest.contains("-->")).then_some(at);
+            return Kind::Comment;
+        }
+        let kind = block_kind(content, indent);
+        if let Kind::Item(column) = kind {
+            self.items.push(column);
+        }
+        kind
+    }
+}
+
+fn block_kind(content: &str, indent: usize) -> Kind {
+    if let Some(level) = heading_level(content) {
+        return Kind::Heading(level);
+    }
+    if is_rule(content) {
+        return Kind::Rule;
+    }
+    if let Some(len) = marker_len(content) {
+        return Kind::Item(indent + len + 1);
+    }
+    match content.as_bytes()[0] {
+        b'|' => Kind::Row,
+        b'>' => Kind::Quote,
+        _ => Kind::Text,
+    }
+}
+
+/// Columns of leading white space; a tab leads to the next multiple of four.
+fn columns(text: &str) -> usize {
+    let mut columns = 0;
+    for byte in text.bytes() {
+        match byte {
+            b' ' => columns += 1,
+            b'\t' => columns += 4 - columns % 4,
+            _ => break,
+        }
+    }
+    columns
+}
+
+fn opens(content: &str) -> Option<(u8, usize)> {
+    let mark = *content.as_bytes().first().filter(|mark| matches!(mark, b'`' | b'~'))?;
+    let len = content.bytes().take_while(|byte| *byte == mark).count();
+    let is_code_span = mark == b'`' && content[len..].contains('`');
+    (len >= 3 && !is_code_span).then_some((mark, len))
+}
+
+fn closes(fence: Fence, content: &str) -> bool {
+    let len = content.bytes().take_while(|byte| *byte == fence.mark).count();
+    len >= fence.len && content[len..].trim().is_empty()
+}
+
+fn heading_level(content: &str) -> Option<usize> {
+    let level = content.bytes().take_while(|byte| *byte == b'#').count();
+    let is_heading =
+        (1..=6).contains(&level) && content[level..].chars().next().is_none_or(char::is_whitespace);
+    is_heading.then_some(level)
+}
+
+fn heading_text(content: &str) -> &str {
+    let text = content.trim_start_matches('#').trim();
+    let bare = text.trim_end_matches('#');
+    if bare.is_empty() || bare.ends_with(char::is_whitespace) { bare.trim_end() } else { text }
+}
+
+fn is_rule(content: &str) -> bool {
+    let mark = content.as_bytes()[0];
+    matches!(mark, b'-' | b'*' | b'_')
+        && content.bytes().all(|byte| byte == mark || byte == b' ' || byte == b'\t')
+        && content.bytes().filter(|byte| *byte == mark).count() >= 3
+}
+
+/// The length of a list marker at the start of `content`: `-`, `*`, `+`, `1.` or `1)` before white space.
+fn marker_len(content: &str) -> Option<usize> {
+    let bytes = content.as_bytes();
+    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let len = match bytes.get(digits)? {
+        b'-' | b'*' | b'+' if digits == 0 => 1,
+        b'.' | b')' if (1..=9).contains(&digits) => digits + 1,
+        _ => return None,
+    };
+    content[len..].chars().next().is_none_or(|next| next == ' ' || next == '\t').then_some(len)
+}
+
+/// How many lines the front matter at the start of a file has. One that does not end is none.
+fn front_matter_lines(text: &str) -> usize {
+    let mut lines = text.lines();
+    if lines.next() != Some("---") {
+        return 0;
+    }
+    let mut count = 1;
+    for line in lines {
+        count += 1;
+        if line == "---" || line == "..." {
+            return count;
+        }
+        let is_yaml = line.trim().is_empty() || line.starts_with([' ', '#', '-']) || line.contains(':');
+        if !is_yaml {
+            return 0;
+        }
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<Kind> {
+        scan(text, 0).0.iter().map(|line| line.kind).collect()
+    }
+
+    #[test]
+    fn fences_end_as_commonmark_says() {
+        use Kind::{Code, Item, Text};
+        for (text, wanted) in [
+            ("```\n- a\n```\n- b", vec![Code, Code, Code, Item(2)]),
+            ("~~~\n```\n~~~\na", vec![Code, Code, Code, Text]),
+            ("````\n```\n````\na", vec![Code, Code, Code, Text]),
+            ("```a``` b\n- c", vec![Text, Item(2)]),
+            ("- a\n  ```\n  x\n- b", vec![Item(2), Code, Code, Item(2)]),
+            ("- a\n  ```\n  x\n  ```\n  b", vec![Item(2), Code, Code, Code, Text]),
+        ] {
+            assert_eq!(kinds(text), wanted, "{text}");
+        }
+        assert_eq!(scan("a\n```\nb", 0).1.map(|unclosed| unclosed.at), Some(2));
+    }
+
+    #[test]
+    fn a_comment_counts_only_where_it_begins_a_block() {
+        use Kind::{Comment, Item};
+        assert_eq!(kinds("<!-- a\n- b\n-->\n- c"), [Comment, Comment, Comment, Item(2)]);
+        assert_eq!(kinds("- [ ] T001 strip `<!--`\n- b"), [Item(2), Item(2)]);
+        assert_eq!(kinds("<!-- a -->\n- c"), [Comment, Item(2)]);
+    }
+
+    #[test]
+    fn front_matter_is_left_alone_and_a_rule_is_no_front_matter() {
+        assert_eq!(kinds("---\na: 1\n---\nb")[..3], [Kind::FrontMatter; 3]);
+        assert_eq!(kinds("---\nsome words\n---\n")[0], Kind::Rule);
+    }
+
+    #[test]
+    fn content_stands_behind_the_marks() {
+        for (text, wanted) in
+            [("  12) x", "x"), ("## A ##", "A"), ("# C#", "C#"), ("*  y ", "y"), ("|a|", "|a|"), ("#", "")]
+        {
+            let (lines, _) = scan(text, 0);
+            assert_eq!(lines[0].content(), wanted);
+        }
+    }
+}

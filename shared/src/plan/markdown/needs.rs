@@ -1,0 +1,115 @@
+//! Explicit dependencies: every claim of a file, resolved to tasks and phases that are there.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{
+    Offset,
+    clauses::{Name, Placed},
+    ids::{SortKey, sort_key},
+    tree::Role,
+};
+use crate::{
+    name::TaskId,
+    plan::assemble::{Draft, Place},
+};
+
+/// The nodes of a plan, by every name that a sentence may use.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    by_id: HashMap<TaskId, usize>,
+    by_order: BTreeMap<SortKey, usize>,
+    /// Phases by label; `None` where two have the same.
+    by_label: HashMap<String, Option<usize>>,
+}
+
+/// Nodes by position, each with the place where it is named.
+pub(super) type Named = Vec<(usize, Offset)>;
+
+/// That a node, by position, waits for another, and where that is said.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Need {
+    pub(super) who: usize,
+    pub(super) on: usize,
+    pub(super) place: Place,
+}
+
+impl Known {
+    pub(super) fn new(drafts: &[Draft], roles: &[Role]) -> Self {
+        let mut known = Self::default();
+        for (at, (draft, role)) in drafts.iter().zip(roles).enumerate() {
+            known.by_id.entry(draft.task.id.clone()).or_insert(at);
+            match role {
+                Role::Task => {
+                    known.by_order.insert(sort_key(draft.task.id.as_str()), at);
+                }
+                Role::Phase { label: Some(label), .. } => {
+                    known.by_label.entry(label.clone()).and_modify(|found| *found = None).or_insert(Some(at));
+                }
+                Role::Phase { label: None, .. } => {}
+            }
+        }
+        known
+    }
+
+    pub(super) fn find(&self, id: &str) -> Option<usize> {
+        self.by_id.get(&id.parse().ok()?).copied()
+    }
+
+    /// The nodes that a name stands for; the error is the id that is not there.
+    pub(super) fn resolve<'n>(&self, name: &Name<'n>) -> Result<Vec<usize>, &'n str> {
+        match name {
+            Name::Phase(label) => {
+                Ok(self.by_label.get(&label.to_lowercase()).copied().flatten().into_iter().collect())
+            }
+            Name::Task(id) => match self.find(id) {
+                Some(at) => Ok(vec![at]),
+                None => self.short_range(id).ok_or(*id),
+            },
+            Name::Range(first, last) => {
+                let missing = [first, last].into_iter().find(|id| self.find(id).is_none());
+                missing.map_or_else(|| Ok(self.range(first, last)), |id| Err(*id))
+            }
+        }
+    }
+
+    fn range(&self, first: &str, last: &str) -> Vec<usize> {
+        let (first, last) = (sort_key(first), sort_key(last));
+        if first > last {
+            return Vec::new();
+        }
+        self.by_order.range(first..=last).map(|(_, at)| *at).collect()
+    }
+
+    /// `T004-007` or `T004-7` for `T004` to `T007`.
+    fn short_range(&self, id: &str) -> Option<Vec<usize>> {
+        let (first, last) = id.rsplit_once('-')?;
+        self.find(first)?;
+        let digits = first.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+        let width = first.len() - digits;
+        let last = format!("{}{:0>width$}", &first[..digits], last.trim_start_matches('0'));
+        self.find(&last)?;
+        Some(self.range(first, &last))
+    }
+
+    /// All of these names, and those that are not there.
+    pub(super) fn resolve_all<'n>(&self, names: &[Placed<'n>]) -> (Named, Vec<(&'n str, Offset)>) {
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for (name, place) in names {
+            match self.resolve(name) {
+                Ok(nodes) => found.extend(nodes.into_iter().map(|node| (node, *place))),
+                Err(id) => missing.push((id, *place)),
+            }
+        }
+        (found, missing)
+    }
+}
+
+impl Known {
+    /// Whether one of two nodes is the other or inside it.
+    pub(super) fn are_kin(&self, drafts: &[Draft], need: Need) -> bool {
+        let parent = |at: &usize| drafts[*at].task.parent.as_ref().and_then(|id| self.by_id.get(id).copied());
+        let is_above =
+            |top: usize, below: usize| std::iter::successors(Some(below), parent).any(|at| at == top);
+        is_above(need.who, need.on) || is_above(need.on, need.who)
+    }
+}
