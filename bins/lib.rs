@@ -2,5 +2,9 @@
 
 pub mod arborist;
 pub mod catalog;
+pub mod clock;
+pub mod document;
 pub mod entry;
+pub mod state;
+pub mod trailers;
 pub mod ui;

@@ -5,7 +5,7 @@ use std::{
     panic::PanicHookInfo,
 };
 
-use arborist_core::failure::Failure;
+use arborist_core::{failure::Failure, git::Config};
 
 /// A colour or weight, by its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +50,7 @@ impl Colour {
 pub struct Ui {
     out: BufWriter<io::Stdout>,
     is_coloured: bool,
+    has_unicode: bool,
     failed: Option<io::Error>,
 }
 
@@ -57,11 +58,22 @@ impl Ui {
     /// Without colour, until the configuration is known.
     #[must_use]
     pub fn plain() -> Self {
-        Self { out: BufWriter::with_capacity(1 << 16, io::stdout()), is_coloured: false, failed: None }
+        Self {
+            out: BufWriter::with_capacity(1 << 16, io::stdout()),
+            is_coloured: false,
+            has_unicode: is_unicode_locale(),
+            failed: None,
+        }
+    }
+
+    /// Takes the user's wishes from git's configuration: `color.arborist`, else `color.ui`.
+    pub fn configure(&mut self, config: &Config) {
+        let setting = config.find_text("color.arborist").or_else(|| config.find_text("color.ui"));
+        self.set_colour(setting.map(Colour::parse));
     }
 
     /// Decides on colour. Without a setting, `NO_COLOR` and a dumb terminal mean never.
-    pub fn set_colour(&mut self, setting: Option<Colour>) {
+    fn set_colour(&mut self, setting: Option<Colour>) {
         let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
         let fallback = if has("NO_COLOR") { Colour::Never } else { Colour::Auto };
@@ -76,6 +88,12 @@ impl Ui {
     #[must_use]
     pub fn is_terminal(&self) -> bool {
         io::stdout().is_terminal()
+    }
+
+    /// Whether the locale lets us print more than ASCII.
+    #[must_use]
+    pub fn has_unicode(&self) -> bool {
+        self.has_unicode
     }
 
     /// `text` in a tone, if there is colour.
@@ -143,14 +161,21 @@ impl Ui {
     }
 
     /// Writes out what is buffered. A reader that went away is no error.
-    pub fn finish(&mut self) -> Result<(), ()> {
+    pub fn finish(&mut self) -> io::Result<()> {
         let error = self.failed.take().or_else(|| self.out.flush().err());
         match error {
             Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
                 self.err(&format!("fatal: could not write to standard output: {error}\n"));
-                Err(())
+                Err(error)
             }
             _ => Ok(()),
         }
     }
+}
+
+fn is_unicode_locale() -> bool {
+    let named = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(named).unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
 }

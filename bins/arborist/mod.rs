@@ -41,7 +41,7 @@ fn dispatch(ui: &mut Ui, args: &[OsString]) -> Outcome {
     match first.to_str() {
         Some("-h" | "--help") => overview::usage(ui),
         Some("--version" | "-v" | "version") => {
-            ui.line(&format!("git-arborist {}", env!("CARGO_PKG_VERSION")))
+            ui.line(&format!("git-arborist {}", env!("CARGO_PKG_VERSION")));
         }
         Some("--list-cmds") => verbs_on_path().iter().for_each(|verb| ui.line(verb)),
         Some("help") => return help(ui, rest.first()),

@@ -12,4 +12,10 @@ pub mod message;
 
 pub mod git;
 
+pub mod settings;
+
+pub mod history;
+
 pub mod plan;
+
+pub mod progress;

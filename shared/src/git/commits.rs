@@ -1,7 +1,7 @@
 //! Commits in a stream, as `git rev-list --header` gives them: as fast as git itself reads them, and for
 //! every kind of repository that git can open.
 
-use std::io::BufRead;
+use std::{io::BufRead, ops::Range, sync::Arc};
 
 use super::{GitError, Repository, command::without_prefix};
 use crate::{
@@ -9,30 +9,48 @@ use crate::{
     process::{ProcessError, Running},
 };
 
-/// A commit and its bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A commit and its bytes, which may be a part of a larger buffer.
+#[derive(Debug, Clone)]
 pub struct RawCommit {
     /// Its id.
     pub id: Oid,
-    /// Header, empty line, message.
-    pub content: Vec<u8>,
+    buffer: Arc<Vec<u8>>,
+    place: Range<usize>,
+    /// Where the header ends, from the begin of the place.
+    split: usize,
 }
 
 impl RawCommit {
+    /// A commit with this content: header, empty line, message.
+    #[must_use]
+    pub fn new(id: Oid, content: Vec<u8>) -> Self {
+        let split = end_of_header(&content);
+        Self { id, place: 0..content.len(), buffer: Arc::new(content), split }
+    }
+
+    /// A commit whose content is a part of `buffer`.
+    #[must_use]
+    pub fn within(buffer: &Arc<Vec<u8>>, id: Oid, place: Range<usize>) -> Option<Self> {
+        let split = end_of_header(buffer.get(place.clone())?);
+        Some(Self { id, buffer: Arc::clone(buffer), place, split })
+    }
+
+    /// Header, empty line, message.
+    #[must_use]
+    pub fn content(&self) -> &[u8] {
+        &self.buffer[self.place.clone()]
+    }
+
     /// The lines before the message, with the line end of the last.
     #[must_use]
     pub fn header(&self) -> &[u8] {
-        &self.content[..self.split()]
+        &self.content()[..self.split]
     }
 
     /// The message as it stands in the object.
     #[must_use]
     pub fn message(&self) -> &[u8] {
-        self.content.get(self.split() + 1..).unwrap_or_default()
-    }
-
-    fn split(&self) -> usize {
-        memchr::memmem::find(&self.content, b"\n\n").map_or(self.content.len(), |at| at + 1)
+        self.content().get(self.split + 1..).unwrap_or_default()
     }
 
     /// Its parents, as the object itself says, whatever grafts claim.
@@ -47,7 +65,8 @@ impl RawCommit {
     /// When it was committed: seconds since 1970 and the offset as written, such as `+0100`.
     #[must_use]
     pub fn committed(&self) -> Option<(i64, &str)> {
-        let line = self.header().split(|b| *b == b'\n').find(|line| line.starts_with(b"committer "))?;
+        let at = memchr::memmem::find(self.header(), b"\ncommitter ")? + 1;
+        let line = self.header()[at..].split(|b| *b == b'\n').next()?;
         let tail = &line[memchr::memrchr(b'>', line)? + 1..];
         let mut words = std::str::from_utf8(tail).ok()?.split_ascii_whitespace();
         Some((words.next()?.parse().ok()?, words.next().unwrap_or("+0000")))
@@ -56,7 +75,7 @@ impl RawCommit {
     /// Whether the bytes are those that the id stands for.
     #[must_use]
     pub fn is_authentic(&self) -> bool {
-        Oid::of_commit(&self.content, self.id.format()) == self.id
+        Oid::of_commit(self.content(), self.id.format()) == self.id
     }
 }
 
@@ -85,6 +104,16 @@ impl Repository {
             },
             record: Vec::new(),
         })
+    }
+}
+
+impl Repository {
+    /// The commit byte for byte, read anew if the stream lost white space or stopped at a NUL.
+    pub fn exact(&self, commit: RawCommit) -> Result<RawCommit, GitError> {
+        if commit.is_authentic() {
+            return Ok(commit);
+        }
+        Ok(self.load_commits(&[commit.id])?.pop().unwrap_or(commit))
     }
 }
 
@@ -123,7 +152,7 @@ impl CommitStream {
             || GitError::Strange { command: "rev-list".into(), what: "a record without an id".into() };
         let id = record.get(..self.hex_len).and_then(Oid::from_hex).ok_or_else(strange)?;
         let text = record.get(self.hex_len + 1..).ok_or_else(strange)?;
-        Ok(RawCommit { id, content: unindent(text) })
+        Ok(RawCommit::new(id, unindent(text)))
     }
 }
 
@@ -135,10 +164,16 @@ impl Iterator for CommitStream {
     }
 }
 
+/// The header ends at the first empty line; that line is not part of it.
+fn end_of_header(content: &[u8]) -> usize {
+    let mut ends = memchr::memchr_iter(b'\n', content);
+    ends.find(|at| content.get(at + 1) == Some(&b'\n')).map_or(content.len(), |at| at + 1)
+}
+
 /// Takes back the four spaces that `--header` puts before every line of the message.
 fn unindent(text: &[u8]) -> Vec<u8> {
     let mut content = Vec::with_capacity(text.len());
-    let split = memchr::memmem::find(text, b"\n\n").map_or(text.len(), |at| at + 2);
+    let split = (end_of_header(text) + 1).min(text.len());
     content.extend_from_slice(&text[..split]);
     for line in text[split..].split_inclusive(|b| *b == b'\n') {
         content.extend_from_slice(line.strip_prefix(b"    ").unwrap_or(line));

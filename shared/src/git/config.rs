@@ -1,6 +1,9 @@
 //! git's configuration, read once.
 
-use super::{GitError, Repository, command::checked};
+use std::path::Path;
+
+use super::{GitCommand, GitError, Repository, command::checked};
+use crate::process::Running;
 
 /// One setting, with where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +18,17 @@ pub struct ConfigEntry {
     pub value: Option<String>,
 }
 
+/// Configuration that is being read.
+#[derive(Debug)]
+pub struct ConfigReader(Running);
+
+impl ConfigReader {
+    /// Waits for it.
+    pub fn finish(self) -> Result<Config, GitError> {
+        Config::parse(&checked("config", self.0.finish()?)?)
+    }
+}
+
 /// All settings that hold in a repository, weakest first.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
@@ -22,10 +36,17 @@ pub struct Config {
 }
 
 impl Config {
+    /// Begins to read everything, includes and `git -c` among it, while others find the repository.
+    pub fn start(dir: &Path) -> Result<ConfigReader, GitError> {
+        let command =
+            GitCommand::reading("config", dir).args(["--list", "-z", "--show-scope", "--show-origin"]);
+        let (_, running) = command.start()?;
+        Ok(ConfigReader(running))
+    }
+
     /// Reads everything, includes and `git -c` among it.
     pub fn load(repository: &Repository) -> Result<Self, GitError> {
-        let command = repository.git("config").args(["--list", "-z", "--show-scope", "--show-origin"]);
-        Self::parse(&checked("config", command.finish()?)?)
+        Self::start(&repository.dir)?.finish()
     }
 
     fn parse(printed: &[u8]) -> Result<Self, GitError> {

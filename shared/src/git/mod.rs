@@ -11,7 +11,7 @@ mod version;
 
 pub use command::{GitCommand, GitError};
 pub use commits::{CommitStream, RawCommit};
-pub use config::{Config, ConfigEntry};
-pub use refs::Ref;
+pub use config::{Config, ConfigEntry, ConfigReader};
+pub use refs::{Ref, RefReader};
 pub use repository::{Head, Repository};
 pub use version::GitVersion;

@@ -13,7 +13,7 @@ impl Repository {
         ids.iter()
             .map(|id| {
                 let content = take_object(&mut rest, id, "commit")?;
-                Ok(RawCommit { id: *id, content })
+                Ok(RawCommit::new(*id, content))
             })
             .collect()
     }

@@ -1,7 +1,10 @@
 //! Refs and revisions.
 
-use super::{GitError, Repository};
-use crate::name::{BranchName, Oid};
+use super::{GitError, Repository, command::checked};
+use crate::{
+    name::{BranchName, Oid},
+    process::Running,
+};
 
 /// A ref and what it points at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,13 +15,30 @@ pub struct Ref {
     pub target: Oid,
 }
 
+/// Refs that are being listed.
+#[derive(Debug)]
+pub struct RefReader(Running);
+
+impl RefReader {
+    /// Waits for them.
+    pub fn finish(self) -> Result<Vec<Ref>, GitError> {
+        let printed = checked("for-each-ref", self.0.finish()?)?;
+        let text = String::from_utf8_lossy(&printed);
+        text.lines().map(|line| parse_ref(line).ok_or_else(|| strange(line))).collect()
+    }
+}
+
 impl Repository {
     /// The refs below each of `prefixes`.
     pub fn list_refs(&self, prefixes: &[&str]) -> Result<Vec<Ref>, GitError> {
-        let printed =
-            self.git("for-each-ref").arg("--format=%(objectname) %(refname)").args(prefixes).stdout()?;
-        let text = String::from_utf8_lossy(&printed);
-        text.lines().map(|line| parse_ref(line).ok_or_else(|| strange(line))).collect()
+        self.start_listing_refs(prefixes)?.finish()
+    }
+
+    /// Begins to list the refs below each of `prefixes` while others read.
+    pub fn start_listing_refs(&self, prefixes: &[&str]) -> Result<RefReader, GitError> {
+        let command = self.git("for-each-ref").arg("--format=%(objectname) %(refname)").args(prefixes);
+        let (_, running) = command.start()?;
+        Ok(RefReader(running))
     }
 
     /// The tip of a local branch, if there is such a branch. A tag of the same name does not matter.
@@ -40,6 +60,12 @@ impl Repository {
         }
         let text = String::from_utf8_lossy(&printed.stdout);
         text.trim().parse().map(Some).map_err(|_| strange(&text))
+    }
+
+    /// Whether `old` is `new` or one of its ancestors.
+    pub fn is_ancestor(&self, old: Oid, new: Oid) -> Result<bool, GitError> {
+        let command = self.git("merge-base").arg("--is-ancestor").args([old.to_string(), new.to_string()]);
+        Ok(command.answer()?.is_some())
     }
 
     /// The commit that `revision` names.

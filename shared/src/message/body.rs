@@ -53,7 +53,7 @@ impl Body {
                     section.text.push('\n');
                 }
                 (Some(quoted), None) => {
-                    sections.push(Section { heading: String::new(), text: format!("{quoted}\n") })
+                    sections.push(Section { heading: String::new(), text: format!("{quoted}\n") });
                 }
                 (None, _) => sections.push(Section { heading: line.to_owned(), text: String::new() }),
             }

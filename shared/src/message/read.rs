@@ -1,7 +1,7 @@
 //! Reading a message by fixed rules that no configuration can change. Whatever is not exactly what we would
 //! have written does not count: a message that claims to be ours is sound, or it has faults.
 
-use super::{Body, Fault, Key, Message, Subject, Trailers, nearest::nearest, plain_text};
+use super::{Fault, Key, Message, Subject, Trailers, nearest::nearest, plain_text};
 
 /// What a message turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,8 +93,12 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(text: &'a str) -> Self {
-        let blank = [' ', '\t', '\r'];
-        let mut lines: Vec<&str> = text.split('\n').map(|line| line.trim_end_matches(blank)).collect();
+        let mut lines = Vec::with_capacity(32);
+        let mut from = 0;
+        for end in memchr::memchr_iter(b'\n', text.as_bytes()).chain([text.len()]) {
+            lines.push(without_trailing_space(&text[from..end]));
+            from = end + 1;
+        }
         while lines.last().is_some_and(|line| line.is_empty()) {
             lines.pop();
         }
@@ -132,7 +136,12 @@ impl<'a> Reader<'a> {
 
     fn into_message(self, subject: Subject) -> Message {
         let body = self.lines.get(2..self.block).unwrap_or_default().join("\n");
-        Message { subject, body: Body::parse(&body), trailers: self.trailers, foreign: self.foreign }
+        Message {
+            subject,
+            body: body.trim_end_matches('\n').to_owned(),
+            trailers: self.trailers,
+            foreign: self.foreign,
+        }
     }
 
     /// Lines before the block may be anything that no reader can mistake.
@@ -238,10 +247,9 @@ impl<'a> Reader<'a> {
     fn check_agreement(&mut self, subject: &Subject) {
         for key in [Key::Step, Key::Result, Key::Test, Key::Review] {
             let (name, expected) = (key.as_str(), implied_value(key, subject));
-            let found = self.trailers.get(key).map(str::to_owned);
-            match (found, expected) {
+            match (self.trailers.get(key), expected) {
                 (Some(found), Some(expected)) if found != expected => {
-                    let line = self.line_of(key);
+                    let (line, found) = (self.line_of(key), found.to_owned());
                     self.fault(
                         line,
                         format!("'{name}: {found}' does not agree with the status '{}'", subject.status),
@@ -262,11 +270,15 @@ impl<'a> Reader<'a> {
         self.check_attempt(subject);
     }
 
+    /// Only what failed counts its attempts in words.
     fn check_attempt(&mut self, subject: &Subject) {
+        if !matches!(subject.status.outcome(), Some((_, "fail" | "rejected"))) {
+            return;
+        }
         let (Some(worded), Some(attempt)) = (subject.worded_attempt(), self.trailers.attempt()) else {
             return;
         };
-        if worded != attempt.ordinal() && matches!(subject.status.outcome(), Some((_, "fail" | "rejected"))) {
+        if worded != attempt.ordinal() {
             let line = self.line_of(Key::Retry);
             self.fault(
                 line,
@@ -287,6 +299,11 @@ impl<'a> Reader<'a> {
     }
 }
 
+fn without_trailing_space(line: &str) -> &str {
+    let end = line.bytes().rposition(|byte| !matches!(byte, b' ' | b'\t' | b'\r')).map_or(0, |at| at + 1);
+    &line[..end]
+}
+
 /// The value that the status in the subject asks for, where it asks for one.
 fn implied_value(key: Key, subject: &Subject) -> Option<&'static str> {
     if key == Key::Step {
@@ -297,7 +314,8 @@ fn implied_value(key: Key, subject: &Subject) -> Option<&'static str> {
 
 /// A line of exactly the form that we write: `Key: value`.
 fn split_trailer(line: &str) -> Option<(&str, &str)> {
-    let (name, value) = line.split_once(": ")?;
+    let (name, value) = line.split_once(':')?;
+    let value = value.strip_prefix(' ')?;
     let is_key = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     let is_value = !value.is_empty() && !value.starts_with([' ', '\t']);
     (is_key && is_value).then_some((name, value))

@@ -118,14 +118,15 @@ impl Subject {
     }
 }
 
-/// A branch may hold `@` and `)` but neither space nor colon, so the first `): ` ends the bracket, and what
+/// A branch may hold `@` and `)` but neither space nor colon, so the first colon ends the bracket, and what
 /// stands after the last two `@` in it is task and status.
 fn split(line: &str) -> Option<(&str, &str, &str, &str)> {
-    let (inside, text) = line.strip_prefix(OPENING)?.split_once(CLOSING)?;
-    let text = match text.strip_prefix(' ') {
-        Some(text) => text,
-        None if text.is_empty() => text,
-        None => return None,
+    let rest = line.strip_prefix(OPENING)?;
+    let colon = rest.find(':')?;
+    let inside = rest[..colon].strip_suffix(')')?;
+    let text = match &rest[colon + 1..] {
+        "" => "",
+        text => text.strip_prefix(' ')?,
     };
     let (rest, status) = inside.rsplit_once('@')?;
     let (branch, task) = rest.rsplit_once('@')?;

@@ -1,32 +1,46 @@
 //! The trailers of a sound message.
 
+use std::ops::Range;
+
 use super::{Key, PlanRef};
 use crate::name::{Attempt, Oid, SessionId};
 
-/// Our trailers in the order in which they stand, each key at most once, each value legal.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Our trailers in the order in which they stand, each key at most once, each value legal. The values stand one
+/// behind the other in one text: ten thousand commits are read at a time.
+#[derive(Debug, Clone, Default)]
 pub struct Trailers {
-    entries: Vec<(Key, String)>,
+    text: String,
+    entries: Vec<(Key, Range<usize>)>,
 }
+
+impl PartialEq for Trailers {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Trailers {}
 
 impl Trailers {
     /// The value of `key`.
     #[must_use]
     pub fn get(&self, key: Key) -> Option<&str> {
-        self.entries.iter().find(|(k, _)| *k == key).map(|(_, value)| value.as_str())
+        self.entries.iter().find(|(k, _)| *k == key).map(|(_, place)| &self.text[place.clone()])
     }
 
     /// All of them in order.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &str)> {
-        self.entries.iter().map(|(key, value)| (*key, value.as_str()))
+        self.entries.iter().map(|(key, place)| (*key, &self.text[place.clone()]))
     }
 
     /// Adds a trailer. `Err` with what is expected if the value is illegal; a key that stands is replaced.
-    pub fn set(&mut self, key: Key, value: impl Into<String>) -> Result<(), &'static str> {
-        let value = value.into();
-        key.check(&value)?;
+    pub fn set(&mut self, key: Key, value: impl AsRef<str>) -> Result<(), &'static str> {
+        let value = value.as_ref();
+        key.check(value)?;
         self.entries.retain(|(k, _)| *k != key);
-        self.entries.push((key, value));
+        let from = self.text.len();
+        self.text.push_str(value);
+        self.entries.push((key, from..self.text.len()));
         Ok(())
     }
 

@@ -9,8 +9,8 @@ use super::{Body, Fault, Key, Reading, Subject, Trailers, read};
 pub struct Message {
     /// The first line.
     pub subject: Subject,
-    /// What stands between subject and trailers.
-    pub body: Body,
+    /// What stands between subject and trailers, as it stands; [`Body::parse`] takes it apart.
+    pub body: String,
     /// Our trailers.
     pub trailers: Trailers,
     /// The lines that others may add after ours, such as `Signed-off-by: …`.
@@ -23,6 +23,7 @@ impl Message {
     pub fn compose(subject: Subject, mut body: Body, given: &Trailers) -> Result<Self, Vec<Fault>> {
         body.sections.retain(|section| !section.heading.is_empty() || !section.text.is_empty());
         let trailers = ordered(&subject, given).map_err(|fault| vec![fault])?;
+        let body = body.render().trim_end().to_owned();
         let message = Self { subject, body, trailers, foreign: Vec::new() };
         match read(message.render().as_bytes()) {
             Reading::Sound(back) if *back == message => Ok(message),
@@ -35,9 +36,8 @@ impl Message {
     #[must_use]
     pub fn render(&self) -> String {
         let mut text = format!("{}\n\n", self.subject);
-        let body = self.body.render();
-        if !body.is_empty() {
-            let _ = writeln!(text, "{body}");
+        if !self.body.is_empty() {
+            let _ = writeln!(text, "{}\n", self.body);
         }
         for (key, value) in self.trailers.iter() {
             let _ = writeln!(text, "{}: {value}", key.as_str());

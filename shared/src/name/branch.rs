@@ -57,6 +57,13 @@ impl BranchName {
     pub fn task_branch(&self, task: &TaskId) -> Self {
         Self(format!("{TASK_BRANCHES}{}/{task}", self.component()))
     }
+
+    /// The run's branch, if this is the branch of one of its tasks.
+    #[must_use]
+    pub fn run_of_task_branch(&self) -> Option<Self> {
+        let (component, _task) = self.0.strip_prefix(TASK_BRANCHES)?.split_once('/')?;
+        component.replace("%2F", "/").replace("%25", "%").parse().ok()
+    }
 }
 
 impl FromStr for BranchName {
@@ -138,5 +145,9 @@ mod tests {
     fn a_task_branch_has_a_fixed_depth() {
         let id = "T001".parse().unwrap();
         assert_eq!(branch("feature/x").task_branch(&id).as_str(), "arborist/task/feature%2Fx/T001");
+        for run in ["feature/x", "a%2Fb/c", "main"].map(branch) {
+            assert_eq!(run.task_branch(&id).run_of_task_branch(), Some(run));
+        }
+        assert_eq!(branch("feature/x").run_of_task_branch(), None);
     }
 }

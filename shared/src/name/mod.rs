@@ -59,21 +59,24 @@ impl fmt::Display for Attempt {
 
 /// Why git would not take `name` as one component of a ref, if it would not.
 fn ref_component_fault(name: &str) -> Option<&'static str> {
-    let forbidden =
-        |c: char| c.is_ascii_control() || matches!(c, ' ' | '~' | '^' | ':' | '?' | '*' | '[' | '\\');
-    if name.is_empty() {
+    let bytes = name.as_bytes();
+    let pair = |a: u8, b: u8| bytes.windows(2).any(|pair| pair == [a, b]);
+    if bytes.is_empty() {
         Some("it has an empty part")
-    } else if name.starts_with('.') {
+    } else if bytes[0] == b'.' {
         Some("a part of it begins with a dot")
-    } else if name.to_ascii_lowercase().ends_with(".lock") {
+    } else if bytes.len() >= LOCK.len() && bytes[bytes.len() - LOCK.len()..].eq_ignore_ascii_case(LOCK) {
         Some("a part of it ends in '.lock'")
-    } else if name.contains("..") {
+    } else if pair(b'.', b'.') {
         Some("it contains '..'")
-    } else if name.contains("@{") {
+    } else if pair(b'@', b'{') {
         Some("it contains '@{'")
-    } else if name.contains(forbidden) {
+    } else if bytes.iter().any(|byte| byte.is_ascii_control() || b" ~^:?*[\\".contains(byte)) {
         Some("it contains a space, a control character or one of ~^:?*[\\")
     } else {
         None
     }
 }
+
+/// What git appends to the names of refs that it is writing.
+const LOCK: &[u8] = b".lock";

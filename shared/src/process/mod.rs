@@ -98,7 +98,7 @@ impl Program {
     pub fn finish_with(mut self, input: Vec<u8>) -> Result<Finished, ProcessError> {
         self.command.stdin(Stdio::piped());
         let mut running = self.launch()?;
-        let writer = running.child.stdin.take().map(|stdin| thread::spawn(|| feed(stdin, input)));
+        let writer = running.child.stdin.take().map(|stdin| thread::spawn(move || feed(stdin, &input)));
         let finished = running.finish();
         if let Some(writer) = writer {
             let _ = writer.join();
@@ -179,8 +179,8 @@ fn drain(mut stderr: ChildStderr) -> Vec<u8> {
 }
 
 /// A child that does not read its input to the end is no error of ours.
-fn feed(mut stdin: ChildStdin, input: Vec<u8>) {
-    let _ = stdin.write_all(&input);
+fn feed(mut stdin: ChildStdin, input: &[u8]) {
+    let _ = stdin.write_all(input);
 }
 
 /// The first executable file called `name` in the directories of `path` (the value of `PATH`).

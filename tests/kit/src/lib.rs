@@ -1,6 +1,8 @@
 //! A garden is a hermetic repository: its own home, no user or system configuration, a clock that stands
 //! still unless told otherwise, and the commands of this build first on `PATH`.
 
+#![allow(clippy::expect_used, reason = "a test that cannot set itself up must stop")]
+
 mod message;
 mod run;
 

@@ -1,0 +1,56 @@
+//! The time, and how long ago something was. Tests stop the clock the way git's own do.
+
+use std::{
+    sync::LazyLock,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// The moment that all of one command's output speaks of.
+static NOW: LazyLock<i64> = LazyLock::new(now);
+
+/// Seconds since 1970, or what `GIT_TEST_DATE_NOW` says.
+fn now() -> i64 {
+    let stopped = std::env::var("GIT_TEST_DATE_NOW").ok().and_then(|value| value.parse().ok());
+    stopped.unwrap_or_else(|| {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+    })
+}
+
+/// How long ago `then` was, in one short word such as `5m` or `3d`.
+#[must_use]
+pub fn age(then: i64) -> String {
+    span(NOW.saturating_sub(then))
+}
+
+fn span(seconds: i64) -> String {
+    match seconds {
+        ..0 => "in the future".into(),
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m", seconds / 60),
+        3600..86_400 => format!("{}h", seconds / 3600),
+        86_400..1_209_600 => format!("{}d", seconds / 86_400),
+        1_209_600..31_536_000 => format!("{}w", seconds / 604_800),
+        _ => format!("{}y", seconds / 31_536_000),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_short() {
+        for (seconds, word) in [
+            (0, "0s"),
+            (61, "1m"),
+            (7_200, "2h"),
+            (86_400 * 13, "13d"),
+            (86_400 * 20, "2w"),
+            (86_400 * 800, "2y"),
+            (-5, "in the future"),
+        ] {
+            assert_eq!(span(seconds), word);
+        }
+    }
+}

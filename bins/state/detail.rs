@@ -1,0 +1,135 @@
+//! One task in detail: where it stands, how it got there, and what went wrong on the way.
+
+use arborist_core::{
+    history::{Event, TaskHistory},
+    message::{Key, plain_text},
+    name::{Oid, TaskId},
+    progress::{Standing, Totals},
+};
+
+use super::{View, tree};
+use crate::{
+    clock,
+    ui::{Tone, Ui},
+};
+
+pub(super) fn show(ui: &mut Ui, view: &View<'_>, task: &TaskId) {
+    let Some(standing) = view.progress.find(task) else {
+        return;
+    };
+    let (mark, tone) = tree::mark(ui, standing);
+    let name = plain_text(standing.name);
+    ui.line(&format!(
+        "{} {} {}",
+        ui.paint(tone, mark),
+        ui.paint(Tone::Strong, task.as_str()),
+        ui.paint(Tone::Strong, &name)
+    ));
+    for (label, value) in facts(view, standing) {
+        ui.line(&format!("  {label:<12} {value}"));
+    }
+    if let Some(task) = standing
+        .planned
+        .filter(|task| !task.description.trim().is_empty() && task.description.trim() != task.name)
+    {
+        ui.line("");
+        plain_text(&task.description).lines().for_each(|line| ui.line(format!("  {line}").trim_end()));
+    }
+    if let Some(history) = standing.history {
+        show_history(ui, history);
+    }
+}
+
+fn facts(view: &View<'_>, standing: &Standing<'_>) -> Vec<(&'static str, String)> {
+    let mut facts = vec![("state", state_words(standing))];
+    let phase =
+        standing.planned.and_then(|task| task.parent.as_ref()).and_then(|parent| view.progress.find(parent));
+    facts.extend(phase.map(|phase| ("phase", plain_text(phase.name))));
+    let needs: Vec<String> =
+        standing.planned.iter().flat_map(|task| &task.depends_on).map(|id| need(view, id)).collect();
+    if !needs.is_empty() {
+        facts.push(("depends on", needs.join(", ")));
+    }
+    if let Some(history) = standing.history {
+        facts.extend(history_facts(history));
+    }
+    facts
+}
+
+fn state_words(standing: &Standing<'_>) -> String {
+    let mut words = standing.state.as_str().to_owned();
+    if let Some(attempt) = standing.attempt() {
+        words.push_str(&format!(", attempt {}", attempt.ordinal()));
+    }
+    if standing.is_ready {
+        words.push_str(", ready to be taken up");
+    }
+    if standing.history.is_some_and(|history| !history.is_landed) {
+        words.push_str(", not landed");
+    }
+    words
+}
+
+fn need(view: &View<'_>, id: &TaskId) -> String {
+    let state = view.progress.find(id).map_or("unknown", |standing| standing.state.as_str());
+    format!("{id} ({state})")
+}
+
+fn history_facts(history: &TaskHistory) -> Vec<(&'static str, String)> {
+    let mut facts = Vec::new();
+    if !history.forks.is_empty() {
+        let forks: Vec<String> = history.forks.iter().map(Oid::short).collect();
+        facts.push(("forked", format!("none of {} is an ancestor of another", forks.join(", "))));
+    }
+    if let Some(last) = history.last() {
+        facts.push(("commit", format!("{}, {} ago", last.commit.short(), clock::age(last.time))));
+    }
+    let trailer =
+        |key: Key| history.events.iter().rev().find_map(|event| event.trailers.get(key)).map(str::to_owned);
+    facts.extend(trailer(Key::Report).map(|path| ("report", path)));
+    facts.extend(trailer(Key::TestLog).map(|path| ("test log", path)));
+    facts.extend(trailer(Key::ReviewLog).map(|path| ("review log", path)));
+    let spent: Totals = history.events.iter().chain(&history.cancelled).collect();
+    facts.extend(spent.cost.map(|cost| ("cost", format!("${cost:.2}"))));
+    facts
+}
+
+fn show_history(ui: &mut Ui, history: &TaskHistory) {
+    ui.line("");
+    for event in &history.events {
+        tree::show_event(ui, event);
+        show_tests(ui, event);
+        if event.is_failure() {
+            show_words(ui, event);
+        }
+    }
+    if !history.cancelled.is_empty() {
+        ui.line("");
+        ui.line("  taken back by reverts");
+        history.cancelled.iter().for_each(|event| tree::show_event(ui, event));
+    }
+}
+
+fn show_tests(ui: &mut Ui, event: &Event) {
+    let count = |key, word: &str| event.count(key).map(|count| format!("{count} {word}"));
+    let counts = [
+        count(Key::TestPassed, "passed"),
+        count(Key::TestFailed, "failed"),
+        count(Key::TestSkipped, "skipped"),
+        event.trailers.get(Key::TestRuntime).map(|seconds| format!("{seconds} s")),
+    ];
+    let told: Vec<String> = counts.into_iter().flatten().collect();
+    if !told.is_empty() {
+        ui.line(&format!("          {}", told.join(", ")));
+    }
+}
+
+/// What was said when it failed. It is somebody else's text, and stays marked as such.
+fn show_words(ui: &mut Ui, event: &Event) {
+    for section in event.body().sections {
+        ui.line(&ui.paint(Tone::Dim, &format!("          {}", plain_text(&section.heading))));
+        for line in plain_text(&section.text).lines() {
+            ui.line(format!("          > {line}").trim_end());
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What `state --json` prints.
+
+use std::collections::BTreeMap;
+
+use arborist_core::{
+    history::{Event, State},
+    plan::Task,
+    progress::Standing,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{View, source::Shown};
+use crate::document::{EventDocument, rfc3339, trailers};
+
+/// The state of a run.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct StateDocument {
+    /// The branch of the run.
+    scope: String,
+    /// The commit that was looked from; null if there is none yet.
+    head: Option<String>,
+    /// The session of the run; null before the first run.
+    session: Option<String>,
+    /// The commit that the run began with; null before the first run.
+    run_start: Option<String>,
+    /// The plan that was used; null if there is none.
+    plan: Option<PlanDocument>,
+    /// How many tasks are in each state. Phases are not counted.
+    summary: BTreeMap<&'static str, usize>,
+    /// What the run has spent, as far as agents told.
+    totals: TotalsDocument,
+    /// The tasks and phases that were asked for, in the order of the plan.
+    tasks: Vec<TaskDocument>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct PlanDocument {
+    /// Where it was read.
+    path: String,
+    /// The blob that the run froze; null for a file as it is now.
+    blob: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct TotalsDocument {
+    /// Tokens read by agents; null if none told.
+    tokens_in: Option<u64>,
+    /// Tokens written by agents; null if none told.
+    tokens_out: Option<u64>,
+    /// US dollars; null if none told.
+    cost: Option<f64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct TaskDocument {
+    /// Its id.
+    id: String,
+    /// Its name.
+    name: String,
+    /// `pending`, `implementing`, `testing`, `reviewing`, `complete`, `failed`, `skipped` or `forked`.
+    state: &'static str,
+    /// The attempt that it is in or ended in, from 0; null if there was none.
+    attempt: Option<u32>,
+    /// The commit that decided; null if the plan alone did.
+    commit: Option<String>,
+    /// When that commit was made, in RFC 3339.
+    time: Option<String>,
+    /// Whether it can be taken up now.
+    ready: bool,
+    /// Whether it is complete on the run's branch.
+    landed: bool,
+    /// What the plan says that it waits for.
+    depends_on: Vec<String>,
+    /// Tasks that it waits for and that are not done.
+    waits_for: Vec<String>,
+    /// The phase that it belongs to.
+    parent: Option<String>,
+    /// What belongs to it; empty for a task that is worked on.
+    children: Vec<String>,
+    /// The commits of which none is the last, if it is forked.
+    forks: Vec<String>,
+    /// The trailers of the commit that decided.
+    trailers: BTreeMap<String, String>,
+    /// Its commits, oldest first, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<Vec<EventDocument>>,
+}
+
+impl StateDocument {
+    pub(super) fn new(view: &View<'_>) -> Self {
+        let run = view.run;
+        Self {
+            scope: run.scope.branch.to_string(),
+            head: run.scope.tip.map(|tip| tip.to_string()),
+            session: run.start.as_ref().map(|start| start.session.to_string()),
+            run_start: run.start.as_ref().map(|start| start.commit.to_string()),
+            plan: plan(&view.plan),
+            summary: State::ALL.iter().map(|state| (state.as_str(), view.count(*state))).collect(),
+            totals: TotalsDocument {
+                tokens_in: view.totals.tokens_in,
+                tokens_out: view.totals.tokens_out,
+                cost: view.totals.cost,
+            },
+            tasks: view
+                .asked()
+                .map(|standing| TaskDocument::new(standing, view.options.with_history))
+                .collect(),
+        }
+    }
+}
+
+fn plan(shown: &Shown) -> Option<PlanDocument> {
+    match shown {
+        Shown::Nothing => None,
+        Shown::File(path) => Some(PlanDocument { path: path.clone(), blob: None }),
+        Shown::Frozen(frozen) => {
+            Some(PlanDocument { path: frozen.path.clone(), blob: Some(frozen.blob.to_string()) })
+        }
+    }
+}
+
+impl TaskDocument {
+    fn new(standing: &Standing<'_>, with_history: bool) -> Self {
+        fn texts<T: ToString>(items: &[T]) -> Vec<String> {
+            items.iter().map(ToString::to_string).collect()
+        }
+        let task = standing.planned;
+        let last = standing.history.and_then(|history| history.last());
+        let events = |events: &[Event]| events.iter().map(EventDocument::from).collect();
+        Self {
+            id: standing.id.to_string(),
+            name: standing.name.to_owned(),
+            state: standing.state.as_str(),
+            attempt: standing.attempt().map(|attempt| attempt.0),
+            commit: last.map(|event| event.commit.to_string()),
+            time: last.map(|event| rfc3339(event.time)),
+            ready: standing.is_ready,
+            landed: standing.is_landed(),
+            depends_on: task.map(|task| texts(&task.depends_on)).unwrap_or_default(),
+            waits_for: texts(&standing.waits_for),
+            parent: task.and_then(|task| task.parent.as_ref()).map(ToString::to_string),
+            children: task.map(|task: &Task| texts(&task.children)).unwrap_or_default(),
+            forks: standing.history.map(|history| texts(&history.forks)).unwrap_or_default(),
+            trailers: last.map(|event| trailers(&event.trailers)).unwrap_or_default(),
+            history: with_history
+                .then(|| standing.history.map(|history| events(&history.events)).unwrap_or_default()),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! `git arborist state`: where every task of a run stands, folded from its commits.
+
+mod detail;
+pub mod document;
+mod source;
+mod tree;
+
+use std::path::{Path, PathBuf};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{Config, Repository},
+    history::{Reading, Run, Scope, State},
+    message::nearest,
+    name::{BranchName, TaskId},
+    plan::Plan,
+    progress::{Progress, Standing, Totals},
+    settings::Settings,
+};
+use clap::Parser;
+
+use crate::{catalog, document::print, entry::Outcome, ui::Ui};
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   Where the run of this branch stands
+       git arborist state
+
+   One task, with its history and what went wrong
+       git arborist state T001
+
+   What could be taken up now
+       git arborist state --ready
+
+   In a script: is everything done?
+       git arborist state --exit-code >/dev/null && echo done
+
+   The run of a branch that is not checked out, or was renamed
+       git arborist state --scope feature/login";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-state", bin_name = "git arborist state", about = catalog::about("state"), after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct StateArgs {
+    /// Only these tasks; one alone is shown in detail
+    #[arg(value_name = "TASK")]
+    tasks: Vec<TaskId>,
+    /// Read the plan from this file, not from where the run froze it
+    #[arg(long, value_name = "FILE")]
+    tree: Option<PathBuf>,
+    /// The run of this branch, not of the one that is checked out
+    #[arg(long, value_name = "BRANCH")]
+    scope: Option<BranchName>,
+    /// Show the commits of each task too
+    #[arg(long)]
+    history: bool,
+    /// Only what can be taken up now
+    #[arg(long)]
+    ready: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Exit with 1 unless all that was asked for is complete or skipped
+    #[arg(long)]
+    exit_code: bool,
+    /// One line on the whole run
+    #[arg(long, conflicts_with_all = ["tasks", "json", "history", "ready"])]
+    short: bool,
+    /// Print ids and names, for completion
+    #[arg(long, hide = true)]
+    list_ids: bool,
+}
+
+/// All that there is to show.
+pub(crate) struct View<'a> {
+    run: &'a Run,
+    plan: source::Shown,
+    progress: Progress<'a>,
+    totals: Totals,
+    options: Options,
+}
+
+/// What was meant by the arguments.
+pub(crate) struct Options {
+    tasks: Vec<TaskId>,
+    with_history: bool,
+    only_ready: bool,
+}
+
+/// Runs the command.
+pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
+    let config = Config::start(Path::new("."))?;
+    let repository = Repository::discover()?;
+    let config = config.finish()?;
+    ui.configure(&config);
+    let settings = Settings::load(&repository, &config)?;
+    let scope = Scope::resolve(&repository, args.scope.as_ref())?;
+    // The process ends when it is shown: to free ten thousand commits one by one would be a tenth of its time.
+    let run: &Run = Box::leak(Box::new(Run::scan(&repository, scope, Reading::Cached)?));
+    let found = source::find(&repository, &settings, run, args.tree.as_deref())?;
+    let progress = Progress::new(found.plan.as_ref(), run, found.boxes);
+    let totals = Totals::of_run(run);
+    let Format { kind, exit_code, options } = args.into_format();
+    let view = View { run, plan: found.shown, progress, totals, options };
+    view.refuse_unknown(found.plan.as_ref())?;
+    view.show(ui, kind)?;
+    Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
+}
+
+/// How to show it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Json,
+    Short,
+    Ids,
+}
+
+struct Format {
+    kind: Kind,
+    exit_code: bool,
+    options: Options,
+}
+
+impl StateArgs {
+    fn into_format(self) -> Format {
+        let kind = match (self.json, self.short, self.list_ids) {
+            (true, _, _) => Kind::Json,
+            (_, true, _) => Kind::Short,
+            (_, _, true) => Kind::Ids,
+            _ => Kind::Text,
+        };
+        let options = Options { tasks: self.tasks, with_history: self.history, only_ready: self.ready };
+        Format { kind, exit_code: self.exit_code, options }
+    }
+}
+
+impl View<'_> {
+    /// What was asked for, in the order of the plan.
+    fn asked(&self) -> impl Iterator<Item = &Standing<'_>> {
+        let Options { tasks, only_ready, .. } = &self.options;
+        self.progress
+            .standings
+            .iter()
+            .filter(move |standing| tasks.is_empty() || tasks.contains(standing.id))
+            .filter(move |standing| !only_ready || standing.is_ready)
+    }
+
+    /// Whether all tasks that were asked for need no more work.
+    fn is_settled(&self) -> bool {
+        let tasks = &self.options.tasks;
+        let mut asked = self.progress.standings.iter().filter(|s| tasks.is_empty() || tasks.contains(s.id));
+        asked.all(|standing| standing.state.is_settled())
+    }
+
+    fn refuse_unknown(&self, plan: Option<&Plan>) -> Result<(), Failure> {
+        let Some(unknown) = self.options.tasks.iter().find(|id| self.progress.find(id).is_none()) else {
+            return Ok(());
+        };
+        let place = if plan.is_some() { "the plan or the history" } else { "the history" };
+        let failure =
+            Failure::new(Exit::No, format!("no task '{unknown}' in {place} of '{}'", self.run.scope.branch));
+        let known = self.progress.standings.iter().map(|standing| standing.id.as_str());
+        Err(match nearest(unknown.as_str(), known) {
+            Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
+            None => failure.hint("see all tasks with: git arborist state"),
+        })
+    }
+
+    fn show(&self, ui: &mut Ui, kind: Kind) -> Outcome {
+        match kind {
+            Kind::Json => return print(ui, &document::StateDocument::new(self)),
+            Kind::Short => tree::show_line(ui, self),
+            Kind::Ids => {
+                self.asked().for_each(|standing| ui.line(&format!("{}\t{}", standing.id, standing.name)));
+            }
+            Kind::Text => match self.options.tasks.as_slice() {
+                [task] if !self.options.only_ready => detail::show(ui, self, task),
+                _ => tree::show(ui, self),
+            },
+        }
+        Ok(Exit::Done)
+    }
+
+    fn count(&self, state: State) -> usize {
+        self.progress.count(state)
+    }
+}

@@ -1,0 +1,82 @@
+//! Which plan is shown: the one that the run froze, unless another is named; before a run, what lies there.
+
+use std::path::Path;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::Repository,
+    history::Run,
+    message::PlanRef,
+    plan::Plan,
+    progress::Boxes,
+    settings::Settings,
+};
+
+/// Where the plan that is shown comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// There is none: only history is shown.
+    Nothing,
+    /// A file as it is now.
+    File(String),
+    /// The plan that the run was frozen with.
+    Frozen(PlanRef),
+}
+
+pub(super) struct Found {
+    pub(super) plan: Option<Plan>,
+    pub(super) shown: Shown,
+    pub(super) boxes: Boxes,
+}
+
+/// Finds the plan for `run`. A file that agents can edit ticks no boxes once a run has begun.
+pub(super) fn find(
+    repository: &Repository,
+    settings: &Settings,
+    run: &Run,
+    tree: Option<&Path>,
+) -> Result<Found, Failure> {
+    let boxes = if run.start.is_some() { Boxes::Ignore } else { Boxes::Count };
+    if let Some(file) = tree {
+        return load(file, file.display().to_string(), boxes);
+    }
+    if let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) {
+        return load_frozen(repository, frozen);
+    }
+    let Some(top) = &repository.worktree else {
+        return Ok(Found { plan: None, shown: Shown::Nothing, boxes });
+    };
+    if let Some(named) = settings.tree() {
+        return load(&top.join(named), named.to_owned(), boxes);
+    }
+    match candidates(run).into_iter().find(|name| top.join(name).is_file()) {
+        Some(name) => load(&top.join(&name), name, boxes),
+        None => Ok(Found { plan: None, shown: Shown::Nothing, boxes }),
+    }
+}
+
+fn candidates(run: &Run) -> [String; 4] {
+    let branch = &run.scope.branch;
+    ["task-tree.json".into(), format!("specs/{branch}/tasks.md"), "spec/tasks.md".into(), "tasks.md".into()]
+}
+
+fn load(file: &Path, label: String, boxes: Boxes) -> Result<Found, Failure> {
+    let bytes = std::fs::read(file).map_err(|error| {
+        Failure::new(Exit::Fatal, format!("could not read the plan '{label}': {error}"))
+            .hint("name another with --tree, or unset arborist.tree")
+    })?;
+    let plan = Plan::read(&label, &bytes)?;
+    Ok(Found { plan: Some(plan), shown: Shown::File(label), boxes })
+}
+
+fn load_frozen(repository: &Repository, frozen: &PlanRef) -> Result<Found, Failure> {
+    let bytes = repository.find_blob(frozen.blob)?.ok_or_else(|| {
+        Failure::new(
+            Exit::Fatal,
+            format!("the plan that the run was frozen with, '{frozen}', is not in this repository"),
+        )
+        .hint("fetch it, or name a file with --tree")
+    })?;
+    let plan = Plan::read(&frozen.path, &bytes)?;
+    Ok(Found { plan: Some(plan), shown: Shown::Frozen(frozen.clone()), boxes: Boxes::Count })
+}

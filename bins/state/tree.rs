@@ -1,0 +1,214 @@
+//! The tree view: a line for each task under its phase, and the totals.
+
+use arborist_core::{
+    history::{Event, State},
+    message::plain_text,
+    name::Oid,
+    progress::Standing,
+};
+use unicode_width::UnicodeWidthStr;
+
+use super::{View, source::Shown};
+use crate::{
+    clock,
+    ui::{Tone, Ui},
+};
+
+/// Names wider than this push what follows them to the right.
+const WIDEST_NAME: usize = 56;
+const BAR: usize = 24;
+
+pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
+    show_heading(ui, view);
+    let asked: Vec<&Standing<'_>> = view.asked().collect();
+    if asked.is_empty() {
+        return ui.line(nothing(view));
+    }
+    let ids = asked.iter().map(|s| s.id.as_str().len()).max().unwrap_or(0);
+    let names = asked.iter().map(|s| s.name.width() + 2 * s.depth).max().unwrap_or(0).min(WIDEST_NAME);
+    for standing in asked {
+        if standing.is_leaf() {
+            show_task(ui, standing, ids, names);
+        } else {
+            show_phase(ui, standing);
+        }
+        if view.options.with_history {
+            standing
+                .history
+                .iter()
+                .flat_map(|history| &history.events)
+                .for_each(|event| show_event(ui, event));
+        }
+    }
+}
+
+fn nothing(view: &View<'_>) -> &'static str {
+    match (view.options.only_ready, &view.plan) {
+        (true, _) => "nothing is ready",
+        (false, Shown::Nothing) => "no plan, and no task commits in this history",
+        (false, _) => "the plan has no tasks",
+    }
+}
+
+/// The whole run in one line.
+pub(super) fn show_line(ui: &mut Ui, view: &View<'_>) {
+    if view.progress.leaves().next().is_some() {
+        ui.line(&summary(view));
+    } else {
+        ui.line(&format!("{}: {}", view.run.scope.branch, nothing(view)));
+    }
+}
+
+fn summary(view: &View<'_>) -> String {
+    let (done, total) = counts(view);
+    let mut parts = vec![format!("{done} of {total} done")];
+    let busy = State::ALL.iter().filter(|state| state.is_under_way()).map(|state| view.count(*state)).sum();
+    let ready = view.progress.leaves().filter(|s| s.is_ready && s.state == State::Pending).count();
+    let counts = [
+        (busy, "under way"),
+        (view.count(State::Failed), "failed"),
+        (view.count(State::Forked), "forked"),
+        (view.count(State::Skipped), "skipped"),
+        (ready, "ready"),
+    ];
+    parts
+        .extend(counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
+    format!("{}: {}", view.run.scope.branch, parts.join(", "))
+}
+
+/// Skipped tasks are nobody's work and count in neither.
+fn counts(view: &View<'_>) -> (usize, usize) {
+    let total = view.progress.leaves().count() - view.count(State::Skipped);
+    (view.count(State::Complete), total)
+}
+
+fn show_heading(ui: &mut Ui, view: &View<'_>) {
+    if view.progress.leaves().next().is_none() {
+        return;
+    }
+    let (done, total) = counts(view);
+    let percent = (done * 100).checked_div(total).unwrap_or(100);
+    ui.line(&ui.paint(Tone::Strong, &summary(view)));
+    let filled = (done * BAR).checked_div(total).unwrap_or(BAR);
+    let (full, empty) = if ui.has_unicode() { ("█", "░") } else { ("#", "-") };
+    let bar = format!("{}{}", ui.paint(Tone::Good, &full.repeat(filled)), empty.repeat(BAR - filled));
+    ui.line(&format!("[{bar}] {percent}%{}", spent(view)));
+    if let Some(line) = origin(view) {
+        ui.line(&ui.paint(Tone::Dim, &line));
+    }
+    ui.line("");
+}
+
+fn spent(view: &View<'_>) -> String {
+    let mut text = String::new();
+    if let (Some(read), Some(written)) = (view.totals.tokens_in, view.totals.tokens_out) {
+        text.push_str(&format!("  {read} tokens in, {written} out"));
+    }
+    if let Some(cost) = view.totals.cost {
+        text.push_str(&format!("  ${cost:.2}"));
+    }
+    text
+}
+
+fn origin(view: &View<'_>) -> Option<String> {
+    let session = view.run.start.as_ref().map(|start| format!("session {}", start.session));
+    let plan = match &view.plan {
+        Shown::Nothing => None,
+        Shown::File(path) => Some(format!("plan {path}")),
+        Shown::Frozen(frozen) => Some(format!("plan {} as frozen", frozen.path)),
+    };
+    let parts: Vec<String> = session.into_iter().chain(plan).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn show_phase(ui: &mut Ui, standing: &Standing<'_>) {
+    let (mark, tone) = mark(ui, standing);
+    let name = plain_text(standing.name);
+    let indent = "  ".repeat(standing.depth);
+    let state = if standing.state == State::Pending { "" } else { standing.state.as_str() };
+    let line = format!(
+        "{indent}{} {}  {}",
+        ui.paint(tone, mark),
+        ui.paint(Tone::Strong, &name),
+        ui.paint(tone, state)
+    );
+    ui.line(line.trim_end());
+}
+
+fn show_task(ui: &mut Ui, standing: &Standing<'_>, ids: usize, names: usize) {
+    let (mark, tone) = mark(ui, standing);
+    let name = plain_text(standing.name);
+    let indent = "  ".repeat(standing.depth);
+    let pad = names.saturating_sub(name.width() + 2 * standing.depth);
+    let word =
+        if standing.is_ready && standing.state == State::Pending { "ready" } else { standing.state.as_str() };
+    let line = format!(
+        "{indent}{} {:<ids$} {name}{}  {} {}",
+        ui.paint(tone, mark),
+        standing.id,
+        " ".repeat(pad),
+        ui.paint(tone, &format!("{word:<12}")),
+        remark(standing),
+    );
+    ui.line(line.trim_end());
+}
+
+/// What else there is to say: the attempt, how long ago, what it waits for.
+fn remark(standing: &Standing<'_>) -> String {
+    let mut parts = Vec::new();
+    if let Some(attempt) = standing.attempt().filter(|attempt| attempt.0 > 0) {
+        parts.push(format!("attempt {}", attempt.ordinal()));
+    }
+    if let Some(last) = standing.history.and_then(|history| history.last()) {
+        parts.push(clock::age(last.time));
+    }
+    if standing.history.is_some_and(|history| !history.is_landed) {
+        parts.push("not landed".into());
+    }
+    if let Some(history) = standing.history.filter(|history| !history.forks.is_empty()) {
+        parts.push(format!(
+            "between {}",
+            list(&history.forks.iter().map(Oid::short).collect::<Vec<_>>(), " and ")
+        ));
+    }
+    if !standing.waits_for.is_empty() && !standing.state.is_settled() {
+        parts.push(format!("waits for {}", list(&standing.waits_for, ", ")));
+    }
+    parts.join(", ")
+}
+
+/// The first three, and how many more.
+fn list<T: ToString>(items: &[T], separator: &str) -> String {
+    let shown: Vec<String> = items.iter().take(3).map(ToString::to_string).collect();
+    match items.len().saturating_sub(3) {
+        0 => shown.join(separator),
+        more => format!("{}{separator}{more} more", shown.join(separator)),
+    }
+}
+
+pub(super) fn mark(ui: &Ui, standing: &Standing<'_>) -> (&'static str, Tone) {
+    let (fancy, plain, tone) = match standing.state {
+        State::Complete => ("✔", "x", Tone::Good),
+        State::Failed => ("✘", "!", Tone::Bad),
+        State::Forked => ("⑂", "?", Tone::Bad),
+        State::Skipped => ("⊘", "-", Tone::Dim),
+        State::Pending if standing.is_ready => ("○", "o", Tone::Strong),
+        State::Pending => ("·", ".", Tone::Dim),
+        State::Implementing | State::Testing | State::Reviewing => ("▶", ">", Tone::Busy),
+    };
+    (if ui.has_unicode() { fancy } else { plain }, tone)
+}
+
+/// One commit of a task.
+pub(super) fn show_event(ui: &mut Ui, event: &Event) {
+    let tone = if event.is_failure() { Tone::Bad } else { Tone::Good };
+    let attempt = event.attempt().map_or(String::new(), |attempt| format!("#{}", attempt.ordinal()));
+    let line = format!(
+        "      {} {:>4} {attempt:<3} {} {}",
+        ui.paint(Tone::Busy, &event.commit.short()),
+        clock::age(event.time),
+        ui.paint(tone, &format!("{:<15}", event.status())),
+        plain_text(&event.subject.text),
+    );
+    ui.line(line.trim_end());
+}

@@ -1,0 +1,92 @@
+//! `trailers check`: what is wrong with messages that claim to be ours.
+
+use std::path::PathBuf;
+
+use arborist_core::{
+    failure::Exit,
+    message::{self, Reading, plain_text, read},
+};
+use clap::Args;
+
+use super::source::Source;
+use crate::{
+    entry::Outcome,
+    ui::{Tone, Ui},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// A range such as main..HEAD, a revision, a file, or - for standard input (the default)
+    #[arg(value_name = "RANGE|REVISION|FILE")]
+    source: Option<String>,
+    /// Read the message from this file, whatever its name
+    #[arg(long, value_name = "FILE", conflicts_with = "source")]
+    file: Option<PathBuf>,
+    /// Say nothing if all is well
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// How many messages were looked at.
+#[derive(Default)]
+struct Tally {
+    seen: usize,
+    sound: usize,
+    unsound: usize,
+}
+
+pub(super) fn run(args: &CheckArgs, ui: &mut Ui) -> Outcome {
+    let mut tally = Tally::default();
+    match Source::resolve(args.source.as_deref(), args.file.as_deref())? {
+        Source::Text { label, message } => tally.check(ui, &label, &message),
+        Source::Commit(commit) => tally.check(ui, &commit.id.short(), commit.message()),
+        Source::Range { repository, range } => {
+            for commit in repository.stream_commits(&[range])? {
+                let commit = commit?;
+                let commit =
+                    if message::claims(commit.message()) { repository.exact(commit)? } else { commit };
+                tally.check(ui, &commit.id.short(), commit.message());
+            }
+        }
+    }
+    if tally.unsound > 0 || !args.quiet {
+        ui.err(&format!("{}\n", tally.summary()));
+    }
+    Ok(if tally.unsound > 0 { Exit::No } else { Exit::Done })
+}
+
+impl Tally {
+    fn check(&mut self, ui: &mut Ui, label: &str, text: &[u8]) {
+        self.seen += 1;
+        match read(text) {
+            Reading::Foreign => {}
+            Reading::Sound(_) => self.sound += 1,
+            Reading::Unsound(faults) => {
+                self.unsound += 1;
+                for fault in faults {
+                    let line = String::from_utf8_lossy(
+                        text.split(|b| *b == b'\n').nth(fault.line - 1).unwrap_or_default(),
+                    );
+                    ui.line(&format!("{label}:{}: {}", fault.line, ui.paint(Tone::Bad, &fault.what)));
+                    ui.line(&format!("    | {}", short(&line)));
+                    ui.line(&format!("    = {}", fault.fix));
+                }
+            }
+        }
+    }
+
+    fn summary(&self) -> String {
+        let Self { seen, sound, unsound } = self;
+        let messages = if *seen == 1 { "message" } else { "messages" };
+        match unsound {
+            0 => format!("{seen} {messages} checked, {sound} of them task commits, all sound"),
+            _ => format!(
+                "{seen} {messages} checked, {sound} sound task commits, {unsound} that claim to be and do not count"
+            ),
+        }
+    }
+}
+
+fn short(line: &str) -> String {
+    plain_text(line).replace('\n', " ").chars().take(100).collect()
+}

@@ -1,0 +1,51 @@
+//! `git arborist trailers`: read, check and query the trailers that hold the state.
+
+mod check;
+pub mod log;
+pub mod parse;
+mod source;
+
+use clap::{Parser, Subcommand};
+
+use crate::{catalog, entry::Outcome, ui::Ui};
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   Show the trailers of the last commit
+       git arborist trailers parse HEAD
+
+   Check everything that a branch adds, as a CI job would
+       git arborist trailers check origin/main..HEAD
+
+   Check a message before it is committed
+       git arborist trailers check --file message.txt
+
+   List the failed tests of a task in the last two weeks
+       git arborist trailers log --task T001 --step test --result fail --since '2 weeks ago'";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-trailers", bin_name = "git arborist trailers", about = catalog::about("trailers"), after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct TrailersArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Print the trailers of a message, as 'git interpret-trailers --parse' does, but by fixed rules
+    Parse(parse::ParseArgs),
+    /// Say what is wrong with messages that claim to be ours; exit 1 if anything is
+    Check(check::CheckArgs),
+    /// List the task commits of a history
+    Log(log::LogArgs),
+}
+
+/// Runs the command.
+pub fn run(args: TrailersArgs, ui: &mut Ui) -> Outcome {
+    match args.verb {
+        Verb::Parse(args) => parse::run(&args, ui),
+        Verb::Check(args) => check::run(&args, ui),
+        Verb::Log(args) => log::run(&args, ui),
+    }
+}

@@ -1,0 +1,107 @@
+//! `trailers parse`: the trailers of one message.
+
+use std::path::PathBuf;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    message::{Reading, read, read_as_git},
+};
+use clap::Args;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::source::Source;
+use crate::{document, entry::Outcome, ui::Ui};
+
+#[derive(Debug, Args)]
+pub(super) struct ParseArgs {
+    /// A revision, a file, or - for standard input (the default)
+    #[arg(value_name = "REVISION|FILE")]
+    source: Option<String>,
+    /// Read the message from this file, whatever its name
+    #[arg(long, value_name = "FILE", conflicts_with = "source")]
+    file: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `trailers parse --json` prints.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ParseDocument {
+    /// Whether the message claims to be ours.
+    claims: bool,
+    /// Whether it is, so that it counts.
+    sound: bool,
+    /// The trailers as git reads them with its built-in settings, in order.
+    trailers: Vec<TrailerDocument>,
+    /// What is wrong with a message that claims to be ours and is not.
+    faults: Vec<FaultDocument>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct TrailerDocument {
+    key: String,
+    value: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct FaultDocument {
+    /// The line of the message, from 1.
+    line: usize,
+    /// What is wrong.
+    what: String,
+    /// What would be right.
+    fix: String,
+}
+
+pub(super) fn run(args: &ParseArgs, ui: &mut Ui) -> Outcome {
+    let message = match Source::resolve(args.source.as_deref(), args.file.as_deref())? {
+        Source::Text { message, .. } => message,
+        Source::Commit(commit) => commit.message().to_vec(),
+        Source::Range { range, .. } => {
+            return Err(Failure::new(
+                Exit::Usage,
+                format!("'{range}' is a range, and one message can be parsed"),
+            )
+            .hint("use 'git arborist trailers log' for a range"));
+        }
+    };
+    let document = read_document(&message);
+    if args.json {
+        return document::print(ui, &document);
+    }
+    for TrailerDocument { key, value } in &document.trailers {
+        ui.line(&format!("{key}: {value}"));
+    }
+    if let Some(fault) = document.faults.first() {
+        ui.warn(&format!(
+            "the message claims to be a task commit and does not count: line {}: {}",
+            fault.line, fault.what
+        ));
+        ui.hint("see all that is wrong with: git arborist trailers check");
+    }
+    Ok(Exit::Done)
+}
+
+fn read_document(message: &[u8]) -> ParseDocument {
+    let reading = read(message);
+    let faults = match &reading {
+        Reading::Unsound(faults) => faults.as_slice(),
+        _ => &[],
+    };
+    let fault = |f: &arborist_core::message::Fault| FaultDocument {
+        line: f.line,
+        what: f.what.clone(),
+        fix: f.fix.clone(),
+    };
+    ParseDocument {
+        claims: reading != Reading::Foreign,
+        sound: matches!(reading, Reading::Sound(_)),
+        trailers: read_as_git(message)
+            .into_iter()
+            .map(|(key, value)| TrailerDocument { key, value })
+            .collect(),
+        faults: faults.iter().map(fault).collect(),
+    }
+}

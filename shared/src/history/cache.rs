@@ -1,0 +1,69 @@
+//! Commits that were read before, so that showing state costs only what is new. It may be deleted at any time,
+//! and it is never believed: every commit is hashed again when it is used.
+
+use std::{fs, io::Write, path::PathBuf, sync::Arc};
+
+use crate::{
+    git::{RawCommit, Repository},
+    name::{BranchName, Oid},
+};
+
+/// The file for one run.
+#[derive(Debug)]
+pub(super) struct Cache {
+    file: PathBuf,
+}
+
+/// What it holds.
+#[derive(Debug)]
+pub(super) struct Cached {
+    /// The tip that was read up to.
+    pub(super) tip: Oid,
+    /// The commits of the run, in the order in which git gave them.
+    pub(super) commits: Vec<RawCommit>,
+}
+
+impl Cache {
+    pub(super) fn new(repository: &Repository, branch: &BranchName) -> Self {
+        let folder = repository.common_dir.join("arborist/cache/v1");
+        Self { file: folder.join(branch.component()) }
+    }
+
+    /// `None` if there is none, or if it cannot be read. Its commits are still to be proved.
+    pub(super) fn load(&self) -> Option<Cached> {
+        let bytes = Arc::new(fs::read(&self.file).ok()?);
+        let (tip, mut at) = line_at(&bytes, 0)?;
+        let mut commits = Vec::new();
+        while at < bytes.len() {
+            let (header, begin) = line_at(&bytes, at)?;
+            let (id, size) = header.split_once(' ')?;
+            at = begin.checked_add(size.parse().ok()?)?;
+            commits.push(RawCommit::within(&bytes, id.parse().ok()?, begin..at)?);
+        }
+        Some(Cached { tip: tip.parse().ok()?, commits })
+    }
+
+    /// Replaces the file in one step. A cache that cannot be written is no error.
+    pub(super) fn store(&self, tip: Oid, commits: &[RawCommit]) {
+        let _ = self.try_store(tip, commits);
+    }
+
+    fn try_store(&self, tip: Oid, commits: &[RawCommit]) -> std::io::Result<()> {
+        let folder = self.file.parent().unwrap_or(&self.file);
+        fs::create_dir_all(folder)?;
+        let mut bytes = format!("{tip}\n").into_bytes();
+        for commit in commits {
+            writeln!(bytes, "{} {}", commit.id, commit.content().len())?;
+            bytes.extend_from_slice(commit.content());
+        }
+        let draft = folder.join(format!(".{}.tmp", std::process::id()));
+        fs::write(&draft, bytes)?;
+        fs::rename(draft, &self.file)
+    }
+}
+
+/// The line that begins at `from`, and where the next one does.
+fn line_at(bytes: &[u8], from: usize) -> Option<(&str, usize)> {
+    let end = from + memchr::memchr(b'\n', &bytes[from..])?;
+    Some((std::str::from_utf8(&bytes[from..end]).ok()?, end + 1))
+}

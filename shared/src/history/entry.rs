@@ -1,0 +1,116 @@
+//! One commit of a walk, reduced to what the fold needs.
+
+use super::event::Event;
+use crate::{
+    git::RawCommit,
+    message::{self, Reading},
+    name::{BranchName, Oid},
+};
+
+/// What a commit means for the tasks of a run.
+#[derive(Debug, Clone)]
+pub(super) enum Note {
+    /// Nothing.
+    Nothing,
+    /// A sound commit that names the run's branch.
+    Event(Box<Event>),
+    /// A sound start of a run of another branch.
+    OtherRun(BranchName),
+    /// git's own words that it reverts commits: hexadecimal digits, perhaps abbreviated.
+    Reverts(Vec<String>),
+}
+
+/// A commit with its parents and its meaning.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) id: Oid,
+    pub(super) first_parent: Option<Oid>,
+    pub(super) more_parents: Vec<Oid>,
+    pub(super) note: Note,
+}
+
+impl Entry {
+    /// Reads a commit for the run of `branch`.
+    pub(super) fn new(commit: &RawCommit, branch: &BranchName) -> Self {
+        let mut parents = commit.parents();
+        Self {
+            id: commit.id,
+            first_parent: parents.next(),
+            more_parents: parents.collect(),
+            note: note(commit, branch),
+        }
+    }
+
+    pub(super) fn parents(&self) -> impl Iterator<Item = Oid> {
+        self.first_parent.iter().chain(&self.more_parents).copied()
+    }
+
+    pub(super) fn event(&self) -> Option<&Event> {
+        match &self.note {
+            Note::Event(event) => Some(event),
+            _ => None,
+        }
+    }
+
+    /// The event, leaving nothing.
+    pub(super) fn take_event(&mut self) -> Option<Event> {
+        match std::mem::replace(&mut self.note, Note::Nothing) {
+            Note::Event(event) => Some(*event),
+            other => {
+                self.note = other;
+                None
+            }
+        }
+    }
+
+    /// The start of a run of the branch that was read for.
+    pub(super) fn run_start(&self) -> Option<&Event> {
+        self.event().filter(|event| event.status() == message::Status::RunStart)
+    }
+}
+
+fn note(commit: &RawCommit, branch: &BranchName) -> Note {
+    let text = commit.message();
+    match message::read(text) {
+        Reading::Sound(message) if message.subject.branch == *branch => {
+            Note::Event(Box::new(Event::new(commit, *message)))
+        }
+        Reading::Sound(message) if message.subject.status == message::Status::RunStart => {
+            Note::OtherRun(message.subject.branch)
+        }
+        Reading::Sound(_) | Reading::Unsound(_) => Note::Nothing,
+        Reading::Foreign => match reverted(text) {
+            targets if targets.is_empty() => Note::Nothing,
+            targets => Note::Reverts(targets),
+        },
+    }
+}
+
+/// The commits named by lines `This reverts commit <id>`, as `git revert` writes them in all its forms.
+fn reverted(text: &[u8]) -> Vec<String> {
+    const WORDS: &[u8] = b"\nThis reverts commit ";
+    let hex = |at: usize| -> String {
+        let digits = text[at + WORDS.len()..].iter().take_while(|b| b.is_ascii_hexdigit());
+        digits.map(|b| char::from(*b)).collect()
+    };
+    memchr::memmem::find_iter(text, WORDS).map(hex).filter(|id| id.len() >= 7).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_forms_of_gits_revert_line_are_read() {
+        let id = "0123456789012345678901234567890123456789";
+        for line in [
+            format!("This reverts commit {id}."),
+            format!("This reverts commit {id}, reversing\nchanges made to {id}."),
+            format!("This reverts commit {id} (a subject, 2025-01-01)."),
+        ] {
+            assert_eq!(reverted(format!("Revert \"x\"\n\n{line}\n").as_bytes()), [id], "{line}");
+        }
+        assert!(reverted(b"x\n\n> This reverts commit 0123456789.\n").is_empty());
+        assert!(reverted(b"x\n\nThis reverts commit abc.\n").is_empty());
+    }
+}

@@ -1,0 +1,90 @@
+//! What one sound commit says.
+
+use crate::{
+    git::RawCommit,
+    message::{Body, Key, Message, Status, Subject, Trailers},
+    name::{Attempt, BranchName, Oid, SessionId, TaskId},
+};
+
+/// One sound commit of a run, with its evidence.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// The commit.
+    pub commit: Oid,
+    /// When it was committed: seconds since 1970. Only for showing; order is ancestry.
+    pub time: i64,
+    /// What it says in its first line.
+    pub subject: Subject,
+    /// What it says in its trailers.
+    pub trailers: Trailers,
+    body: String,
+}
+
+impl Event {
+    /// What `message` says, standing in `commit`.
+    #[must_use]
+    pub fn new(commit: &RawCommit, message: Message) -> Self {
+        Self {
+            commit: commit.id,
+            time: commit.committed().map_or(0, |(seconds, _)| seconds),
+            subject: message.subject,
+            trailers: message.trailers,
+            body: message.body,
+        }
+    }
+
+    /// What it quotes, taken apart.
+    #[must_use]
+    pub fn body(&self) -> Body {
+        Body::parse(&self.body)
+    }
+
+    /// The branch of the run that it belongs to.
+    #[must_use]
+    pub fn branch(&self) -> &BranchName {
+        &self.subject.branch
+    }
+
+    /// The task that it is about, if it is about one.
+    #[must_use]
+    pub fn task(&self) -> Option<&TaskId> {
+        self.subject.task.as_ref()
+    }
+
+    /// What happened.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.subject.status
+    }
+
+    /// The attempt, where the status has one.
+    #[must_use]
+    pub fn attempt(&self) -> Option<Attempt> {
+        self.trailers.attempt()
+    }
+
+    /// The session, if it names one.
+    #[must_use]
+    pub fn session(&self) -> Option<SessionId> {
+        self.trailers.session()
+    }
+
+    /// Whether it tells of something that went wrong.
+    #[must_use]
+    pub fn is_failure(&self) -> bool {
+        matches!(self.status().outcome(), Some((_, "fail" | "rejected")))
+    }
+
+    /// `pass`, `fail`, `approved` or `rejected`, where the status has an outcome.
+    #[must_use]
+    pub fn outcome(&self) -> Option<&str> {
+        let (key, _) = self.status().outcome()?;
+        self.trailers.get(key)
+    }
+
+    /// The value of a counting trailer.
+    #[must_use]
+    pub fn count(&self, key: Key) -> Option<u64> {
+        self.trailers.get(key)?.parse().ok()
+    }
+}

@@ -1,0 +1,17 @@
+//! Commits become events, and a task's state is a fold over its events. Nothing of it is stored; the cache
+//! only spares git the reading.
+
+mod branches;
+mod cache;
+mod entry;
+mod event;
+mod fold;
+mod graph;
+mod reverts;
+mod run;
+mod walk;
+
+pub use event::Event;
+pub use fold::{State, TaskHistory, TaskState};
+pub use run::{HistoryError, Run, RunStart};
+pub use walk::{Reading, Scope};

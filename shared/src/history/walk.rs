@@ -1,0 +1,306 @@
+//! From a branch to the commits of its run: as few as git can be asked for.
+
+use std::{collections::HashSet, fs, num::NonZero, thread};
+
+use super::{
+    HistoryError,
+    cache::Cache,
+    entry::{Entry, Note},
+    graph::{Graph, Marks},
+};
+use crate::{
+    git::{GitError, RawCommit, Repository},
+    message,
+    name::{BranchName, Oid},
+};
+
+/// Which run is meant: the branch that its commits name, and where to begin to look for them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scope {
+    /// The name in the subjects.
+    pub branch: BranchName,
+    /// The newest commit; `None` if the branch has none yet.
+    pub tip: Option<Oid>,
+}
+
+impl Scope {
+    /// The run of the branch `asked` for, or of the branch that is checked out. A branch that is no more is
+    /// looked for from `HEAD`; on a task's own branch the run's branch is meant.
+    pub fn resolve(repository: &Repository, asked: Option<&BranchName>) -> Result<Self, HistoryError> {
+        let head = &repository.head;
+        let on_task = head.branch.as_ref().and_then(BranchName::run_of_task_branch);
+        let Some(branch) = asked.or(on_task.as_ref()) else {
+            let branch = head.branch.clone().ok_or(HistoryError::Detached)?;
+            return Ok(Self { branch, tip: head.commit });
+        };
+        let tip = repository.find_branch(branch)?.or(head.commit);
+        Ok(Self { branch: branch.clone(), tip })
+    }
+}
+
+/// Where commits may come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// Those read before from the cache: for showing.
+    Cached,
+    /// All of them from git: for acting.
+    Fresh,
+}
+
+/// The commits of a run, and its start among them if it has one.
+#[derive(Debug)]
+pub(super) struct Walk {
+    pub(super) graph: Graph,
+    pub(super) start: Option<u32>,
+}
+
+/// More than this is not kept for the cache.
+const LARGEST_CACHE: usize = 64 << 20;
+
+/// Reads the run of `scope` back to its start, or all of history if there is none.
+pub(super) fn walk(repository: &Repository, scope: &Scope, reading: Reading) -> Result<Walk, HistoryError> {
+    let Some(tip) = scope.tip else {
+        return Ok(Walk { graph: Graph::new(Vec::new()), start: None });
+    };
+    let walker = Walker { repository, branch: &scope.branch, tip };
+    let cache =
+        (reading == Reading::Cached && !repository.is_shallow).then(|| Cache::new(repository, &scope.branch));
+    if let Some(walk) = cache.as_ref().and_then(|cache| walker.read_cache(cache)) {
+        return Ok(walk);
+    }
+    walker.read_git(cache.as_ref())
+}
+
+struct Walker<'a> {
+    repository: &'a Repository,
+    branch: &'a BranchName,
+    tip: Oid,
+}
+
+impl Walker<'_> {
+    fn read_git(&self, cache: Option<&Cache>) -> Result<Walk, HistoryError> {
+        let mut found = self.read_until_start()?;
+        if let Some(start) = found.start
+            && !is_one_line(&found.entries)
+        {
+            let mut revisions = vec![self.tip.to_string(), "--not".into()];
+            revisions.extend(start.parents().map(|id| id.to_string()));
+            found = self.read_all(&revisions)?;
+        }
+        self.refuse_shallow_edge(&found.entries)?;
+        let walk = settle(found.entries, self.tip)?;
+        if let (Some(cache), Some(_), Some(commits)) = (cache, walk.start, found.commits) {
+            self.store(cache, kept(&walk.graph, commits));
+        }
+        Ok(walk)
+    }
+
+    /// What the cache knows, and from git only what is new since. `None` if the cache is of no use.
+    fn read_cache(&self, cache: &Cache) -> Option<Walk> {
+        let cached = cache.load()?;
+        let mut commits = Vec::new();
+        if cached.tip != self.tip {
+            let since = [self.tip.to_string(), format!("^{}", cached.tip)];
+            commits = self.read_all(&since).ok()?.commits?;
+        }
+        let grown = !commits.is_empty();
+        commits.extend(cached.commits);
+        let walk = settle(proved(&commits, self.branch)?, self.tip).ok()?;
+        walk.start?;
+        self.has_true_edges(&walk)?;
+        if grown || cached.tip != self.tip {
+            self.store(cache, kept(&walk.graph, commits));
+        }
+        Some(walk)
+    }
+
+    /// Commits that the stream did not give in full are read once more, so that they can be proved later.
+    fn store(&self, cache: &Cache, mut commits: Vec<RawCommit>) {
+        let partial = |commit: &&mut RawCommit| !commit.is_authentic();
+        let mut partial: Vec<&mut RawCommit> = commits.iter_mut().filter(partial).collect();
+        if !partial.is_empty() {
+            let ids: Vec<Oid> = partial.iter().map(|commit| commit.id).collect();
+            let Ok(whole) = self.repository.load_commits(&ids) else {
+                return;
+            };
+            partial.iter_mut().zip(whole).for_each(|(commit, whole)| **commit = whole);
+        }
+        cache.store(self.tip, &commits);
+    }
+
+    /// A parent that the cache does not hold must lie before the run. For those of the start that is so by
+    /// definition; of the others git is asked, so that a cache with a hole hides nothing.
+    fn has_true_edges(&self, walk: &Walk) -> Option<()> {
+        let graph = &walk.graph;
+        let start = graph.entry(walk.start?);
+        if graph.is_chain() && graph.entries.last().is_some_and(|oldest| oldest.id == start.id) {
+            return Some(());
+        }
+        let known: HashSet<Oid> = graph.entries.iter().map(|entry| entry.id).chain(start.parents()).collect();
+        let edges: Vec<String> = graph
+            .entries
+            .iter()
+            .flat_map(Entry::parents)
+            .filter(|id| !known.contains(id))
+            .map(|id| id.to_string())
+            .collect();
+        if edges.is_empty() {
+            return Some(());
+        }
+        let before: Vec<String> = start.parents().map(|id| id.to_string()).collect();
+        let outside = self
+            .repository
+            .git("rev-list")
+            .arg("--max-count=1")
+            .args(edges)
+            .arg("--not")
+            .args(before)
+            .stdout();
+        outside.is_ok_and(|ids| ids.is_empty()).then_some(())
+    }
+
+    /// In git's own order, which needs no more history than what is read, until a start of this run is seen.
+    fn read_until_start(&self) -> Result<Found, HistoryError> {
+        let mut found = Found::default();
+        for commit in self.repository.stream_commits(&[self.tip.to_string()])? {
+            let entry = found.add(self.authentic(commit?)?, self.branch);
+            if entry.run_start().is_some() {
+                found.start = Some(entry.clone());
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    fn read_all(&self, revisions: &[String]) -> Result<Found, HistoryError> {
+        let mut found = Found::default();
+        for commit in self.repository.stream_commits(revisions)? {
+            found.add(self.authentic(commit?)?, self.branch);
+        }
+        Ok(found)
+    }
+
+    /// A commit that claims to be ours is read byte for byte.
+    fn authentic(&self, commit: RawCommit) -> Result<RawCommit, GitError> {
+        if message::claims(commit.message()) { self.repository.exact(commit) } else { Ok(commit) }
+    }
+
+    /// A run whose history was cut off by a shallow clone cannot be told.
+    fn refuse_shallow_edge(&self, entries: &[Entry]) -> Result<(), HistoryError> {
+        if !self.repository.is_shallow {
+            return Ok(());
+        }
+        let listed = fs::read_to_string(self.repository.common_dir.join("shallow")).unwrap_or_default();
+        let edge: HashSet<Oid> = listed.lines().filter_map(|line| line.parse().ok()).collect();
+        match entries.iter().find(|entry| edge.contains(&entry.id) && entry.run_start().is_none()) {
+            Some(entry) => Err(HistoryError::Shallow { edge: entry.id }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    entries: Vec<Entry>,
+    start: Option<Entry>,
+    /// `None` once they are too many to be kept.
+    commits: Option<Vec<RawCommit>>,
+    size: usize,
+}
+
+impl Found {
+    fn add(&mut self, commit: RawCommit, branch: &BranchName) -> &Entry {
+        let at = self.entries.len();
+        self.entries.push(Entry::new(&commit, branch));
+        if at == 0 {
+            self.commits = Some(Vec::new());
+        }
+        self.size += commit.content().len();
+        if self.size > LARGEST_CACHE {
+            self.commits = None;
+        }
+        if let Some(commits) = &mut self.commits {
+            commits.push(commit);
+        }
+        &self.entries[at]
+    }
+}
+
+fn is_one_line(entries: &[Entry]) -> bool {
+    entries.windows(2).all(|pair| pair[0].more_parents.is_empty() && pair[0].first_parent == Some(pair[1].id))
+}
+
+/// Commits below this number are read faster than a thread is started.
+const SHARE: usize = 1000;
+
+/// Reads commits whose bytes are proved to be theirs; `None` if those of one are not. On all cores: for 10,000
+/// commits that is most of what showing state from the cache costs.
+fn proved(commits: &[RawCommit], branch: &BranchName) -> Option<Vec<Entry>> {
+    let read = |commit: &RawCommit| commit.is_authentic().then(|| Entry::new(commit, branch));
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let share = commits.len().div_ceil(cores).max(SHARE);
+    thread::scope(|scope| {
+        let read_all = |share: &[RawCommit]| share.iter().map(read).collect::<Option<Vec<Entry>>>();
+        let mut shares = commits.chunks(share);
+        let own = shares.next().unwrap_or_default();
+        let others: Vec<_> = shares.map(|share| scope.spawn(move || read_all(share))).collect();
+        let mut entries = read_all(own)?;
+        for other in others {
+            entries.extend(other.join().ok()??);
+        }
+        Some(entries)
+    })
+}
+
+/// Chooses the last start of the run, and leaves out what cannot be reached or lies before it.
+fn settle(entries: Vec<Entry>, tip: Oid) -> Result<Walk, HistoryError> {
+    let graph = Graph::new(entries);
+    let Some(top) = graph.find(tip) else {
+        return Ok(Walk { graph, start: None });
+    };
+    let within = graph.reachable(&[top]);
+    let starts = graph
+        .newest(1, |node| (within.contains(node) && graph.entry(node).run_start().is_some()).then_some(0));
+    let start = match starts[0].as_slice() {
+        [] => None,
+        [start] => Some(*start),
+        [a, b, ..] => {
+            return Err(HistoryError::ForkedRun { commits: [graph.entry(*a).id, graph.entry(*b).id] });
+        }
+    };
+    Ok(prune(graph, &within, start))
+}
+
+fn prune(graph: Graph, within: &Marks, start: Option<u32>) -> Walk {
+    let before: Vec<u32> = start.map(|start| graph.parents(start).collect()).unwrap_or_default();
+    let before = graph.reachable(&before);
+    let start_id = start.map(|start| graph.entry(start).id);
+    let nodes = 0..u32::try_from(graph.entries.len()).unwrap_or(u32::MAX);
+    if nodes.clone().all(|node| within.contains(node) && !before.contains(node)) {
+        return Walk { graph, start };
+    }
+    let keep: Vec<bool> = nodes.map(|node| within.contains(node) && !before.contains(node)).collect();
+    let mut keep = keep.into_iter();
+    let mut entries = graph.entries;
+    entries.retain(|_| keep.next().unwrap_or(false));
+    let graph = Graph::new(entries);
+    let start = start_id.and_then(|id| graph.find(id));
+    Walk { graph, start }
+}
+
+/// The raw form of the commits that are left.
+fn kept(graph: &Graph, commits: Vec<RawCommit>) -> Vec<RawCommit> {
+    if graph.entries.len() == commits.len() {
+        return commits;
+    }
+    let ids: HashSet<Oid> = graph.entries.iter().map(|entry| entry.id).collect();
+    commits.into_iter().filter(|commit| ids.contains(&commit.id)).collect()
+}
+
+/// The branch that a run in this history belongs to, if there is one of another name.
+pub(super) fn other_run(graph: &Graph) -> Option<&BranchName> {
+    graph.entries.iter().find_map(|entry| match &entry.note {
+        Note::OtherRun(branch) => Some(branch),
+        _ => None,
+    })
+}

@@ -1,0 +1,48 @@
+//! Phases: a parent stands where its leaves stand, and its own tests decide last.
+
+use super::Progress;
+use crate::{
+    history::{Event, State, TaskHistory},
+    message::Status,
+    plan::{Task, TestKind},
+};
+
+impl Progress<'_> {
+    /// Children stand behind their parents, so going backwards every child is settled before its parent.
+    pub(super) fn settle_phases(&mut self) {
+        for at in (0..self.standings.len()).rev() {
+            let standing = &self.standings[at];
+            let Some(phase) = standing.planned.filter(|task| !task.is_leaf()) else {
+                continue;
+            };
+            let below: Vec<State> = phase.children.iter().map(|child| self.state_of(child)).collect();
+            self.standings[at].state = phase_state(phase, &below, standing.history);
+        }
+    }
+}
+
+fn phase_state(phase: &Task, below: &[State], history: Option<&TaskHistory>) -> State {
+    if below.iter().all(|state| *state == State::Skipped) {
+        return State::Skipped;
+    }
+    if below.iter().all(|state| state.is_settled()) {
+        return if has_own_tests(phase) { tested(history) } else { State::Complete };
+    }
+    if let Some(worst) = [State::Forked, State::Failed].into_iter().find(|worst| below.contains(worst)) {
+        return worst;
+    }
+    if below.iter().all(|state| matches!(state, State::Pending | State::Skipped)) {
+        return State::Pending;
+    }
+    State::Implementing
+}
+
+fn has_own_tests(phase: &Task) -> bool {
+    phase.test_commands.iter().any(|test| matches!(test.kind, TestKind::Integration | TestKind::E2e))
+}
+
+/// The phase is complete when its own tests passed last time; a missing result is not a pass.
+fn tested(history: Option<&TaskHistory>) -> State {
+    let last = history.and_then(TaskHistory::last).map(Event::status);
+    if last == Some(Status::TestPass) { State::Complete } else { State::Testing }
+}

@@ -1,0 +1,44 @@
+//! What a run has cost so far, from the trailers alone.
+
+use crate::{
+    history::{Event, Run},
+    message::Key,
+};
+
+/// Sums over commits.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Totals {
+    /// Tokens read by agents, if any commit tells.
+    pub tokens_in: Option<u64>,
+    /// Tokens written by agents, if any commit tells.
+    pub tokens_out: Option<u64>,
+    /// US dollars, if any commit tells.
+    pub cost: Option<f64>,
+}
+
+impl Totals {
+    /// Everything that the run has spent; what was taken back was spent all the same.
+    #[must_use]
+    pub fn of_run(run: &Run) -> Self {
+        run.tasks.iter().flat_map(|task| task.events.iter().chain(&task.cancelled)).collect()
+    }
+
+    fn after(mut self, event: &Event) -> Self {
+        let sum = |total: Option<u64>, key| match (total, event.count(key)) {
+            (None, None) => None,
+            (total, count) => Some(total.unwrap_or(0).saturating_add(count.unwrap_or(0))),
+        };
+        self.tokens_in = sum(self.tokens_in, Key::TokensIn);
+        self.tokens_out = sum(self.tokens_out, Key::TokensOut);
+        if let Some(cost) = event.trailers.get(Key::Cost).and_then(|cost| cost.parse::<f64>().ok()) {
+            self.cost = Some(self.cost.unwrap_or(0.0) + cost);
+        }
+        self
+    }
+}
+
+impl<'a> FromIterator<&'a Event> for Totals {
+    fn from_iter<I: IntoIterator<Item = &'a Event>>(events: I) -> Self {
+        events.into_iter().fold(Self::default(), Self::after)
+    }
+}

@@ -1,0 +1,38 @@
+//! A TOML file as a list of dotted keys, each with its line.
+
+use toml::de::{DeTable, DeValue};
+
+use super::SettingsError;
+
+/// One value of a file.
+pub(super) struct Line {
+    pub(super) key: String,
+    /// File and line.
+    pub(super) place: String,
+    /// The value, if it is a string.
+    pub(super) text: Option<String>,
+}
+
+pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<Line>, SettingsError> {
+    let place =
+        |offset: usize| format!("{label}:{}", 1 + text[..offset.min(text.len())].matches('\n').count());
+    let table = DeTable::parse(text).map_err(|error| SettingsError::Syntax {
+        place: place(error.span().map_or(0, |span| span.start)),
+        what: error.message().to_owned(),
+    })?;
+    let mut lines = Vec::new();
+    let mut open = vec![(String::new(), table.into_inner())];
+    while let Some((prefix, table)) = open.pop() {
+        for (key, value) in table {
+            let (offset, key) = (key.span().start, format!("{prefix}{}", key.into_inner()));
+            match value.into_inner() {
+                DeValue::Table(inner) => open.push((format!("{key}."), inner)),
+                DeValue::String(text) => {
+                    lines.push(Line { key, place: place(offset), text: Some(text.into_owned()) });
+                }
+                _ => lines.push(Line { key, place: place(offset), text: None }),
+            }
+        }
+    }
+    Ok(lines)
+}
