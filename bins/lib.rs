@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod clock;
 pub mod document;
 pub mod entry;
+pub mod plan;
 pub mod state;
 pub mod trailers;
 pub mod ui;

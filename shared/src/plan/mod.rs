@@ -4,21 +4,30 @@
 //! What is wrong is never guessed at and never dropped: it is a [`Problem`] with a place and a proposal.
 
 mod assemble;
+mod edit;
+mod forecast;
 mod graph;
 mod json;
 mod markdown;
 mod problem;
+mod proposal;
 mod read;
 mod task;
 mod text;
+mod update;
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-pub use markdown::{Unread, Why};
+pub use edit::{Edit, apply_edits, tick_style};
+pub use forecast::Conflict;
+pub use json::TreeDocument;
+pub use markdown::{Unread, Why, plan_ids};
 pub use problem::{PlanError, Problem};
+pub use proposal::{Proposal, propose_test};
 pub use task::{Mark, Source, Task, TestCommand, TestKind};
+pub use update::Changes;
 
 use self::graph::Flow;
 use crate::name::TaskId;

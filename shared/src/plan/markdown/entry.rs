@@ -107,14 +107,14 @@ impl Why {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Step => "it is a step of a task",
-            Self::NoId => "its box has no id",
-            Self::NoBox => "it has an id and no box",
+            Self::Step => "a step of a task",
+            Self::NoId => "a box without an id",
+            Self::NoBox => "an id without a box",
             Self::InCode => "it stands in a code fence",
             Self::InComment => "it stands in a comment",
             Self::Quoted => "it stands in a quotation",
-            Self::Row => "it is a table row beside tasks with boxes",
-            Self::Number => "its id is only a number",
+            Self::Row => "a table row beside tasks with boxes",
+            Self::Number => "only a number for an id",
         }
     }
 

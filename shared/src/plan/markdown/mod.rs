@@ -2,6 +2,7 @@
 //! and numbered lists. An own line scanner, because every task must keep its exact bytes.
 
 mod arrows;
+mod assign;
 mod clauses;
 mod entry;
 mod explicit;
@@ -18,6 +19,7 @@ mod table;
 mod tree;
 mod words;
 
+pub use assign::plan_ids;
 pub use entry::Why;
 
 use self::{
@@ -32,6 +34,7 @@ use super::{
     assemble::{Draft, Found},
     text::{Offset, SpecFile},
 };
+use crate::name::TaskId;
 
 /// A line that looks like a task and was not taken as one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +51,7 @@ struct Page<'f, 'a> {
     lines: Vec<Line<'a>>,
     outline: Outline<'a>,
     standing: Standing,
-    ids: Vec<Option<crate::name::TaskId>>,
+    ids: Vec<Option<TaskId>>,
 }
 
 /// Reads files as parts of one plan, in their order.
@@ -96,10 +99,12 @@ fn never_closed(file: &SpecFile<'_>, Unclosed { at, what }: Unclosed) -> Problem
 
 fn leaves_its_phase(files: &[(usize, &SpecFile<'_>)], drafts: &[Draft], at: usize) -> Option<Problem> {
     let draft = &drafts[at];
-    let (id, _) = draft.needs.first()?;
+    let is_below = |id: &TaskId| drafts[at + 1..].iter().any(|below| below.task.id == *id);
+    let mut needs = draft.needs.iter().map(|(id, _)| id);
+    let id = needs.clone().find(|id| is_below(id)).or_else(|| needs.next())?;
     let (_, file) = files.iter().find(|(number, _)| *number == draft.place.file)?;
     let what = format!(
-        "'{}' waits for something further down, such as '{id}': it leaves the order of its phase",
+        "'{}' waits for something further down, by '{id}': it leaves the order of its phase",
         draft.task.id
     );
     Some(file.problem(draft.place.at, what, "move it below what it waits for"))
