@@ -1,6 +1,6 @@
 //! From what a reader found to a plan: ids that are unique, dependencies that lead somewhere, no circles.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     Plan, PlanError, Problem, Task,
@@ -40,9 +40,7 @@ pub(super) fn assemble(files: &[SpecFile<'_>], found: Found) -> Result<Plan, Pla
     check_needs(files, &drafts, &index, &mut problems);
     adopt_children(&mut drafts, &index);
     for draft in &mut drafts {
-        let mut needs: Vec<TaskId> = draft.needs.iter().map(|(id, _)| id.clone()).collect();
-        dedup_in_order(&mut needs);
-        draft.task.depends_on = needs;
+        draft.task.depends_on = once_each(&draft.needs);
     }
     if !problems.is_empty() {
         return Err(wrong(files, problems));
@@ -73,9 +71,9 @@ pub(super) fn wrong(files: &[SpecFile<'_>], mut problems: Vec<Problem>) -> PlanE
     PlanError::Wrong(problems)
 }
 
-fn dedup_in_order(ids: &mut Vec<TaskId>) {
-    let mut seen = std::collections::HashSet::new();
-    ids.retain(|id| seen.insert(id.clone()));
+fn once_each(needs: &[(TaskId, Place)]) -> Vec<TaskId> {
+    let mut seen = HashSet::new();
+    needs.iter().map(|(id, _)| id).filter(|id| needs.len() == 1 || seen.insert(*id)).cloned().collect()
 }
 
 fn index_of(files: &[SpecFile<'_>], drafts: &[Draft], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
@@ -145,7 +143,11 @@ fn shape_of(drafts: &[Draft], index: &HashMap<TaskId, usize>) -> Shape {
     let place = |id: &TaskId| index.get(id).copied();
     Shape {
         parents: drafts.iter().map(|draft| draft.task.parent.as_ref().and_then(place)).collect(),
-        needs: drafts.iter().map(|draft| draft.task.depends_on.iter().filter_map(place).collect()).collect(),
+        needs: drafts
+            .iter()
+            .enumerate()
+            .flat_map(|(at, draft)| draft.task.depends_on.iter().filter_map(place).map(move |on| (at, on)))
+            .collect(),
         leaves: drafts.iter().map(|draft| draft.task.is_leaf()).collect(),
     }
 }

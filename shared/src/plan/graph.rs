@@ -11,8 +11,8 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 pub(super) struct Shape {
     /// The parent of each node.
     pub(super) parents: Vec<Option<usize>>,
-    /// What each node waits for, as declared.
-    pub(super) needs: Vec<Vec<usize>>,
+    /// Who waits for whom, as declared.
+    pub(super) needs: Vec<(usize, usize)>,
     /// Which nodes have no children.
     pub(super) leaves: Vec<bool>,
 }
@@ -21,8 +21,40 @@ pub(super) struct Shape {
 #[derive(Debug)]
 pub(super) struct Flow {
     gates: Vec<usize>,
-    next: Vec<Vec<usize>>,
+    next: Edges,
     leaves: Vec<bool>,
+}
+
+/// Edges by where they begin, in one list: a list for each gate would cost more than all the rest.
+#[derive(Debug)]
+struct Edges {
+    starts: Vec<usize>,
+    ends: Vec<usize>,
+}
+
+impl Edges {
+    fn new(gates: usize, pairs: &[(usize, usize)]) -> Self {
+        let mut starts = vec![0; gates + 1];
+        pairs.iter().for_each(|(from, _)| starts[from + 1] += 1);
+        for gate in 0..gates {
+            starts[gate + 1] += starts[gate];
+        }
+        let mut free = starts.clone();
+        let mut ends = vec![0; pairs.len()];
+        for (from, to) in pairs {
+            ends[free[*from]] = *to;
+            free[*from] += 1;
+        }
+        Self { starts, ends }
+    }
+
+    fn gates(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn of(&self, gate: usize) -> &[usize] {
+        &self.ends[self.starts[gate]..self.starts[gate + 1]]
+    }
 }
 
 fn start(node: usize) -> usize {
@@ -42,21 +74,19 @@ fn is_start(gate: usize) -> bool {
 }
 
 impl Shape {
-    fn edges(&self) -> Vec<Vec<usize>> {
-        let mut next = vec![Vec::new(); 2 * self.parents.len()];
+    fn edges(&self) -> Edges {
+        let mut pairs = Vec::with_capacity(3 * self.parents.len() + self.needs.len());
         for (child, parent) in self.parents.iter().enumerate() {
             if let Some(parent) = *parent {
-                next[start(parent)].push(start(child));
-                next[end(child)].push(end(parent));
+                pairs.push((start(parent), start(child)));
+                pairs.push((end(child), end(parent)));
             }
             if self.leaves[child] {
-                next[start(child)].push(end(child));
-            }
-            for need in &self.needs[child] {
-                next[end(*need)].push(start(child));
+                pairs.push((start(child), end(child)));
             }
         }
-        next
+        pairs.extend(self.needs.iter().map(|(who, on)| (end(*on), start(*who))));
+        Edges::new(2 * self.parents.len(), &pairs)
     }
 
     /// Kahn's algorithm; among leaves that could come next, the first in the tree does. If nodes wait for each
@@ -70,26 +100,26 @@ impl Shape {
             .enumerate()
             .filter(|(_, count)| **count == 0)
             .for_each(|(gate, _)| queue.add(gate, &self));
-        let mut gates = Vec::with_capacity(next.len());
+        let mut gates = Vec::with_capacity(next.gates());
         while let Some(gate) = queue.take() {
             gates.push(gate);
-            for after in &next[gate] {
+            for after in next.of(gate) {
                 waits[*after] -= 1;
                 if waits[*after] == 0 {
                     queue.add(*after, &self);
                 }
             }
         }
-        if gates.len() < next.len() {
+        if gates.len() < next.gates() {
             return Err(find_circle(&next, &waits));
         }
         Ok(Flow { gates, next, leaves: self.leaves })
     }
 }
 
-fn count_waits(next: &[Vec<usize>]) -> Vec<usize> {
-    let mut waits = vec![0; next.len()];
-    next.iter().flatten().for_each(|after| waits[*after] += 1);
+fn count_waits(next: &Edges) -> Vec<usize> {
+    let mut waits = vec![0; next.gates()];
+    next.ends.iter().for_each(|after| waits[*after] += 1);
     waits
 }
 
@@ -115,12 +145,12 @@ impl Queue {
 }
 
 /// Every gate that is still closed waits for another closed one, so walking back must come round.
-fn find_circle(next: &[Vec<usize>], waits: &[usize]) -> Vec<usize> {
-    let mut before = vec![usize::MAX; next.len()];
-    for (gate, afters) in next.iter().enumerate().filter(|(gate, _)| waits[*gate] > 0) {
-        afters.iter().for_each(|after| before[*after] = gate);
+fn find_circle(next: &Edges, waits: &[usize]) -> Vec<usize> {
+    let mut before = vec![usize::MAX; next.gates()];
+    for gate in (0..next.gates()).filter(|gate| waits[*gate] > 0) {
+        next.of(gate).iter().for_each(|after| before[*after] = gate);
     }
-    let mut seen_at = vec![usize::MAX; next.len()];
+    let mut seen_at = vec![usize::MAX; next.gates()];
     let mut path = Vec::new();
     let mut gate = waits.iter().position(|count| *count > 0).unwrap_or_default();
     while seen_at[gate] == usize::MAX {
@@ -156,13 +186,13 @@ impl Flow {
     /// Carries a number through the gates. What comes to a node is the largest of what leaves those it waits
     /// for; `through` says what leaves a leaf. Gives what comes to each node.
     pub(super) fn fold(&self, through: impl Fn(usize, usize) -> usize) -> Vec<usize> {
-        let mut value = vec![0; self.next.len()];
+        let mut value = vec![0; self.next.gates()];
         for gate in &self.gates {
             let own = node(*gate);
             if !is_start(*gate) && self.leaves[own] {
                 value[*gate] = through(own, value[start(own)]);
             }
-            for after in &self.next[*gate] {
+            for after in self.next.of(*gate) {
                 value[*after] = value[*after].max(value[*gate]);
             }
         }
@@ -178,7 +208,7 @@ mod tests {
     fn shape(nodes: &[(Option<usize>, &[usize])]) -> Shape {
         Shape {
             parents: nodes.iter().map(|(parent, _)| *parent).collect(),
-            needs: nodes.iter().map(|(_, needs)| needs.to_vec()).collect(),
+            needs: (0..nodes.len()).flat_map(|at| nodes[at].1.iter().map(move |need| (at, *need))).collect(),
             leaves: (0..nodes.len()).map(|at| nodes.iter().all(|(parent, _)| *parent != Some(at))).collect(),
         }
     }

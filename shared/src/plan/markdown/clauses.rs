@@ -130,6 +130,9 @@ fn push_claim<'a>(claims: &mut Vec<Claim<'a>>, sense: Sense, who: Vec<Placed<'a>
 /// The keyword at a position: what it means, how far its object may be, and where it ends.
 fn keyword_at(clause: &[Token<'_>], at: usize, voice: Voice) -> Option<(Sense, Reach, usize)> {
     let Piece::Word(word) = clause[at].what else { return None };
+    if !KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(word)) {
+        return None;
+    }
     let follows = |wanted: &str| matches!(clause.get(at + 1).map(|t| t.what), Some(Piece::Word(next)) if next.eq_ignore_ascii_case(wanted));
     let is_label = clause.get(at + 1).is_some_and(|next| next.what == Piece::Colon);
     // A task's own text says "after" and "needs" about much else, a dependency section does not.
@@ -141,7 +144,7 @@ fn keyword_at(clause: &[Token<'_>], at: usize, voice: Voice) -> Option<(Sense, R
         "waits" | "wait" | "waiting" if follows("for") => (Sense::Waits, Reach::Far, 2),
         "after" => (Sense::Waits, reach, 1),
         "requires" | "require" | "needs" | "need" | "follows" => (Sense::Waits, Reach::Near, 1),
-        "依赖" | "依赖于" | "依賴" | "依存" => (Sense::Waits, Reach::Near, 1),
+        "依赖" | "依赖于" | "依存" => (Sense::Waits, Reach::Near, 1),
         "dependencies" | "dependency" | "depends" | "deps" | "preconditions" | "precondition"
         | "prerequisites" | "prerequisite"
             if is_label =>
@@ -154,6 +157,41 @@ fn keyword_at(clause: &[Token<'_>], at: usize, voice: Voice) -> Option<(Sense, R
     };
     Some((found.0, found.1, at + found.2))
 }
+
+/// First words of everything that [`keyword_at`] knows. Most words are none of them.
+const KEYWORDS: [&str; 31] = [
+    "depends",
+    "depend",
+    "dependent",
+    "depending",
+    "depende",
+    "blocked",
+    "waits",
+    "wait",
+    "waiting",
+    "after",
+    "requires",
+    "require",
+    "needs",
+    "need",
+    "follows",
+    "dependencies",
+    "dependency",
+    "deps",
+    "preconditions",
+    "precondition",
+    "prerequisites",
+    "prerequisite",
+    "blocks",
+    "block",
+    "unblocks",
+    "before",
+    "precedes",
+    "precede",
+    "依赖",
+    "依赖于",
+    "依存",
+];
 
 /// "not", "no" or "without" shortly before a keyword turns it round.
 fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
@@ -293,6 +331,9 @@ fn behind_joint(clause: &[Token<'_>], at: usize) -> Option<usize> {
             "and" | "or" | "plus" | "und" | "y" | "e" | "et" | "和" | "与" | "及" | "と"
         )
     };
+    if !matches!(clause.get(at).map(|token| token.what), Some(Piece::Comma | Piece::Word(_))) {
+        return None;
+    }
     let mut end = at;
     while is_comma(end) || is_and(end) {
         end += 1;

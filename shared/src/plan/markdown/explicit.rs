@@ -1,7 +1,7 @@
 //! Explicit dependencies of one file: sentences in tasks, cells of tables, sections that list them, arrows.
 
 use super::{
-    Line, Page,
+    Page,
     arrows::{self, Arrow},
     clauses::{self, Claim, Force, Placed, Voice},
     lines::Kind,
@@ -37,11 +37,12 @@ struct Reader<'r, 'f, 'a> {
 
 impl<'a> Reader<'_, '_, 'a> {
     fn tasks(&mut self) {
+        let mut tokens: Vec<Token<'a>> = Vec::new();
         for (entry, id) in self.page.outline.entries.iter().zip(&self.page.ids) {
             let Some(own) = id.as_ref().and_then(|id| self.known.find(id.as_str())) else { continue };
+            tokens.clear();
             let lines = &self.page.lines[entry.lines.clone()];
-            let prose: Vec<Line<'a>> = lines.iter().filter(|line| line.kind != Kind::Code).copied().collect();
-            let tokens = self.tokenizer.lines(&prose);
+            self.tokenizer.lines(lines.iter().filter(|line| line.kind != Kind::Code), &mut tokens);
             let said = clauses::read(behind_id(&tokens, entry.id.as_str()), Voice::Task);
             said.claims.iter().for_each(|claim| self.claim(claim, Some(own)));
         }
@@ -60,7 +61,9 @@ impl<'a> Reader<'_, '_, 'a> {
 
     fn sections(&mut self) {
         for block in &self.page.outline.dependencies {
-            let said = clauses::read(&self.tokenizer.lines(block), Voice::Section);
+            let mut tokens = Vec::new();
+            self.tokenizer.lines(block.iter(), &mut tokens);
+            let said = clauses::read(&tokens, Voice::Section);
             said.claims.iter().for_each(|claim| self.claim(claim, None));
             for (left, right) in &said.arrows {
                 self.arrow(left, right);

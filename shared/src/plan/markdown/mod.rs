@@ -19,6 +19,9 @@ mod table;
 mod tree;
 mod words;
 
+#[cfg(test)]
+mod tests;
+
 pub use assign::plan_ids;
 pub use entry::Why;
 

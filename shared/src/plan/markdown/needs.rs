@@ -1,6 +1,6 @@
 //! Explicit dependencies: every claim of a file, resolved to tasks and phases that are there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{cell::OnceCell, collections::HashMap};
 
 use super::{
     Offset,
@@ -17,7 +17,9 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Known {
     by_id: HashMap<TaskId, usize>,
-    by_order: BTreeMap<SortKey, usize>,
+    /// Tasks in the order of their ids; made when the first range asks for it.
+    by_order: OnceCell<Vec<(SortKey, usize)>>,
+    tasks: Vec<(TaskId, usize)>,
     /// Phases by label; `None` where two have the same.
     by_label: HashMap<String, Option<usize>>,
 }
@@ -40,7 +42,7 @@ impl Known {
             known.by_id.entry(draft.task.id.clone()).or_insert(at);
             match role {
                 Role::Task => {
-                    known.by_order.insert(sort_key(draft.task.id.as_str()), at);
+                    known.tasks.push((draft.task.id.clone(), at));
                 }
                 Role::Phase { label: Some(label), .. } => {
                     known.by_label.entry(label.clone()).and_modify(|found| *found = None).or_insert(Some(at));
@@ -77,7 +79,13 @@ impl Known {
         if first > last {
             return Vec::new();
         }
-        self.by_order.range(first..=last).map(|(_, at)| *at).collect()
+        let all = self.by_order.get_or_init(|| {
+            let mut all: Vec<_> = self.tasks.iter().map(|(id, at)| (sort_key(id.as_str()), *at)).collect();
+            all.sort();
+            all
+        });
+        let start = all.partition_point(|(key, _)| *key < first);
+        all[start..].iter().take_while(|(key, _)| *key <= last).map(|(_, at)| *at).collect()
     }
 
     /// `T004-007` or `T004-7` for `T004` to `T007`.

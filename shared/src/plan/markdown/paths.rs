@@ -25,6 +25,9 @@ pub(super) fn paths(text: &str) -> Vec<String> {
 
 /// The path that a word is. In code a slash is enough; in prose there must be an ending too.
 fn path(word: &str, is_code: bool) -> Option<&str> {
+    if !word.contains(['/', '.']) {
+        return None;
+    }
     let word = word.trim_matches(|c: char| {
         matches!(c, '(' | ')' | '"' | '\'' | '*' | ':' | '。' | '!' | '?' | '）' | '（')
     });

@@ -2,6 +2,9 @@
 
 use super::{Line, Offset, ids, lines::Kind};
 
+/// Words that go before the label of a phase.
+const PHASES: [&str; 5] = ["phase", "phases", "fase", "阶段", "フェーズ"];
+
 /// A token with the place where it begins.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'a> {
@@ -37,17 +40,19 @@ pub(super) struct Tokenizer<'t> {
 
 impl Tokenizer<'_> {
     /// The tokens of some lines; each list item begins a clause.
-    pub(super) fn lines<'a>(&self, lines: &[Line<'a>]) -> Vec<Token<'a>> {
-        let mut tokens = Vec::new();
+    pub(super) fn lines<'l, 'a: 'l>(
+        &self,
+        lines: impl Iterator<Item = &'l Line<'a>>,
+        tokens: &mut Vec<Token<'a>>,
+    ) {
         for line in lines {
             if matches!(line.kind, Kind::Item(_) | Kind::Blank | Kind::Heading(_)) {
                 tokens.push(Token { at: line.at, what: Piece::Stop });
             }
             if !matches!(line.kind, Kind::Comment | Kind::FrontMatter) {
-                self.text(line.content(), line.offset_of(line.content()), &mut tokens);
+                self.text(line.content(), line.offset_of(line.content()), tokens);
             }
         }
-        tokens
     }
 
     /// The tokens of a text that begins at `start`.
@@ -73,7 +78,7 @@ impl Tokenizer<'_> {
         }
         let len = rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len());
         if let Some(Piece::Word(word)) = before
-            && matches!(word.to_ascii_lowercase().as_str(), "phase" | "phases" | "阶段" | "fase" | "フェーズ")
+            && PHASES.iter().any(|phase| word.eq_ignore_ascii_case(phase))
         {
             let len = rest.find(|c: char| !(c.is_alphanumeric() || c == '.')).unwrap_or(rest.len());
             let label = rest[..len].trim_end_matches('.');
