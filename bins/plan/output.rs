@@ -66,7 +66,7 @@ fn rendered(
         Format::Mermaid => Ok(graph::mermaid(plan)),
         Format::Dot => Ok(graph::dot(plan)),
         Format::Json | Format::Text => {
-            plan.rename_files(|label| sources.from_top(label));
+            plan.rename_files(|label| sources.label_from_top(label));
             if let Some(proposal) = proposal {
                 plan.accept(proposal);
             }

@@ -70,7 +70,7 @@ impl Sources {
     }
 
     /// A label as a path from the top of the repository, with `/`; unchanged if it leads elsewhere.
-    pub(super) fn from_top(&self, label: &str) -> String {
+    pub(super) fn label_from_top(&self, label: &str) -> String {
         let Some(repository) = &self.repository else { return label.to_owned() };
         let Some(top) = &repository.worktree else { return label.to_owned() };
         let full = normal(&repository.dir.join(label));
