@@ -54,10 +54,11 @@ fn holds(label: &str, bytes: &[u8]) -> Result<(), TestCaseError> {
     match Plan::read(label, bytes) {
         Ok(plan) => {
             prop_assert_eq!(plan.order().len(), plan.leaves().count());
-            let written = serde_json::to_vec(&TreeDocument::from(&plan)).unwrap();
-            let again = Plan::read("tree.json", &written);
-            prop_assert!(again.is_ok(), "{:?}", again.err());
-            prop_assert_eq!(again.unwrap().tasks.len(), plan.tasks.len());
+            let written = serde_json::to_vec(&TreeDocument::from(&plan))
+                .map_err(|error| TestCaseError::fail(error.to_string()))?;
+            let again =
+                Plan::read("tree.json", &written).map_err(|error| TestCaseError::fail(error.to_string()))?;
+            prop_assert_eq!(again.tasks.len(), plan.tasks.len());
         }
         Err(PlanError::Wrong(problems)) => {
             prop_assert!(!problems.is_empty());

@@ -6,6 +6,8 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use super::edges::Edges;
+
 /// The nodes of a tree by position, parents before children.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
@@ -23,38 +25,6 @@ pub(super) struct Flow {
     gates: Vec<usize>,
     next: Edges,
     leaves: Vec<bool>,
-}
-
-/// Edges by where they begin, in one list: a list for each gate would cost more than all the rest.
-#[derive(Debug)]
-struct Edges {
-    starts: Vec<usize>,
-    ends: Vec<usize>,
-}
-
-impl Edges {
-    fn new(gates: usize, pairs: &[(usize, usize)]) -> Self {
-        let mut starts = vec![0; gates + 1];
-        pairs.iter().for_each(|(from, _)| starts[from + 1] += 1);
-        for gate in 0..gates {
-            starts[gate + 1] += starts[gate];
-        }
-        let mut free = starts.clone();
-        let mut ends = vec![0; pairs.len()];
-        for (from, to) in pairs {
-            ends[free[*from]] = *to;
-            free[*from] += 1;
-        }
-        Self { starts, ends }
-    }
-
-    fn gates(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    fn of(&self, gate: usize) -> &[usize] {
-        &self.ends[self.starts[gate]..self.starts[gate + 1]]
-    }
 }
 
 fn start(node: usize) -> usize {

@@ -4,6 +4,7 @@
 //! What is wrong is never guessed at and never dropped: it is a [`Problem`] with a place and a proposal.
 
 mod assemble;
+mod edges;
 mod edit;
 mod forecast;
 mod graph;

@@ -3,8 +3,10 @@
 use super::{
     Page,
     arrows::{self, Arrow},
-    clauses::{self, Claim, Force, Placed, Voice},
+    clauses::{self, Claim, Force},
+    keywords::Voice,
     lines::Kind,
+    lists::{Placed, names},
     needs::{Known, Need},
     order,
     tree::Role,
@@ -54,7 +56,7 @@ impl<'a> Reader<'_, '_, 'a> {
             let Some(own) = self.known.find(id) else { continue };
             let mut tokens = Vec::new();
             self.tokenizer.text(cell, *at, &mut tokens);
-            let claim = Claim { who: Vec::new(), on: clauses::names(&tokens), force: Force::Firm };
+            let claim = Claim { who: Vec::new(), on: names(&tokens), force: Force::Firm };
             self.claim(&claim, Some(own));
         }
     }

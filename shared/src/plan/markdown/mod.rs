@@ -3,12 +3,17 @@
 
 mod arrows;
 mod assign;
+mod blocks;
+mod boxes;
 mod clauses;
 mod entry;
 mod explicit;
 mod head;
 mod ids;
+mod keywords;
 mod lines;
+mod lists;
+mod naming;
 mod needs;
 mod order;
 mod outline;
@@ -27,10 +32,11 @@ pub use entry::Why;
 
 use self::{
     lines::{Line, Unclosed},
+    naming::Names,
     needs::Known,
     outline::Outline,
     settle::Standing,
-    tree::{Names, Nodes, Role, TreeBuilder},
+    tree::{Nodes, Role, TreeBuilder},
 };
 use super::{
     Problem,

@@ -4,8 +4,8 @@ use std::{cell::OnceCell, collections::HashMap};
 
 use super::{
     Offset,
-    clauses::{Name, Placed},
     ids::{SortKey, sort_key},
+    lists::{Name, Placed},
     tree::Role,
 };
 use crate::{

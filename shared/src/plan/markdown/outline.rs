@@ -32,14 +32,14 @@ pub(super) struct Outline<'a> {
 
 /// Goes through the lines from top to bottom.
 pub(super) struct Builder<'f, 'a> {
-    file: &'f SpecFile<'a>,
-    lines: &'f [Line<'a>],
-    outline: Outline<'a>,
-    section: Option<usize>,
+    pub(super) file: &'f SpecFile<'a>,
+    pub(super) lines: &'f [Line<'a>],
+    pub(super) outline: Outline<'a>,
+    pub(super) section: Option<usize>,
     /// Open list items that are tasks, outermost first: the column of their content, and the task.
-    open: Vec<(usize, usize)>,
+    pub(super) open: Vec<(usize, usize)>,
     /// The task that lines belong to: the innermost open item, or a heading.
-    owner: Option<usize>,
+    pub(super) owner: Option<usize>,
     is_after_blank: bool,
 }
 
@@ -160,55 +160,13 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    /// An item without a box that begins with an id: a task only in files that have nothing else.
-    fn bullet(&mut self, at: usize, head: Head<'a>) {
-        let (line, id) = (self.lines[at], head.id.to_owned());
-        self.outline.unread.push((line.at, Some(id), Why::NoBox));
-        if let Some(entry) = self.entry(Form::Bullet, at, head) {
-            self.owner = Some(entry);
-            self.open.push((line.indent + 2, entry));
-        }
-    }
-
-    fn boxed(&mut self, at: usize, (checkbox, rest): (Checkbox<'a>, &'a str), column: usize) {
-        let line = self.lines[at];
-        self.close_items(line.indent);
-        let Some(head) = Head::parse(rest) else {
-            return self.box_without_id(at, checkbox);
-        };
-        let Checkbox::Marked(mark) = checkbox else {
-            let what = format!("the box of '{}' is empty", head.id);
-            return self.problem(line.offset_of(line.content()), what, "write '[ ]' with a space in it");
-        };
-        let parent = self.open.last().map(|(_, entry)| *entry);
-        let Some(entry) = self.entry(Form::Box, at, head) else { return };
-        self.outline.entries[entry].parent = parent;
-        self.mark(entry, mark, line.offset_of(mark));
-        self.open.push((column, entry));
-        self.owner = Some(entry);
-    }
-
     /// Ends the items that a line at this indent does not belong to.
-    fn close_items(&mut self, indent: usize) {
+    pub(super) fn close_items(&mut self, indent: usize) {
         while self.open.last().is_some_and(|(column, _)| *column > indent) {
             self.open.pop();
         }
         let heading = self.section.and_then(|section| self.outline.sections[section].task);
         self.owner = self.open.last().map(|(_, entry)| *entry).or(heading);
-    }
-
-    fn box_without_id(&mut self, at: usize, checkbox: Checkbox<'_>) {
-        let line = self.lines[at];
-        let Checkbox::Marked(mark) = checkbox else { return self.prose(at) };
-        let Some(mark) = mark.chars().next().and_then(Mark::from_box) else { return self.prose(at) };
-        let Some(owner) = self.owner else {
-            self.outline.unread.push((line.at, None, Why::NoId));
-            return self.prose(at);
-        };
-        let steps = &mut self.outline.entries[owner].steps;
-        *steps = (steps.0 + usize::from(mark.is_settled()), steps.1 + 1);
-        self.outline.unread.push((line.at, None, Why::Step));
-        self.say(at, line.text.trim_end());
     }
 
     fn text(&mut self, at: usize) {
@@ -264,60 +222,8 @@ impl<'a> Builder<'_, 'a> {
         end
     }
 
-    fn row(&mut self, at: usize, row: table::Row<'a>) {
-        let (id, place) = (row.head.id.to_owned(), row.at);
-        self.outline.unread.push((place, Some(id.clone()), Why::Row));
-        if let Some(needs) = row.needs {
-            self.outline.cells.push((id, needs, place));
-        }
-        if let Some(entry) = self.entry(Form::Row, at, row.head) {
-            let entry = &mut self.outline.entries[entry];
-            (entry.at, entry.mark, entry.mark_at, entry.lines) = (place, row.mark, row.mark_at, 0..0);
-            entry.say("");
-            entry.say(&row.text);
-        }
-    }
-
-    fn entry(&mut self, form: Form, at: usize, head: Head<'_>) -> Option<usize> {
-        let line = self.lines[at];
-        let id = match head.id.parse() {
-            Ok(id) => id,
-            Err(error) => {
-                let error: crate::name::NameError = error;
-                self.problem(line.at, error.to_string(), "give the task a shorter id");
-                return None;
-            }
-        };
-        let mut entry = Entry::new(form, id, head, line.offset_of(line.content()));
-        entry.lines = at..at + 1;
-        entry.section = self.section;
-        self.outline.entries.push(entry);
-        Some(self.outline.entries.len() - 1)
-    }
-
-    fn mark(&mut self, entry: usize, mark: &str, at: Offset) {
-        let id = self.outline.entries[entry].id.clone();
-        match mark.chars().next().and_then(Mark::from_box) {
-            None => {
-                let what = format!("'{mark}' is no mark that the box of '{id}' can have");
-                self.problem(at, what, "use ' ' todo, 'x' done, '-' skipped, '~' partial or '!' blocked");
-            }
-            Some(mark) => {
-                let entry = &mut self.outline.entries[entry];
-                entry.mark_at = Some(at);
-                if mark != Mark::Todo || entry.mark != Mark::Skipped {
-                    entry.mark = mark;
-                }
-            }
-        }
-    }
-
-    fn problem(&mut self, at: Offset, what: String, fix: &str) {
-        self.outline.problems.push(self.file.problem(at, what, fix));
-    }
-
     /// A line that belongs to the open task.
-    fn say(&mut self, at: usize, text: &str) {
+    pub(super) fn say(&mut self, at: usize, text: &str) {
         let Some(owner) = self.owner else { return };
         let column = self.open.last().map_or(0, |(column, _)| *column);
         let entry = &mut self.outline.entries[owner];
@@ -326,7 +232,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// A line that belongs to the open task, or else to the section.
-    fn prose(&mut self, at: usize) {
+    pub(super) fn prose(&mut self, at: usize) {
         let line = self.lines[at];
         if self.is_in_dependencies() {
             self.dependency(line);

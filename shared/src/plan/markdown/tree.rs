@@ -1,9 +1,8 @@
 //! From settled entries to nodes: which sections are phases, what belongs where, and what everything is called.
 
-use std::collections::{HashMap, HashSet};
-
 use super::{
     entry::Entry,
+    naming::{Names, name_of, slug_label},
     outline::Outline,
     paths::paths,
     section::{is_story, phase_label, slug},
@@ -36,31 +35,6 @@ pub(super) struct Nodes {
     pub(super) roles: Vec<Role>,
     /// For each entry, the id of its task.
     pub(super) ids: Vec<Option<TaskId>>,
-}
-
-/// Names sections. Ids that tasks have are taken, also when they differ only in case.
-#[derive(Debug, Default)]
-pub(super) struct Names {
-    used: HashSet<String>,
-    next: HashMap<String, usize>,
-}
-
-impl Names {
-    pub(super) fn reserve<'a>(&mut self, ids: impl Iterator<Item = &'a TaskId>) {
-        self.used.extend(ids.map(TaskId::folded));
-    }
-
-    /// The first free id among `wanted`, `wanted-2`, `wanted-3` …
-    fn name(&mut self, wanted: &str) -> Option<TaskId> {
-        let next = self.next.entry(wanted.to_owned()).or_insert(1);
-        loop {
-            let name = if *next == 1 { wanted.to_owned() } else { format!("{wanted}-{next}") };
-            *next += 1;
-            if self.used.insert(name.to_ascii_lowercase()) {
-                return name.parse().ok();
-            }
-        }
-    }
 }
 
 /// How many tasks of a section are tagged with a user story.
@@ -241,23 +215,4 @@ impl TreeBuilder<'_, '_> {
         task.source = Some(self.source(entry.at, entry.mark_at));
         Draft { task, place: Place { file: self.file.0, at: entry.at }, needs: Vec::new() }
     }
-}
-
-/// `3.1` and `5a` are fit for an id as they are; other scripts have no slug.
-fn slug_label(label: &str) -> String {
-    let ascii: String = label.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '.').collect();
-    ascii.trim_matches('.').replace("..", ".")
-}
-
-/// The first paragraph on one line, cut at a word where it gets long.
-fn name_of(entry: &Entry) -> String {
-    const LONGEST: usize = 120;
-    let ends = |line: &&str| !(line.is_empty() || line.starts_with(['-', '*', '+', '|', '>', '`', '#']));
-    let mut lines = entry.text.lines().skip_while(|line| line.is_empty());
-    let first = lines.next().unwrap_or(entry.id.as_str());
-    let paragraph: Vec<&str> = std::iter::once(first).chain(lines.take_while(ends)).map(str::trim).collect();
-    let name = paragraph.join(" ");
-    let Some((cut, _)) = name.char_indices().nth(LONGEST) else { return name };
-    let cut = name[..cut].rfind(' ').unwrap_or(cut);
-    format!("{}…", &name[..cut])
 }
