@@ -115,16 +115,16 @@ fn check_needs(
     for draft in drafts {
         for (id, place) in draft.needs.iter().filter(|(id, _)| !index.contains_key(id)) {
             let what = format!("'{}' depends on '{id}', which is not in the plan", draft.task.id);
-            problems.push(files[place.file].problem(place.at, what, unknown_fix(id, index)));
+            problems.push(files[place.file].problem(place.at, what, unknown_fix(id.as_str(), index)));
         }
     }
 }
 
 /// What to do about an id that is not there.
-pub(super) fn unknown_fix(id: &TaskId, index: &HashMap<TaskId, usize>) -> String {
+pub(super) fn unknown_fix(id: &str, index: &HashMap<TaskId, usize>) -> String {
     let mut known: Vec<&str> = index.keys().map(TaskId::as_str).collect();
     known.sort_unstable();
-    match nearest(id.as_str(), known.into_iter().take(2000)) {
+    match nearest(id, known.into_iter().take(2000)) {
         Some(meant) => format!("did you mean '{meant}'? Else add the task '{id}' or drop the dependency"),
         None => format!("add the task '{id}' or drop the dependency"),
     }

@@ -7,7 +7,7 @@ use super::{
     keywords::Voice,
     lines::Kind,
     lists::{Placed, names},
-    needs::{Known, Need},
+    needs::{Known, Missing, Named, Need},
     order,
     tree::Role,
     words::{Piece, Token, Tokenizer},
@@ -74,7 +74,7 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 
     fn arrow(&mut self, left: &[Placed<'_>], right: &[Placed<'_>]) {
-        let (left, right) = (self.nodes(left), self.nodes(right));
+        let (left, right) = (self.nodes(left, Force::Firm), self.nodes(right, Force::Firm));
         if left.len() * right.len() > MOST_PAIRS {
             return;
         }
@@ -98,7 +98,7 @@ impl<'a> Reader<'_, '_, 'a> {
     fn claim(&mut self, claim: &Claim<'_>, own: Option<usize>) {
         let side = |reader: &mut Self, names: &[Placed<'_>]| match own {
             Some(own) if names.is_empty() => vec![(own, reader.found.drafts[own].place.at)],
-            _ => reader.nodes(names),
+            _ => reader.nodes(names, claim.force),
         };
         let (who, on) = (side(self, &claim.who), side(self, &claim.on));
         if who.len() * on.len() > MOST_PAIRS {
@@ -133,13 +133,18 @@ impl<'a> Reader<'_, '_, 'a> {
         Place { file: self.page.file.0, at }
     }
 
-    /// The nodes that are named; what is not there is told.
-    fn nodes(&mut self, names: &[Placed<'_>]) -> Vec<(usize, usize)> {
+    /// The nodes that are named. What is not there is told: an id is wrong, an open end of a range or something
+    /// said in general is doubtful.
+    fn nodes(&mut self, names: &[Placed<'_>], force: Force) -> Named {
         let (nodes, missing) = self.known.resolve_all(names);
-        for (id, at) in missing {
-            let what = format!("a dependency names '{id}', which is not in the plan, and is not taken");
-            let fix = format!("add the task '{id}', or name another one");
-            self.found.warnings.push(self.page.file.1.problem(at, what, fix));
+        for (missing, at) in missing {
+            let (Missing::Task(id) | Missing::EndOfRange(id)) = missing;
+            let what = format!("a dependency names '{id}', which is not in the plan");
+            let problem = self.page.file.1.problem(at, what, self.known.fix_for(id));
+            match missing {
+                Missing::Task(_) if force == Force::Firm => self.found.problems.push(problem),
+                _ => self.found.warnings.push(problem),
+            }
         }
         nodes
     }

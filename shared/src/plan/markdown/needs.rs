@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     name::TaskId,
-    plan::assemble::{Draft, Place},
+    plan::assemble::{Draft, Place, unknown_fix},
 };
 
 /// The nodes of a plan, by every name that a sentence may use.
@@ -26,6 +26,13 @@ pub(super) struct Known {
 
 /// Nodes by position, each with the place where it is named.
 pub(super) type Named = Vec<(usize, Offset)>;
+
+/// An id that is not in the plan.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Missing<'a> {
+    Task(&'a str),
+    EndOfRange(&'a str),
+}
 
 /// That a node, by position, waits for another, and where that is said.
 #[derive(Debug, Clone, Copy)]
@@ -57,19 +64,20 @@ impl Known {
         self.by_id.get(&id.parse().ok()?).copied()
     }
 
-    /// The nodes that a name stands for; the error is the id that is not there.
-    pub(super) fn resolve<'n>(&self, name: &Name<'n>) -> Result<Vec<usize>, &'n str> {
+    /// The nodes that a name stands for, and what it names that is not there. A range takes what there is.
+    fn resolve<'n>(&self, name: &Name<'n>) -> (Vec<usize>, Option<Missing<'n>>) {
         match name {
             Name::Phase(label) => {
-                Ok(self.by_label.get(&label.to_lowercase()).copied().flatten().into_iter().collect())
+                let found = self.by_label.get(&label.to_lowercase()).copied().flatten();
+                (found.into_iter().collect(), None)
             }
-            Name::Task(id) => match self.find(id) {
-                Some(at) => Ok(vec![at]),
-                None => self.short_range(id).ok_or(*id),
+            Name::Task(id) => match self.find(id).map(|at| vec![at]).or_else(|| self.short_range(id)) {
+                Some(found) => (found, None),
+                None => (Vec::new(), Some(Missing::Task(id))),
             },
             Name::Range(first, last) => {
                 let missing = [first, last].into_iter().find(|id| self.find(id).is_none());
-                missing.map_or_else(|| Ok(self.range(first, last)), |id| Err(*id))
+                (self.range(first, last), missing.map(|id| Missing::EndOfRange(id)))
             }
         }
     }
@@ -99,14 +107,18 @@ impl Known {
         Some(self.range(first, &last))
     }
 
+    /// What to do about an id that is not there.
+    pub(super) fn fix_for(&self, id: &str) -> String {
+        unknown_fix(id, &self.by_id)
+    }
+
     /// All of these names, and those that are not there.
-    pub(super) fn resolve_all<'n>(&self, names: &[Placed<'n>]) -> (Named, Vec<(&'n str, Offset)>) {
+    pub(super) fn resolve_all<'n>(&self, names: &[Placed<'n>]) -> (Named, Vec<(Missing<'n>, Offset)>) {
         let (mut found, mut missing) = (Vec::new(), Vec::new());
         for (name, place) in names {
-            match self.resolve(name) {
-                Ok(nodes) => found.extend(nodes.into_iter().map(|node| (node, *place))),
-                Err(id) => missing.push((id, *place)),
-            }
+            let (nodes, lacking) = self.resolve(name);
+            found.extend(nodes.into_iter().map(|node| (node, *place)));
+            missing.extend(lacking.map(|lacking| (lacking, *place)));
         }
         (found, missing)
     }

@@ -108,6 +108,20 @@ fn circles_and_clashes_name_every_line() {
 }
 
 #[test]
+fn a_dependency_on_a_task_that_is_not_there_is_an_error() {
+    for text in
+        ["- [ ] T001 a\n- [ ] T002 b (depends on T01)\n", "- [ ] T001 a\n## Dependencies\n- T001 needs T01\n"]
+    {
+        let error = Plan::read("tasks.md", text.as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("a dependency names 'T01', which is not in the plan"), "{error}");
+        assert!(error.problems()[0].fix.contains("did you mean 'T001'?"));
+    }
+    let open = plan("- [ ] T001 a\n- [ ] T002 b\n- [ ] T009 [P] c (after T001-T005)\n");
+    assert_eq!(needs(&open, "T009"), "T001 T002");
+    assert_eq!(open.warnings.len(), 1);
+}
+
+#[test]
 fn marks_tell_what_the_plan_knows() {
     let plan = plan(
         "- [ ] T1 a\n- [x] T2 b\n- [X] T3 c\n- [-] T4 d\n- [~] T5 e\n- [!] T6 f\n- [ ] ~~T7 g~~\n- [x] ~~T8~~ h\n",
