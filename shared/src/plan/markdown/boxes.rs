@@ -9,12 +9,19 @@ use super::{
 };
 use crate::plan::Mark;
 
+/// What people write before a task that is done, where there is no box.
+pub(super) const TICKS: [char; 5] = ['✅', '✔', '✓', '☑', '🗹'];
+
 impl<'a> Builder<'_, 'a> {
     /// An item without a box that begins with an id: a task only in files that have nothing else.
     pub(super) fn bullet(&mut self, at: usize, head: Head<'a>) {
         let (line, id) = (self.lines[at], head.id.to_owned());
         self.outline.unread.push((line.at, Some(id), Why::NoBox));
+        let is_ticked = line.content().starts_with(TICKS);
         if let Some(entry) = self.entry(Form::Bullet, at, head) {
+            if is_ticked {
+                self.outline.entries[entry].mark = Mark::Done;
+            }
             self.owner = Some(entry);
             self.open.push((line.indent + 2, entry));
         }
@@ -27,8 +34,8 @@ impl<'a> Builder<'_, 'a> {
             return self.box_without_id(at, checkbox);
         };
         let Checkbox::Marked(mark) = checkbox else {
-            let what = format!("the box of '{}' is empty", head.id);
-            return self.problem(line.offset_of(line.content()), what, "write '[ ]' with a space in it");
+            let what = format!("the box of '{}' does not hold one character", head.id);
+            return self.problem(line.offset_of(line.content()), what, "write '[ ]' or '[x]'");
         };
         let parent = self.open.last().map(|(_, entry)| *entry);
         let Some(entry) = self.entry(Form::Box, at, head) else { return };

@@ -7,8 +7,8 @@ use super::ids;
 pub(super) enum Checkbox<'a> {
     /// `[x]`: the one character in it.
     Marked(&'a str),
-    /// `[]`: there is no character that could be changed.
-    Empty,
+    /// `[]` or `[ x ]`: there is no one character that could be changed.
+    Malformed,
 }
 
 /// What the first line of a task says.
@@ -30,15 +30,15 @@ const DRESS: [&str; 6] = ["**", "__", "~~", "`", "*", "_"];
 pub(super) fn checkbox(content: &str) -> Option<(Checkbox<'_>, &str)> {
     let inner = content.strip_prefix('[')?;
     let (inside, rest) = inner.split_once(']')?;
-    let mut chars = inside.chars();
-    let checkbox = match (chars.next(), chars.next()) {
-        (Some(_), None) => Checkbox::Marked(inside),
-        (None, None) => Checkbox::Empty,
+    let checkbox = match inside.chars().count() {
+        1 => Checkbox::Marked(inside),
+        0 | 2 | 3 if inside.trim().chars().count() <= 1 => Checkbox::Malformed,
         _ => return None,
     };
     // Some tools write `[ ]*` for a task that may be left out.
     let rest = rest.strip_prefix('*').filter(|rest| rest.starts_with(' ')).unwrap_or(rest);
-    (rest.is_empty() || rest.starts_with([' ', '\t'])).then_some((checkbox, rest))
+    let is_apart = rest.is_empty() || rest.starts_with([' ', '\t']);
+    (is_apart || ids::lettered(rest).is_some()).then_some((checkbox, rest))
 }
 
 impl<'a> Head<'a> {
@@ -229,7 +229,9 @@ mod tests {
     fn a_box_holds_one_character_or_none() {
         assert_eq!(checkbox("[x] a"), Some((Checkbox::Marked("x"), " a")));
         assert_eq!(checkbox("[ ]* a"), Some((Checkbox::Marked(" "), " a")));
-        assert_eq!(checkbox("[] a"), Some((Checkbox::Empty, " a")));
+        assert_eq!(checkbox("[] a"), Some((Checkbox::Malformed, " a")));
+        assert_eq!(checkbox("[ x ] a"), Some((Checkbox::Malformed, " a")));
+        assert_eq!(checkbox("[x]T001 a"), Some((Checkbox::Marked("x"), "T001 a")));
         for text in ["[x](a)", "[ab] c", "[x]y", "x", "[x", "["] {
             assert_eq!(checkbox(text), None, "{text}");
         }

@@ -92,10 +92,29 @@ pub(super) fn scan(text: &str, start: Offset) -> (Vec<Line<'_>>, Option<Unclosed
         let indent = columns(text);
         let kind = if matter > 0 { Kind::FrontMatter } else { scanner.classify(at, text, indent) };
         matter = matter.saturating_sub(1);
+        underline(&mut lines, text, kind);
         lines.push(Line { at, text, indent, kind });
         at += raw.len();
     }
     (lines, scanner.unclosed())
+}
+
+/// A line of `=` or `-` makes a heading of a paragraph that is the one line above it.
+fn underline(lines: &mut [Line<'_>], text: &str, kind: Kind) {
+    let is_run_of = |mark: char| text.len() > 1 && text.trim_end().chars().all(|c| c == mark);
+    let level = match kind {
+        Kind::Text if is_run_of('=') => 1,
+        Kind::Rule if is_run_of('-') => 2,
+        _ => return,
+    };
+    let is_alone = |before: Option<&Line<'_>>| before.is_none_or(|line| line.kind == Kind::Blank);
+    if let Some((last, before)) = lines.split_last_mut()
+        && last.kind == Kind::Text
+        && last.indent < 4
+        && is_alone(before.last())
+    {
+        last.kind = Kind::Heading(level);
+    }
 }
 
 impl Scanner {
@@ -190,6 +209,13 @@ mod tests {
     fn front_matter_is_left_alone_and_a_rule_is_no_front_matter() {
         assert_eq!(kinds("---\na: 1\n---\nb")[..3], [Kind::FrontMatter; 3]);
         assert_eq!(kinds("---\nsome words\n---\n")[0], Kind::Rule);
+    }
+
+    #[test]
+    fn an_underlined_line_is_a_heading_and_a_rule_below_a_list_is_none() {
+        use Kind::{Blank, Heading, Item, Rule, Text};
+        assert_eq!(kinds("A\n---\n\nB\n==\n"), [Heading(2), Rule, Blank, Heading(1), Text]);
+        assert_eq!(kinds("- a\n---\nb\nc\n---"), [Item(2), Rule, Text, Text, Rule]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::{
     Line, Offset,
+    boxes::TICKS,
     entry::{Entry, Form, Why},
     head::{Checkbox, Head, checkbox},
     ids,
@@ -131,7 +132,7 @@ impl<'a> Builder<'_, 'a> {
             _ => (None, content),
         };
         let head = Head::parse(rest).filter(|head| head.is_worded || ids::lettered(head.id).is_some())?;
-        let is_ticked = rest.trim_start().starts_with(['✅', '✔', '✓']);
+        let is_ticked = rest.trim_start().starts_with(TICKS);
         let entry = self.entry(Form::Heading, at, head)?;
         if is_ticked {
             self.outline.entries[entry].mark = Mark::Done;
@@ -172,7 +173,10 @@ impl<'a> Builder<'_, 'a> {
     fn text(&mut self, at: usize) {
         let line = self.lines[at];
         let content = line.content();
-        if let Some((mark, rest)) = checkbox(content).filter(|(_, rest)| Head::parse(rest).is_some()) {
+        // `-[ ] T001` and `• [ ] T001` are no list items for Markdown, but for people they are.
+        let bare =
+            content.trim_start_matches(|c: char| matches!(c, '-' | '*' | '+' | '•' | '–' | '·' | '◦' | ' '));
+        if let Some((mark, rest)) = checkbox(bare).filter(|(_, rest)| Head::parse(rest).is_some()) {
             return self.boxed(at, (mark, rest), line.indent + 2);
         }
         let bold = content.strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));

@@ -104,7 +104,9 @@ fn circles_and_clashes_name_every_line() {
     assert!(
         complaint("- [%] T1 x\n").starts_with("tasks.md:1:4: '%' is no mark that the box of 'T1' can have")
     );
-    assert!(complaint("- [] T1 x\n").starts_with("tasks.md:1:3: the box of 'T1' is empty"));
+    assert!(
+        complaint("- [] T1 x\n").starts_with("tasks.md:1:3: the box of 'T1' does not hold one character")
+    );
 }
 
 #[test]
@@ -119,6 +121,21 @@ fn a_dependency_on_a_task_that_is_not_there_is_an_error() {
     let open = plan("- [ ] T001 a\n- [ ] T002 b\n- [ ] T009 [P] c (after T001-T005)\n");
     assert_eq!(needs(&open, "T009"), "T001 T002");
     assert_eq!(open.warnings.len(), 1);
+}
+
+#[test]
+fn slips_of_the_pen_are_seen_through() {
+    let plan = plan("Phase 1: Setup\n---\n- [ ]T1 a\n-[x] T2 b\n• [ ] T3 c\n[ ] T4 d\n+ [ ] T5 e\n");
+    assert_eq!(leaves(&plan), "T1 T2 T3 T4 T5");
+    assert_eq!((task(&plan, "T2").mark, plan.unread.len()), (Mark::Done, 0));
+    assert_eq!(shown(plan.roots().map(|task| &task.id)), "phase-1");
+}
+
+#[test]
+fn items_without_boxes_are_tasks_where_there_is_nothing_else() {
+    let plan = plan("## Phase 1: a\n- **T1** do it\n- ✅ T2 done\n## Dependencies\n- T2 depends on T1\n");
+    assert_eq!(leaves(&plan), "T1 T2");
+    assert_eq!(task(&plan, "T2").mark, Mark::Done);
 }
 
 #[test]
