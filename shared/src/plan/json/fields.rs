@@ -145,7 +145,11 @@ impl<'a> Fields<'a> {
 
     pub(super) fn id(&mut self, key: &str, value: &Value<'_>) -> Option<Placed> {
         let place = self.place(value);
-        match self.text(key, value)?.parse() {
+        let Value::StringLit(text) = value else {
+            self.mistyped(value, key, "a text");
+            return None;
+        };
+        match text.value.parse() {
             Ok(id) => Some((id, place)),
             Err(error) => {
                 let error: crate::name::NameError = error;
