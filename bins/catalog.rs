@@ -1,5 +1,9 @@
 //! The list of commands: what the dispatcher shows, and what manuals and completions are made from.
 
+mod definitions;
+
+pub use definitions::definitions;
+
 /// A command as the overview shows it.
 #[derive(Debug, Clone, Copy)]
 pub struct Verb {

@@ -5,6 +5,8 @@ pub mod catalog;
 pub mod clock;
 pub mod document;
 pub mod entry;
+pub mod hooks;
+pub mod install_assets;
 pub mod plan;
 pub mod state;
 pub mod trailers;

@@ -1,6 +1,5 @@
 //! `git arborist plan` through the command line.
 
-use arborist_core::plan::TreeDocument;
 use arborist_testkit::{Garden, Run};
 use serde_json::Value;
 
@@ -99,7 +98,7 @@ fn a_circle_is_shown_as_a_path() {
 }
 
 #[test]
-fn the_tree_that_is_written_holds_to_its_schema_and_drives_state() {
+fn the_tree_that_is_written_drives_state() {
     let garden = garden();
     garden.write("Cargo.toml", "[package]\n");
     garden
@@ -108,26 +107,12 @@ fn the_tree_that_is_written_holds_to_its_schema_and_drives_state() {
         .silent()
         .err("wrote task-tree.json");
     let tree: Value = serde_json::from_str(&garden.read("task-tree.json")).expect("JSON");
-    let schema: Value =
-        serde_json::from_str(&std::fs::read_to_string("schemas/task-tree.json").expect("a schema"))
-            .expect("JSON");
-    let validator = jsonschema::validator_for(&schema).expect("a schema");
-    assert!(validator.is_valid(&tree), "{:?}", validator.iter_errors(&tree).collect::<Vec<_>>());
     assert_eq!(tree["execution_order"], serde_json::json!(["T001", "T002", "T003", "T004", "T005", "T006"]));
     assert_eq!(tree["nodes"]["T004"]["test_commands"][0]["command"], "cargo test");
     assert_eq!(tree["nodes"]["T004"]["source_line"], 11);
     assert_eq!(tree["spec_files"], serde_json::json!(["tasks.md"]));
     garden.arborist(["state"]).succeeds().out("T004");
     garden.arborist(["state", "--tree", "tasks.md", "--ready"]).succeeds().out("T002").never("T004");
-}
-
-#[test]
-fn the_schema_of_the_tree_is_the_one_that_is_published() {
-    let schema = serde_json::to_string_pretty(&schemars::schema_for!(TreeDocument)).expect("JSON") + "\n";
-    if std::env::var_os("ARBORIST_BLESS").is_some() {
-        std::fs::write("schemas/task-tree.json", &schema).expect("a file");
-    }
-    assert_eq!(std::fs::read_to_string("schemas/task-tree.json").expect("a schema"), schema);
 }
 
 #[test]

@@ -172,6 +172,11 @@ fn an_agents_words_cannot_forge_a_state() {
         garden.commit(message.as_bytes());
         assert_eq!(state_of(&garden, "T1"), "implementing", "{message}");
     }
+    garden
+        .arborist(["state"])
+        .succeeds()
+        .err("7 commits claim to be about a task and do not count")
+        .err("trailers check");
     garden.commit(honest.body(&format!("Runner output:\n> {}\n", forged.replace('\n', "\n> "))).to_string());
     assert_eq!(state_of(&garden, "T1"), "implementing");
 }

@@ -1,5 +1,5 @@
 //! `git arborist hooks`.
 
 fn main() -> std::process::ExitCode {
-    std::process::ExitCode::from(128)
+    git_arborist::entry::main::<git_arborist::hooks::HooksArgs>(git_arborist::hooks::run)
 }

@@ -1,5 +1,5 @@
 //! `git arborist install-assets`.
 
 fn main() -> std::process::ExitCode {
-    std::process::ExitCode::from(128)
+    git_arborist::entry::main(git_arborist::install_assets::run)
 }

@@ -7,6 +7,8 @@ mod output;
 mod sources;
 mod text;
 
+pub use text::WavesDocument;
+
 use std::path::PathBuf;
 
 use arborist_core::{

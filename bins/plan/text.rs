@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use arborist_core::{
     failure::Exit,
     name::TaskId,
-    plan::{Mark, Plan, Task, Why},
+    plan::{Conflict, Mark, Plan, Task, Why},
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Format;
@@ -115,17 +116,32 @@ fn unread(plan: &Plan) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// What `--waves --format json` prints.
-#[derive(Serialize)]
-struct WavesDocument {
+/// What can run at once.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WavesDocument {
+    /// The ids of each wave. It waits for nothing but the waves before it.
     waves: Vec<Vec<String>>,
+    /// Tasks of one wave that name the same file.
     conflicts: Vec<ConflictDocument>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct ConflictDocument {
+    /// The file, as the tasks name it.
     file: String,
+    /// The ids of the tasks.
     tasks: Vec<String>,
+}
+
+impl WavesDocument {
+    fn new(waves: &[Vec<&Task>], conflicts: &[Conflict]) -> Self {
+        let wave = |wave: &Vec<&Task>| wave.iter().map(|task| task.id.to_string()).collect();
+        let conflict = |conflict: &Conflict| ConflictDocument {
+            file: conflict.file.clone(),
+            tasks: conflict.tasks.iter().map(ToString::to_string).collect(),
+        };
+        Self { waves: waves.iter().map(wave).collect(), conflicts: conflicts.iter().map(conflict).collect() }
+    }
 }
 
 /// Prints what can run at once.
@@ -133,17 +149,7 @@ pub(super) fn waves(ui: &mut Ui, plan: &Plan, format: Format) -> Outcome {
     let waves = plan.waves(|task| task.mark.is_settled());
     let conflicts = plan.conflicts();
     if format == Format::Json {
-        let ids = |ids: &[TaskId]| ids.iter().map(ToString::to_string).collect();
-        let conflict = |c: &arborist_core::plan::Conflict| ConflictDocument {
-            file: c.file.clone(),
-            tasks: ids(&c.tasks),
-        };
-        let wave = |wave: &Vec<&Task>| wave.iter().map(|task| task.id.to_string()).collect();
-        let document = WavesDocument {
-            waves: waves.iter().map(wave).collect(),
-            conflicts: conflicts.iter().map(conflict).collect(),
-        };
-        return document::print(ui, &document);
+        return document::print(ui, &WavesDocument::new(&waves, &conflicts));
     }
     for (at, wave) in waves.iter().enumerate() {
         ui.line(&ui.paint(Tone::Strong, &format!("wave {}, {}", at + 1, counted(wave.len(), "task"))));

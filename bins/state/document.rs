@@ -28,6 +28,8 @@ pub struct StateDocument {
     plan: Option<PlanDocument>,
     /// How many tasks are in each state. Phases are not counted.
     summary: BTreeMap<&'static str, usize>,
+    /// How many commits of the run claim to be task commits and are not sound, so that they do not count.
+    ignored: usize,
     /// What the run has spent, as far as agents told.
     totals: TotalsDocument,
     /// The tasks and phases that were asked for, in the order of the plan.
@@ -97,6 +99,7 @@ impl StateDocument {
             run_start: run.start.as_ref().map(|start| start.commit.to_string()),
             plan: plan(&view.plan),
             summary: State::ALL.iter().map(|state| (state.as_str(), view.count(*state))).collect(),
+            ignored: run.ignored,
             totals: TotalsDocument {
                 tokens_in: view.totals.tokens_in,
                 tokens_out: view.totals.tokens_out,

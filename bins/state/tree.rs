@@ -20,6 +20,7 @@ const BAR: usize = 24;
 
 pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
     show_heading(ui, view);
+    warn_of_ignored(ui, view);
     let asked: Vec<&Standing<'_>> = view.asked().collect();
     if asked.is_empty() {
         return ui.line(nothing(view));
@@ -48,6 +49,19 @@ fn nothing(view: &View<'_>) -> &'static str {
         (false, Shown::Nothing) => "no plan, and no task commits in this history",
         (false, _) => "the plan has no tasks",
     }
+}
+
+/// Nothing is ignored in silence.
+fn warn_of_ignored(ui: &mut Ui, view: &View<'_>) {
+    let run = view.run;
+    let (Some(tip), count @ 1..) = (run.scope.tip, run.ignored) else {
+        return;
+    };
+    let (noun, verb) = if count == 1 { ("commit claims", "does") } else { ("commits claim", "do") };
+    ui.warn(&format!("{count} {noun} to be about a task and {verb} not count"));
+    let range =
+        run.start.as_ref().map_or(tip.short(), |start| format!("{}..{}", start.commit.short(), tip.short()));
+    ui.hint(&format!("see what is wrong with: git arborist trailers check {range}"));
 }
 
 /// The whole run in one line.

@@ -36,10 +36,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// Begins to read everything, includes and `git -c` among it, while others find the repository.
+    /// Begins to read everything, includes and `git -c` among it, while others find the repository. Nothing is
+    /// pinned: to list settings runs nothing, and a pin would stand in the list.
     pub fn start(dir: &Path) -> Result<ConfigReader, GitError> {
         let command =
-            GitCommand::reading("config", dir).args(["--list", "-z", "--show-scope", "--show-origin"]);
+            GitCommand::acting("config", dir).args(["--list", "-z", "--show-scope", "--show-origin"]);
         let (_, running) = command.start()?;
         Ok(ConfigReader(running))
     }
@@ -78,6 +79,12 @@ impl Config {
     #[must_use]
     pub fn find(&self, key: &str) -> Option<&ConfigEntry> {
         self.entries.iter().rev().find(|entry| entry.key == key)
+    }
+
+    /// The strongest setting of any of `keys`, for keys that override each other.
+    #[must_use]
+    pub fn find_any(&self, keys: &[&str]) -> Option<&ConfigEntry> {
+        self.entries.iter().rev().find(|entry| keys.contains(&entry.key.as_str()))
     }
 
     /// The text of the strongest setting of `key`; empty for a key without a value.

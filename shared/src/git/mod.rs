@@ -4,6 +4,7 @@
 mod command;
 mod commits;
 mod config;
+mod hooks;
 mod objects;
 mod refs;
 mod repository;
@@ -12,6 +13,7 @@ mod version;
 pub use command::{GitCommand, GitError};
 pub use commits::{CommitStream, RawCommit};
 pub use config::{Config, ConfigEntry, ConfigReader};
+pub use hooks::{Firing, HooksDir, Reach};
 pub use refs::{Ref, RefReader};
 pub use repository::{Head, Repository};
 pub use version::GitVersion;

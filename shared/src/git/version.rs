@@ -1,6 +1,8 @@
 //! Which git this is.
 
-use std::fmt;
+use std::{fmt, path::Path};
+
+use super::{GitCommand, GitError};
 
 /// A version of git, by its first two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -9,8 +11,19 @@ pub struct GitVersion(pub u16, pub u16);
 impl GitVersion {
     /// The first with `merge-tree --write-tree`.
     pub const OLDEST: Self = Self(2, 38);
+    /// The first whose `hook run` can feed a hook's standard input.
+    pub const HOOK_STDIN: Self = Self(2, 40);
+    /// The first that knows `core.commentString`.
+    pub const COMMENT_STRING: Self = Self(2, 45);
     /// The first that runs hooks named in its configuration.
     pub const CONFIG_HOOKS: Self = Self(2, 54);
+
+    /// Asks the git that is first on `PATH`.
+    pub fn ask(dir: &Path) -> Result<Self, GitError> {
+        let printed = GitCommand::reading("version", dir).stdout()?;
+        let strange = || GitError::Strange { command: "version".into(), what: "its version".into() };
+        Self::parse(&printed).ok_or_else(strange)
+    }
 
     /// Reads what `git version` prints.
     #[must_use]

@@ -16,6 +16,8 @@ pub(super) enum Note {
     Event(Box<Event>),
     /// A sound start of a run of another branch.
     OtherRun(BranchName),
+    /// A commit that claims to be ours and is not sound.
+    Unsound,
     /// git's own words that it reverts commits: hexadecimal digits, perhaps abbreviated.
     Reverts(Vec<String>),
 }
@@ -78,7 +80,8 @@ fn note(commit: &RawCommit, branch: &BranchName) -> Note {
         Reading::Sound(message) if message.subject.status == message::Status::RunStart => {
             Note::OtherRun(message.subject.branch)
         }
-        Reading::Sound(_) | Reading::Unsound(_) => Note::Nothing,
+        Reading::Sound(_) => Note::Nothing,
+        Reading::Unsound(_) => Note::Unsound,
         Reading::Foreign => match reverted(text) {
             targets if targets.is_empty() => Note::Nothing,
             targets => Note::Reverts(targets),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{
     Event, TaskHistory,
-    entry::Entry,
+    entry::{Entry, Note},
     graph::Graph,
     reverts::{self, Reverts},
     walk::{Reading, Scope, Walk, other_run, walk},
@@ -91,6 +91,8 @@ pub struct Run {
     pub start: Option<RunStart>,
     /// The tasks that history knows, in the order in which they first appear.
     pub tasks: Vec<TaskHistory>,
+    /// How many commits of the run claim to be task commits and are not sound, so that they do not count.
+    pub ignored: usize,
 }
 
 impl Run {
@@ -102,7 +104,8 @@ impl Run {
             refuse_renamed(repository, &scope, &walk.graph)?;
         }
         let start = run_start(&walk);
-        let mut run = Self { scope, start, tasks: Vec::new() };
+        let ignored = walk.graph.entries.iter().filter(|entry| matches!(entry.note, Note::Unsound)).count();
+        let mut run = Self { scope, start, tasks: Vec::new(), ignored };
         run.tasks = run.fold(walk.graph);
         run.add_task_branches(repository, refs)?;
         Ok(run)

@@ -1,6 +1,6 @@
 //! What git will make of a message file after the commit-msg hook has run: comments, scissors, white space.
 
-use super::read::SCISSORS;
+use super::CommentPrefix;
 
 /// Whether the message was edited. git tells its hooks by `GIT_EDITOR=:` that it was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,6 +9,15 @@ pub enum Editing {
     Editor,
     /// By `-m`, `-F` or a program.
     NoEditor,
+}
+
+impl Editing {
+    /// What the file and git's environment tell. A user who exports `GIT_EDITOR=:` himself still gets git's
+    /// template into the file.
+    #[must_use]
+    pub fn of_file(file: &str, git_editor: Option<&str>, comment: &CommentPrefix) -> Self {
+        if git_editor != Some(":") || comment.has_template(file) { Self::Editor } else { Self::NoEditor }
+    }
 }
 
 /// How git will clean the message up.
@@ -40,64 +49,54 @@ impl Cleanup {
     }
 }
 
-/// What begins a comment line.
+/// A message as git will record it, and where its lines stand in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CommentPrefix(String);
-
-impl CommentPrefix {
-    /// From `core.commentString` or `core.commentChar`. For `auto`, git chose a character that it wrote before
-    /// every line of its template, so the file itself tells.
-    #[must_use]
-    pub fn from_config(value: Option<&str>, file: &str) -> Self {
-        match value {
-            Some("auto") => Self(chosen_by_git(file).unwrap_or('#').to_string()),
-            Some(prefix) if !prefix.is_empty() => Self(prefix.to_owned()),
-            _ => Self("#".into()),
-        }
-    }
-
-    fn is_cut(&self, line: &str) -> bool {
-        line.strip_prefix(self.0.as_str()).and_then(|rest| rest.strip_prefix(' ')) == Some(SCISSORS)
-    }
+pub struct Recorded {
+    /// The message.
+    pub text: String,
+    /// The line of the file for each line of the message, both from 1. Empty if they are the same.
+    lines: Vec<usize>,
 }
 
-fn chosen_by_git(file: &str) -> Option<char> {
-    const CANDIDATES: &str = "#;@!$%^&|:";
-    let template = |line: &&str| CANDIDATES.contains(line.chars().next().unwrap_or('\0'));
-    let scissors = file.lines().find(|line| line.ends_with(SCISSORS));
-    let line = scissors
-        .filter(template)
-        .or_else(|| file.lines().rfind(|line| !line.trim().is_empty()).filter(template))?;
-    line.chars().next()
+impl Recorded {
+    /// The line of the file that became line `line` of the message.
+    #[must_use]
+    pub fn line_in_file(&self, line: usize) -> usize {
+        self.lines.get(line.saturating_sub(1)).or(self.lines.last()).copied().unwrap_or(line)
+    }
+
+    fn push(&mut self, line: &str, number: usize) {
+        self.text.push_str(line);
+        self.text.push('\n');
+        self.lines.push(number);
+    }
 }
 
 /// The message that git will record.
 #[must_use]
-pub fn final_message(file: &str, cleanup: Cleanup, editing: Editing, comment: &CommentPrefix) -> String {
+pub fn final_message(file: &str, cleanup: Cleanup, editing: Editing, comment: &CommentPrefix) -> Recorded {
+    // `commit -v` cuts whatever the mode is; its own scissors tell of it.
+    let is_verbose = editing == Editing::Editor && comment.has_own_cut(file);
+    let cuts = cleanup == Cleanup::Scissors || is_verbose;
+    let file = if cuts { comment.before_cut(file) } else { file };
     if cleanup == Cleanup::Verbatim {
-        return file.to_owned();
+        return Recorded { text: file.to_owned(), lines: Vec::new() };
     }
-    // `commit -v` cuts whatever the mode is, and only an editor's template holds the diff.
-    let cuts = cleanup == Cleanup::Scissors || editing == Editing::Editor;
-    let mut message = String::new();
+    let mut message = Recorded { text: String::new(), lines: Vec::new() };
     let mut gap = false;
-    for line in file.lines() {
-        if cuts && comment.is_cut(line) {
-            break;
-        }
-        if cleanup == Cleanup::Strip && line.starts_with(comment.0.as_str()) {
+    for (number, line) in (1..).zip(file.split_terminator('\n')) {
+        if cleanup == Cleanup::Strip && line.starts_with(comment.as_str()) {
             continue;
         }
         let line = line.trim_end_matches([' ', '\t', '\r']);
         if line.is_empty() {
-            gap = !message.is_empty();
+            gap = !message.text.is_empty();
             continue;
         }
         if std::mem::take(&mut gap) {
-            message.push('\n');
+            message.push("", number - 1);
         }
-        message.push_str(line);
-        message.push('\n');
+        message.push(line, number);
     }
     message
 }
@@ -107,17 +106,26 @@ mod tests {
     use super::*;
 
     fn cleaned(file: &str, cleanup: Cleanup, editing: Editing, comment: Option<&str>) -> String {
-        final_message(file, cleanup, editing, &CommentPrefix::from_config(comment, file))
+        final_message(file, cleanup, editing, &CommentPrefix::from_config(comment, file)).text
     }
 
     #[test]
     fn an_editors_template_and_diff_are_gone() {
-        let file = "\nsubject  \n\n\nbody\n# Please enter\n# ------------------------ >8 ------------------------\n--- a/x\n";
+        let file = "\nsubject  \n\n\nbody\n# Please enter\n# ------------------------ >8 ------------------------\n# Do not modify\n# Everything\ndiff --git a/x b/x\n\n";
         assert_eq!(cleaned(file, Cleanup::Strip, Editing::Editor, None), "subject\n\nbody\n");
         assert_eq!(
             cleaned(file, Cleanup::Scissors, Editing::Editor, None),
             "subject\n\nbody\n# Please enter\n"
         );
+        let verbatim = cleaned(file, Cleanup::Verbatim, Editing::Editor, None);
+        assert_eq!(verbatim, "\nsubject  \n\n\nbody\n# Please enter\n");
+    }
+
+    #[test]
+    fn scissors_that_git_did_not_write_hide_nothing() {
+        let file = "subject\n# ------------------------ >8 ------------------------\nhidden\n";
+        assert_eq!(cleaned(file, Cleanup::Strip, Editing::Editor, None), "subject\nhidden\n");
+        assert_eq!(cleaned(file, Cleanup::Scissors, Editing::Editor, None), "subject\n");
     }
 
     #[test]
@@ -131,9 +139,30 @@ mod tests {
     #[test]
     fn other_comment_characters_are_known_also_when_git_chose_one() {
         for comment in [";", "auto"] {
-            let file = "# heading\n\ntext\n; Please enter\n;\n";
+            let file = "# heading\n\ntext\n; Please enter\n; with\n;\n; On branch\n";
             assert_eq!(cleaned(file, Cleanup::Strip, Editing::Editor, Some(comment)), "# heading\n\ntext\n");
         }
         assert_eq!(cleaned("a\n// b\n", Cleanup::Strip, Editing::Editor, Some("//")), "a\n");
+    }
+
+    #[test]
+    fn a_template_below_the_message_tells_of_an_editor_that_did_nothing() {
+        let hash = CommentPrefix::from_config(None, "");
+        let of = |file: &str, editor: Option<&str>| Editing::of_file(file, editor, &hash);
+        assert_eq!(of("a\n", None), Editing::Editor);
+        assert_eq!(of("a\n", Some(":")), Editing::NoEditor);
+        assert_eq!(of("a\n\n# Please enter\n#\n# On branch main\n#\n", Some(":")), Editing::Editor);
+        assert_eq!(of("a\n\n# heading\n#\n", Some(":")), Editing::NoEditor);
+    }
+
+    #[test]
+    fn a_line_of_the_message_is_found_again_in_the_file() {
+        let file = "# note\n\nsubject\n# note\n\n\nlast\n";
+        let hash = CommentPrefix::from_config(None, file);
+        let recorded = final_message(file, Cleanup::Strip, Editing::Editor, &hash);
+        assert_eq!(recorded.text, "subject\n\nlast\n");
+        assert_eq!([1, 2, 3, 9].map(|line| recorded.line_in_file(line)), [3, 6, 7, 7]);
+        let verbatim = final_message(file, Cleanup::Verbatim, Editing::Editor, &hash);
+        assert_eq!(verbatim.line_in_file(3), 3);
     }
 }

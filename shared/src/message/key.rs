@@ -3,11 +3,11 @@
 use std::str::FromStr;
 
 macro_rules! keys {
-    ($($(#[$doc:meta])* $variant:ident = $spelling:literal,)*) => {
+    ($(#[doc = $doc:literal] $variant:ident = $spelling:literal,)*) => {
         /// The key of one of our trailers.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Key {
-            $($(#[$doc])* $variant,)*
+            $(#[doc = $doc] $variant,)*
         }
 
         impl Key {
@@ -19,6 +19,14 @@ macro_rules! keys {
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => concat!("Arborist-", $spelling),)*
+                }
+            }
+
+            /// What the trailer says, in one sentence.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $doc.trim_ascii(),)*
                 }
             }
         }

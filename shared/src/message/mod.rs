@@ -6,6 +6,7 @@
 mod block;
 mod body;
 mod cleanup;
+mod comment;
 mod fault;
 mod key;
 mod nearest;
@@ -18,7 +19,8 @@ mod write;
 
 pub use block::read_as_git;
 pub use body::{Body, Section, plain_text};
-pub use cleanup::{Cleanup, CommentPrefix, Editing, final_message};
+pub use cleanup::{Cleanup, Editing, Recorded, final_message};
+pub use comment::CommentPrefix;
 pub use fault::Fault;
 pub use key::Key;
 pub use nearest::nearest;

@@ -25,8 +25,8 @@ const CHERRY_PICK: &str = "(cherry picked from commit ";
 #[must_use]
 pub fn claims(message: &[u8]) -> bool {
     let subject = message.split(|b| *b == b'\n').next().unwrap_or_default();
-    let by_subject = subject.starts_with(b"task(")
-        && std::str::from_utf8(subject).map_or(true, |s| Subject::is_claimed_by(s.trim_end()));
+    let by_subject =
+        subject.starts_with(b"task(") && Subject::is_claimed_by(String::from_utf8_lossy(subject).trim_end());
     by_subject || lines_of_ours(message).next().is_some()
 }
 

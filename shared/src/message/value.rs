@@ -33,6 +33,12 @@ impl fmt::Display for PlanRef {
 }
 
 impl Key {
+    /// Which values the key may have, in words. None may be empty.
+    #[must_use]
+    pub fn expected(self) -> &'static str {
+        self.check("").err().unwrap_or_default()
+    }
+
     /// `Err` with what is expected if `value` is not one that this key may have.
     pub(super) fn check(self, value: &str) -> Result<(), &'static str> {
         let (legal, expected) = match self {

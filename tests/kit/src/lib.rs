@@ -5,9 +5,11 @@
 
 mod message;
 mod run;
+mod shell;
 
 pub use message::TaskCommit;
 pub use run::Run;
+pub use shell::{Shell, is_installed};
 
 use std::{
     cell::Cell,
@@ -83,6 +85,30 @@ impl Garden {
         fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).expect("permissions");
     }
 
+    /// A folder that is first on `PATH`, for the programs of others. It need not exist.
+    #[must_use]
+    pub fn bin(&self) -> PathBuf {
+        self.root().join("bin")
+    }
+
+    /// Puts a program first on `PATH`.
+    pub fn plant(&self, name: &str, text: &str) {
+        self.write_script(&format!("../bin/{name}"), text);
+    }
+
+    /// Copies the commands of this build to `dir`, as if they were installed there.
+    pub fn install(&self, dir: &Path) {
+        fs::create_dir_all(dir).expect("a folder");
+        for entry in fs::read_dir(binaries()).expect("a folder").flatten() {
+            let name = entry.file_name();
+            let is_ours =
+                name.to_str().is_some_and(|name| name.starts_with("git-arborist") && !name.contains('.'));
+            if is_ours {
+                fs::copy(entry.path(), dir.join(name)).expect("a program");
+            }
+        }
+    }
+
     /// Reads a file of the repository.
     #[must_use]
     pub fn read(&self, path: &str) -> String {
@@ -118,7 +144,7 @@ impl Garden {
     #[must_use]
     pub fn command(&self, program: &str, dir: &Path) -> Command {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let dirs = std::iter::once(binaries()).chain(std::env::split_paths(&path));
+        let dirs = [self.bin(), binaries()].into_iter().chain(std::env::split_paths(&path));
         let date = format!("{} +0000", self.clock.get());
         let mut command = Command::new(program);
         command

@@ -174,8 +174,7 @@ impl<'a> Builder<'_, 'a> {
         let line = self.lines[at];
         let content = line.content();
         // `-[ ] T001` and `• [ ] T001` are no list items for Markdown, but for people they are.
-        let bare =
-            content.trim_start_matches(|c: char| matches!(c, '-' | '*' | '+' | '•' | '–' | '·' | '◦' | ' '));
+        let bare = content.trim_start_matches(['-', '*', '+', '•', '–', '·', '◦', ' ']);
         if let Some((mark, rest)) = checkbox(bare).filter(|(_, rest)| Head::parse(rest).is_some()) {
             return self.boxed(at, (mark, rest), line.indent + 2);
         }

@@ -1,0 +1,17 @@
+//! What each command takes, as manuals and completions need it. The dispatcher does not come here, so that
+//! it carries no argument parser.
+
+use clap::CommandFactory;
+
+/// The definition of every command, in the order of [`VERBS`](super::VERBS), each called
+/// `git-arborist-<verb>`. After a change: `BLESS=1 cargo test --test generated`.
+#[must_use]
+pub fn definitions() -> Vec<clap::Command> {
+    vec![
+        crate::plan::PlanArgs::command(),
+        crate::state::StateArgs::command(),
+        crate::trailers::TrailersArgs::command(),
+        crate::hooks::HooksArgs::command(),
+        crate::install_assets::InstallAssetsArgs::command(),
+    ]
+}

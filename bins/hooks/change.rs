@@ -1,0 +1,111 @@
+//! `hooks install` and `hooks uninstall`: everything is planned first, then shown or done.
+
+use std::path::PathBuf;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{Config, Repository},
+    process::find_program,
+};
+
+use super::{
+    Selection, apply, chosen,
+    event::{Event, Quoted},
+    plan::{Plan, plan_install, plan_uninstall},
+    site::Site,
+};
+use crate::{entry::Outcome, ui::Ui};
+
+const BINARY: &str = "git-arborist-hooks";
+
+/// What becomes of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Apply,
+    Show,
+}
+
+/// How much is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Voice {
+    Normal,
+    Quiet,
+}
+
+/// What was meant.
+#[derive(Debug)]
+pub(super) struct Options {
+    names: Vec<Event>,
+    mode: Mode,
+    voice: Voice,
+}
+
+impl From<Selection> for Options {
+    fn from(typed: Selection) -> Self {
+        Self {
+            names: typed.names,
+            mode: if typed.dry_run { Mode::Show } else { Mode::Apply },
+            voice: if typed.quiet { Voice::Quiet } else { Voice::Normal },
+        }
+    }
+}
+
+pub(super) fn install(options: &Options, ui: &mut Ui) -> Outcome {
+    let repository = Repository::discover()?;
+    let config = Config::load(&repository)?;
+    let binary = Quoted::path(&own_path()?);
+    let plan = |event| plan_install(&Site::load(event, &repository, &config)?, &binary);
+    let names = chosen(&options.names, &repository, &config);
+    let plans = names.into_iter().map(plan).collect::<Result<Vec<_>, Failure>>()?;
+    carry_out(&plans, options, &repository, ui)?;
+    if options.voice == Voice::Normal {
+        plans.iter().flat_map(|plan| &plan.notes).for_each(|note| ui.hint(note));
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) fn uninstall(options: &Options, ui: &mut Ui) -> Outcome {
+    let repository = Repository::discover()?;
+    let config = Config::load(&repository)?;
+    let plan = |event| Ok(plan_uninstall(&Site::load(event, &repository, &config)?));
+    let is_named = |event: &Event| options.names.is_empty() || options.names.contains(event);
+    let names = Event::ALL.into_iter().filter(is_named);
+    let plans = names.map(plan).collect::<Result<Vec<_>, Failure>>()?;
+    carry_out(&plans, options, &repository, ui)?;
+    let left: Vec<&str> = plans.iter().flat_map(|plan| &plan.left).map(String::as_str).collect();
+    match left.as_slice() {
+        [] => Ok(Exit::Done),
+        left => Err(Failure::new(Exit::Person, format!("left as it is: {}", left.join("; ")))
+            .hint("look at it, and remove it by hand")),
+    }
+}
+
+fn carry_out(plans: &[Plan], options: &Options, repository: &Repository, ui: &mut Ui) -> Result<(), Failure> {
+    let verb = if options.mode == Mode::Show { "would " } else { "" };
+    for plan in plans {
+        let name = plan.event.as_str();
+        let mut lines: Vec<String> = Vec::new();
+        for step in &plan.steps {
+            if options.mode == Mode::Apply {
+                apply::apply(step, repository)?;
+            }
+            lines.push(format!("{name}: {verb}{step}"));
+        }
+        if lines.is_empty() && plan.left.is_empty() {
+            lines.push(format!("{name}: nothing to do"));
+        }
+        if options.voice == Voice::Normal {
+            lines.iter().for_each(|line| ui.line(line));
+        }
+    }
+    Ok(())
+}
+
+/// Where this program is: as `PATH` names it if that is the same file, since such a name survives updates.
+fn own_path() -> Result<PathBuf, Failure> {
+    let here = std::env::current_exe()
+        .map_err(|error| Failure::new(Exit::Fatal, format!("could not find the program itself: {error}")))?;
+    let on_path = find_program(BINARY, &std::env::var_os("PATH").unwrap_or_default());
+    let is_same = |path: &PathBuf| path.is_absolute() && path.canonicalize().ok() == here.canonicalize().ok();
+    Ok(on_path.filter(is_same).unwrap_or(here))
+}

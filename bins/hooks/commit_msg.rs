@@ -1,0 +1,119 @@
+//! `hooks run commit-msg`: refuses a message that claims to be ours and is not sound. Every other message
+//! passes untouched, and most of them without asking git anything.
+
+use std::path::Path;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{Config, GitError, GitVersion},
+    message::{self, Cleanup, CommentPrefix, Editing, Reading, Recorded},
+};
+
+use super::fault::{Place, refusal};
+use crate::entry::Outcome;
+
+/// What of git's configuration decides what becomes of a message file.
+struct Settings {
+    cleanup: Option<String>,
+    comment: Option<String>,
+}
+
+pub(super) fn run(file: &Path) -> Outcome {
+    let bytes = std::fs::read(file).map_err(|error| {
+        Failure::new(Exit::Fatal, format!("could not read the message '{}': {error}", file.display()))
+    })?;
+    if !message::could_claim(&bytes) || is_sound_whatever_git_does(&bytes) {
+        return Ok(Exit::Done);
+    }
+    let editor = std::env::var("GIT_EDITOR").ok();
+    let recorded = recorded(&bytes, &Settings::load()?, editor.as_deref());
+    match message::read(&recorded.message) {
+        Reading::Unsound(faults) => {
+            let text = String::from_utf8_lossy(&bytes);
+            let lines: Vec<&str> = text.lines().collect();
+            let place = |line| {
+                let line = recorded.lines.line_in_file(line);
+                Place { line, text: lines.get(line - 1).copied().unwrap_or_default() }
+            };
+            Err(refusal("this message claims to be a task's and is not sound", &faults, place)
+                .hint("if it is not about a task, begin its subject and its lines in another way"))
+        }
+        Reading::Foreign | Reading::Sound(_) => Ok(Exit::Done),
+    }
+}
+
+/// Cleaning up takes away white space, comments and what follows scissors. A sound message whose lines all
+/// begin with a letter, `>` or `(` has none of these: it stays what it is, and git need not be asked how it
+/// will clean up.
+fn is_sound_whatever_git_does(file: &[u8]) -> bool {
+    let plain =
+        |line: &[u8]| line.first().is_none_or(|b| b.is_ascii_alphabetic() || matches!(b, b'>' | b'('));
+    file.split(|b| *b == b'\n').all(plain) && matches!(message::read(file), Reading::Sound(_))
+}
+
+impl Settings {
+    fn load() -> Result<Self, GitError> {
+        let here = Path::new(".");
+        let config = Config::start(here)?.finish()?;
+        let text = |key: &str| config.find_text(key).map(str::to_owned);
+        let mut comment = text("core.commentchar");
+        if config.find("core.commentstring").is_some() && GitVersion::ask(here)? >= GitVersion::COMMENT_STRING
+        {
+            let strongest = config.find_any(&["core.commentchar", "core.commentstring"]);
+            comment = strongest.and_then(|entry| entry.value.clone());
+        }
+        Ok(Self { cleanup: text("commit.cleanup"), comment })
+    }
+}
+
+/// The bytes that git will record, and where they stand in the file.
+struct RecordedBytes {
+    message: Vec<u8>,
+    lines: Recorded,
+}
+
+fn recorded(file: &[u8], settings: &Settings, editor: Option<&str>) -> RecordedBytes {
+    let Ok(text) = std::str::from_utf8(file) else {
+        return recorded_odd(file, settings, editor);
+    };
+    let lines = recorded_text(text, settings, editor);
+    RecordedBytes { message: lines.text.clone().into_bytes(), lines }
+}
+
+/// What is not UTF-8 is cleaned up byte by byte: each byte stands for one character.
+fn recorded_odd(file: &[u8], settings: &Settings, editor: Option<&str>) -> RecordedBytes {
+    let widen = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
+    let comment = settings.comment.as_ref().map(|prefix| widen(prefix.as_bytes()));
+    let settings = Settings { cleanup: settings.cleanup.clone(), comment };
+    let lines = recorded_text(&widen(file), &settings, editor);
+    RecordedBytes { message: lines.text.chars().filter_map(|c| u8::try_from(c).ok()).collect(), lines }
+}
+
+fn recorded_text(file: &str, settings: &Settings, editor: Option<&str>) -> Recorded {
+    let comment = CommentPrefix::from_config(settings.comment.as_deref(), file);
+    let editing = Editing::of_file(file, editor, &comment);
+    let cleanup = Cleanup::from_config(settings.cleanup.as_deref(), editing);
+    message::final_message(file, cleanup, editing, &comment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_are_not_utf8_stay_and_comments_between_them_go() {
+        let settings = Settings { cleanup: None, comment: Some("§".into()) };
+        let file = b"f\xfcr\n\xc2\xa7 note\n\n\xff\n";
+        let recorded = recorded(file, &settings, None);
+        assert_eq!(recorded.message, b"f\xfcr\n\n\xff\n");
+        assert_eq!(recorded.lines.line_in_file(3), 4);
+    }
+
+    #[test]
+    fn only_a_sound_message_without_comments_needs_no_question() {
+        let sound = "task(main@T1@reset): reset \"x\"\n\nArborist-Step: reset\n";
+        assert!(is_sound_whatever_git_does(sound.as_bytes()));
+        assert!(!is_sound_whatever_git_does(format!("{sound}# note\n").as_bytes()));
+        assert!(!is_sound_whatever_git_does(sound.replace("Step", "Stop").as_bytes()));
+    }
+}

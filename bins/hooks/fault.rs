@@ -1,0 +1,42 @@
+//! How the hooks show what is wrong with a message: the line, the fault, the fix.
+
+use std::fmt::Write;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    message::{Fault, plain_text},
+};
+
+const MOST: usize = 5;
+const LONGEST: usize = 100;
+
+/// Where a fault stands.
+pub(super) struct Place<'a> {
+    /// The line, from 1.
+    pub line: usize,
+    /// What stands there.
+    pub text: &'a str,
+}
+
+/// A refusal that shows the first faults with their places; the hints say what would be right.
+pub(super) fn refusal<'a>(what: &str, faults: &[Fault], place: impl Fn(usize) -> Place<'a>) -> Failure {
+    let mut failure = Failure::new(Exit::No, what);
+    for fault in faults.iter().take(MOST) {
+        let Place { line, text } = place(fault.line);
+        let _ = write!(failure.message, "\n  line {line}: {}\n    {}", shown(text), fault.what);
+        failure = failure.hint(format!("line {line}: {}", fault.fix));
+    }
+    if faults.len() > MOST {
+        let _ = write!(failure.message, "\n  and {} more", faults.len() - MOST);
+    }
+    failure
+}
+
+/// A line of somebody's text, harmless on a terminal.
+pub(super) fn shown(line: &str) -> String {
+    let plain = plain_text(line).replace('\n', " ");
+    match plain.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &plain[..end]),
+        None => plain,
+    }
+}

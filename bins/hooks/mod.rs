@@ -1,0 +1,185 @@
+//! `git arborist hooks`: installs the hooks that keep recorded state sound, and is what they run.
+
+mod apply;
+mod block;
+mod change;
+mod commit_msg;
+mod event;
+mod fault;
+mod manager;
+mod plan;
+mod probe;
+mod push;
+mod site;
+mod spot;
+mod status;
+mod words;
+
+use std::{ffi::OsString, path::PathBuf};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{Config, Repository},
+};
+use clap::{Args, Parser, Subcommand};
+
+pub use self::{
+    event::Event,
+    manager::Manager,
+    status::{HookStatus, HooksStatus, State},
+};
+use self::{
+    probe::Fired,
+    push::{Holding, RefUpdate},
+    site::Site,
+};
+use crate::{catalog, document, entry::Outcome, ui::Ui};
+
+/// What was typed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "git-arborist-hooks",
+    bin_name = "git arborist hooks",
+    version,
+    about = catalog::about("hooks"),
+    long_about = words::LONG_ABOUT,
+    after_help = words::EXAMPLES
+)]
+pub struct HooksArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Install hooks, beside those that are there
+    #[command(after_help = words::INSTALL_EXAMPLES)]
+    Install(Selection),
+    /// Remove our hooks and put back what stood there before, byte for byte
+    #[command(after_help = words::UNINSTALL_EXAMPLES)]
+    Uninstall(Selection),
+    /// Say where each hook stands and what keeps it from being run; runs nothing
+    #[command(after_help = words::STATUS_EXAMPLES)]
+    Status {
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prove that hooks fire in this worktree, by firing them through git
+    #[command(after_help = words::TEST_EXAMPLES)]
+    Test {
+        /// Which hooks; without any, those that 'install' would install
+        #[arg(value_enum, value_name = "HOOK")]
+        names: Vec<Event>,
+    },
+    /// Do what a hook does; this is what hooks call
+    #[command(subcommand, after_help = words::RUN_EXAMPLES)]
+    Run(Call),
+}
+
+#[derive(Debug, Args)]
+struct Selection {
+    /// Only print what would be done
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    quiet: bool,
+    /// Which hooks; 'install' without any takes commit-msg and pre-push (in a bare repository: update),
+    /// 'uninstall' without any takes all
+    #[arg(value_enum, value_name = "HOOK")]
+    names: Vec<Event>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Call {
+    /// Refuse a message that claims to be a task's and is not sound
+    CommitMsg {
+        /// The file that holds the message
+        file: PathBuf,
+    },
+    /// Refuse to push what is not sound, and to lose what was recorded; reads git's lines on standard input
+    PrePush {
+        /// The name of the remote
+        remote: OsString,
+        /// Its address
+        url: OsString,
+    },
+    /// The same, where the push arrives
+    Update {
+        /// The ref
+        name: OsString,
+        /// What it holds
+        old: Holding,
+        /// What it shall hold
+        new: Holding,
+    },
+}
+
+/// Runs the command.
+pub fn run(args: HooksArgs, ui: &mut Ui) -> Outcome {
+    match args.action {
+        Action::Install(selection) => change::install(&selection.into(), ui),
+        Action::Uninstall(selection) => change::uninstall(&selection.into(), ui),
+        Action::Status { json } => {
+            let status = status(ui)?;
+            if json {
+                return document::print(ui, &status);
+            }
+            words::status(&status, ui);
+            Ok(Exit::Done)
+        }
+        Action::Test { names } => test(&names, ui),
+        Action::Run(call) => {
+            let outcome = answer(call, ui);
+            if outcome.is_err() {
+                probe::sign(ui);
+            }
+            outcome
+        }
+    }
+}
+
+fn answer(call: Call, ui: &mut Ui) -> Outcome {
+    match call {
+        Call::CommitMsg { file } => commit_msg::run(&file),
+        Call::PrePush { remote, .. } => push::pre_push(&remote.to_string_lossy(), ui),
+        Call::Update { name, old, new } => {
+            push::update(RefUpdate::new(&name.to_string_lossy(), old.0, new.0), ui)
+        }
+    }
+}
+
+fn status(ui: &mut Ui) -> Result<HooksStatus, Failure> {
+    let repository = Repository::discover()?;
+    let config = Config::load(&repository)?;
+    ui.configure(&config);
+    let load = |event| Ok(HookStatus::of(&Site::load(event, &repository, &config)?));
+    let hooks = Event::ALL.into_iter().map(load).collect::<Result<_, Failure>>()?;
+    Ok(HooksStatus::new(repository.version, &repository.hooks_dir(&config)?, hooks))
+}
+
+/// The hooks that make sense here, unless some were named; each once.
+fn chosen(names: &[Event], repository: &Repository, config: &Config) -> Vec<Event> {
+    let is_bare = repository.worktree.is_none() && config.find_text("core.bare") == Some("true");
+    match names {
+        [] if is_bare => vec![Event::Update],
+        [] => vec![Event::CommitMsg, Event::PrePush],
+        _ => Event::ALL.into_iter().filter(|event| names.contains(event)).collect(),
+    }
+}
+
+fn test(names: &[Event], ui: &mut Ui) -> Outcome {
+    let repository = Repository::discover()?;
+    let config = Config::load(&repository)?;
+    let mut exit = Exit::Done;
+    for event in chosen(names, &repository, &config) {
+        let fired = probe::fire(event, &repository)?;
+        if fired != Fired::Ours {
+            exit = Exit::No;
+        }
+        let status = HookStatus::of(&Site::load(event, &repository, &config)?);
+        words::tested(&fired, &status, ui);
+    }
+    Ok(exit)
+}

@@ -1,0 +1,114 @@
+//! How a hook comes beside those that are there.
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{GitVersion, Reach},
+};
+
+use super::{Plan, Step};
+use crate::hooks::{
+    block,
+    event::{Event, Quoted},
+    site::Site,
+    spot::{Content, Spot},
+    status,
+};
+
+/// How to install a hook whose script shall find the binary at `binary`.
+pub(in crate::hooks) fn plan_install(site: &Site, binary: &Quoted) -> Result<Plan, Failure> {
+    let plan = |steps| Ok(Plan::new(site.event, steps));
+    if status::is_firing(site) && carried(site).is_none_or(|old| old == binary || *old == Quoted::none()) {
+        return plan(Vec::new());
+    }
+    if site.git >= GitVersion::CONFIG_HOOKS && !site.script.content.is_ours() {
+        return plan(config_steps(site, binary)?);
+    }
+    if site.dir.reach == Reach::Outside {
+        return Err(outside(site));
+    }
+    match &site.husky {
+        Some(_) if site.event == Event::Update => Err(Failure::new(
+            Exit::Person,
+            "husky runs no update hook: it belongs into the repository that is pushed to",
+        )),
+        Some(file) => plan(block_steps(site.event, file)?),
+        None if site.dir.reach == Reach::Worktree => script_plan(site, &Quoted::none()),
+        None => script_plan(site, binary),
+    }
+}
+
+/// The path of the binary in what is installed.
+fn carried(site: &Site) -> Option<&Quoted> {
+    let script = site.husky.as_ref().unwrap_or(&site.script);
+    [&site.config, &script.content].into_iter().find_map(|content| match content {
+        Content::Ours(binary) => Some(binary),
+        _ => None,
+    })
+}
+
+fn config_steps(site: &Site, binary: &Quoted) -> Result<Vec<Step>, Failure> {
+    let section = site.event.config_section();
+    if site.config == Content::Edited {
+        return Err(edited(&format!("'{section}.command' in the repository's configuration")));
+    }
+    Ok(vec![
+        Step::Set { key: format!("{section}.command"), value: site.event.check(binary) },
+        Step::Set { key: format!("{section}.event"), value: site.event.as_str().into() },
+    ])
+}
+
+fn block_steps(event: Event, file: &Spot) -> Result<Vec<Step>, Failure> {
+    match file.content {
+        Content::Edited => Err(edited(&format!("'{}'", file.path.display()))),
+        Content::Ours(_) => Ok(Vec::new()),
+        Content::Absent | Content::Foreign => {
+            let bytes = block::insert(file.bytes.as_deref(), &event.block(&Quoted::none()));
+            Ok(vec![Step::Edit { path: file.path.clone(), bytes }])
+        }
+    }
+}
+
+fn script_plan(site: &Site, binary: &Quoted) -> Result<Plan, Failure> {
+    let path = site.script.path.clone();
+    let place = Step::Place { path: path.clone(), bytes: site.event.script(binary).into_bytes() };
+    match &site.script.content {
+        Content::Edited => Err(edited(&format!("'{}'", path.display()))),
+        Content::Absent | Content::Ours(_) => Ok(Plan::new(site.event, vec![place])),
+        Content::Foreign if site.kept.bytes.is_some() && site.kept.bytes != site.script.bytes => {
+            Err(Failure::new(
+                Exit::Person,
+                format!("'{}' is in the way of '{}'", site.kept.path.display(), path.display()),
+            )
+            .hint("an earlier hook was moved there; look at both, keep one, and install again"))
+        }
+        Content::Foreign => {
+            let aside = Step::SetAside { from: path, to: site.kept.path.clone() };
+            let mut plan = Plan::new(site.event, vec![aside, place]);
+            plan.notes.extend(site.manager.and_then(|manager| manager.lasting(site.event)));
+            Ok(plan)
+        }
+    }
+}
+
+fn edited(what: &str) -> Failure {
+    Failure::new(Exit::Person, format!("{what} was edited, so it is left as it is"))
+        .hint("undo the edit, or remove it by hand, and install again")
+}
+
+fn outside(site: &Site) -> Failure {
+    let (dir, name) = (site.dir.path.display(), site.event.as_str());
+    if site.dir.path.starts_with("/dev/null") {
+        return Failure::new(Exit::Person, "hooks are switched off here: core.hooksPath is '/dev/null'")
+            .hint("see where that is set: git config --show-origin core.hooksPath");
+    }
+    let from =
+        site.dir.setting.as_ref().map_or_else(String::new, |setting| {
+            format!(" (core.hooksPath, {} configuration)", setting.scope)
+        });
+    Failure::new(
+        Exit::Person,
+        format!("hooks are taken from '{dir}'{from}, outside of this repository: nothing was written there"),
+    )
+    .hint(format!("add this line to '{dir}/{name}' by hand:"))
+    .hint(format!("git-arborist-hooks run {name} \"$@\" || exit"))
+}

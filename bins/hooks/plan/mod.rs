@@ -1,0 +1,58 @@
+//! What has to be done to install or remove a hook: decided from what is there, before anything is touched.
+
+mod install;
+mod uninstall;
+
+use std::{fmt, path::PathBuf};
+
+pub(super) use self::{install::plan_install, uninstall::plan_uninstall};
+use super::event::Event;
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Set a key of the repository's configuration.
+    Set { key: String, value: String },
+    /// Remove a key of the repository's configuration.
+    Unset { key: String },
+    /// Keep a hook under another name, which must be free. Its own name is taken by the next step.
+    SetAside { from: PathBuf, to: PathBuf },
+    /// Give a hook that was set aside its own name again, in place of ours.
+    Restore { from: PathBuf, to: PathBuf },
+    /// Put a hook file of ours where none of others' is needed any more.
+    Place { path: PathBuf, bytes: Vec<u8> },
+    /// Change a hook file of others, which keeps its permissions.
+    Edit { path: PathBuf, bytes: Vec<u8> },
+    /// Remove a file.
+    Remove { path: PathBuf },
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Set { key, .. } => write!(f, "set {key} in the repository's configuration"),
+            Self::Unset { key } => write!(f, "unset {key} in the repository's configuration"),
+            Self::SetAside { from, to } | Self::Restore { from, to } => {
+                write!(f, "rename '{}' to '{}'", from.display(), to.display())
+            }
+            Self::Place { path, .. } | Self::Edit { path, .. } => write!(f, "write '{}'", path.display()),
+            Self::Remove { path } => write!(f, "remove '{}'", path.display()),
+        }
+    }
+}
+
+/// The changes for one hook, and what the user should know besides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub event: Event,
+    pub steps: Vec<Step>,
+    pub notes: Vec<String>,
+    /// What is not touched although it was asked for, and why.
+    pub left: Vec<String>,
+}
+
+impl Plan {
+    fn new(event: Event, steps: Vec<Step>) -> Self {
+        Self { event, steps, notes: Vec::new(), left: Vec::new() }
+    }
+}

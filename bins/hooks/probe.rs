@@ -1,0 +1,116 @@
+//! `hooks test`: proves that a hook fires by firing it through git with something that it must refuse. The
+//! refusal is known to be ours by a number that only the firing and our own process know.
+
+use std::{
+    ffi::OsString,
+    fs,
+    hash::{BuildHasher, Hasher},
+    path::PathBuf,
+};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{Firing, GitVersion, Repository},
+    name::ObjectFormat,
+};
+
+use super::event::Event;
+use crate::{entry::Outcome, ui::Ui};
+
+const VARIABLE: &str = "GIT_ARBORIST_PROBE";
+/// It reads like a message that other hooks have nothing against.
+const SAMPLE: &str = "chore: see whether the hook of git arborist fires\n\nArborist-Probe: refuse me\n";
+
+/// What came of a firing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fired {
+    /// Ours was run and refused.
+    Ours,
+    /// Nothing refused.
+    Nothing,
+    /// Something refused before ours was asked; what it said.
+    Other(String),
+}
+
+/// Called by a hook that has refused: signs the refusal, if it was a firing of ours.
+pub(super) fn sign(ui: &mut Ui) {
+    if let Ok(nonce) = std::env::var(VARIABLE) {
+        ui.err(&format!("{}\n", signature(&nonce)));
+    }
+}
+
+/// What `pre-push` answers when there is nothing to push. Before git 2.40 a firing cannot have input.
+pub(super) fn answer_empty() -> Outcome {
+    match std::env::var_os(VARIABLE) {
+        Some(_) => Err(Failure::new(Exit::No, "fired without input")),
+        None => Ok(Exit::Done),
+    }
+}
+
+fn signature(nonce: &str) -> String {
+    format!("arborist-probe: {nonce}")
+}
+
+/// Fires `event` in this worktree.
+pub(super) fn fire(event: Event, repository: &Repository) -> Result<Fired, Failure> {
+    let nonce = format!("{:016x}", std::hash::RandomState::new().build_hasher().finish());
+    let scratch = Scratch::write(repository, &nonce, &sample(event, repository.format))?;
+    let takes_input = event == Event::PrePush && repository.version >= GitVersion::HOOK_STDIN;
+    let fired = repository.fire_hook(&Firing {
+        event: event.as_str(),
+        arguments: &arguments(event, &scratch, repository.format),
+        stdin: takes_input.then_some(scratch.0.as_path()),
+        variable: (VARIABLE, &nonce),
+    })?;
+    let said = [fired.stdout.as_slice(), &fired.stderr].map(String::from_utf8_lossy).concat();
+    Ok(match fired.status.success() {
+        true => Fired::Nothing,
+        false if said.contains(&signature(&nonce)) => Fired::Ours,
+        false => Fired::Other(said),
+    })
+}
+
+fn sample(event: Event, format: ObjectFormat) -> String {
+    match event {
+        Event::PrePush => format!("(delete) {} {PROBED} {}\n", id(format, '0'), id(format, '1')),
+        _ => SAMPLE.into(),
+    }
+}
+
+const PROBED: &str = "refs/heads/arborist/probe";
+
+fn arguments(event: Event, scratch: &Scratch, format: ObjectFormat) -> Vec<OsString> {
+    match event {
+        Event::CommitMsg => vec![scratch.0.clone().into()],
+        Event::PrePush => vec!["arborist-probe".into(), "arborist-probe".into()],
+        Event::Update => vec![PROBED.into(), id(format, '1').into(), id(format, '0').into()],
+    }
+}
+
+fn id(format: ObjectFormat, digit: char) -> String {
+    let length = if format == ObjectFormat::Sha1 { 40 } else { 64 };
+    digit.to_string().repeat(length)
+}
+
+/// A file that is gone when dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn write(repository: &Repository, nonce: &str, text: &str) -> Result<Self, Failure> {
+        let dir = repository.common_dir.join("arborist");
+        let file = dir.join(format!("probe-{nonce}"));
+        fs::create_dir_all(&dir).and_then(|()| fs::write(&file, text)).map_err(|error| {
+            Failure::new(Exit::Fatal, format!("could not write '{}': {error}", file.display()))
+        })?;
+        Ok(Self(file))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+        if let Some(dir) = self.0.parent() {
+            let _ = fs::remove_dir(dir);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Why a push is refused, in words.
+
+use std::fmt::Write;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    message::Fault,
+    name::Oid,
+};
+
+use crate::hooks::fault::shown;
+
+const MOST: usize = 5;
+
+/// One reason to refuse a push.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Objection {
+    /// A ref of ours holds what is not here.
+    Unknown { name: String },
+    /// A ref of ours would be turned back.
+    Rewound { name: String },
+    /// A ref of ours would go, and commits with it.
+    Deleted { name: String, commits: usize },
+    /// Commits that record a task's state would go.
+    Dropped { name: String, newest: Oid, count: usize },
+    /// A commit claims to be ours and is not sound.
+    Unsound { commit: Oid, fault: Fault, text: String },
+}
+
+impl Objection {
+    fn message(&self) -> String {
+        match self {
+            Self::Unknown { name } => {
+                format!(
+                    "'{name}' is arborist's and holds commits that are not here, so nobody can tell what would be lost"
+                )
+            }
+            Self::Rewound { name } => {
+                format!("'{name}' is arborist's and may only grow, but this push is no fast-forward")
+            }
+            Self::Deleted { name, commits } => {
+                format!("'{name}' is arborist's, and {} would be lost with it", counted(*commits, "commit"))
+            }
+            Self::Dropped { name, newest, count } => {
+                let commits = counted(*count, "commit");
+                format!(
+                    "'{name}' would lose {commits} with the state of tasks, the last being {}",
+                    newest.short()
+                )
+            }
+            Self::Unsound { commit, fault, text } => {
+                let (line, what) = (fault.line, &fault.what);
+                format!(
+                    "commit {} claims to be a task's and is not sound\n  line {line}: {}\n    {what}",
+                    commit.short(),
+                    shown(text)
+                )
+            }
+        }
+    }
+
+    fn hint(&self) -> String {
+        match self {
+            Self::Unknown { .. } => "fetch first: git fetch".into(),
+            Self::Rewound { .. } => "merge what the ref holds, then push again".into(),
+            Self::Deleted { .. } | Self::Dropped { .. } => {
+                "merge the commits into a branch that stays, and push that first".into()
+            }
+            Self::Unsound { commit, fault, .. } => {
+                format!("commit {}, line {}: {}", commit.short(), fault.line, fault.fix)
+            }
+        }
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// The refusal that these objections amount to, if there are any.
+pub(super) fn refusal(objections: &[Objection]) -> Option<Failure> {
+    let (first, rest) = objections.split_first()?;
+    let mut failure = Failure::new(Exit::No, first.message()).hint(first.hint());
+    for objection in rest.iter().take(MOST - 1) {
+        let _ = write!(failure.message, "\nerror: {}", objection.message());
+        let hint = objection.hint();
+        if !failure.hints.contains(&hint) {
+            failure = failure.hint(hint);
+        }
+    }
+    if objections.len() > MOST {
+        let _ = write!(failure.message, "\nerror: and {} more", objections.len() - MOST);
+    }
+    Some(failure)
+}

@@ -1,0 +1,118 @@
+//! What stands where a hook of ours could stand. Looking runs nothing.
+
+use std::path::{Path, PathBuf};
+
+use arborist_core::{
+    failure::Failure,
+    git::{Config, GitVersion, HooksDir, Repository},
+};
+
+use super::{
+    event::Event,
+    manager::Manager,
+    spot::{Content, Spot},
+};
+
+/// The suffix that the hook of before gets.
+pub(super) const KEPT: &str = ".pre-arborist";
+/// The suffixes that pre-commit and lefthook give to what they find.
+const MOVED: [&str; 2] = [".legacy", ".old"];
+
+/// Everything that decides about one hook.
+#[derive(Debug, Clone)]
+pub(super) struct Site {
+    pub event: Event,
+    pub git: GitVersion,
+    pub dir: HooksDir,
+    /// Our command in the repository's own configuration.
+    pub config: Content,
+    /// False if configuration switches our command off.
+    pub is_enabled: bool,
+    /// The hook file that git would run.
+    pub script: Spot,
+    /// Who wrote that file, or the one that we moved aside for ours.
+    pub manager: Option<Manager>,
+    /// The hook that we moved aside.
+    pub kept: Spot,
+    /// Ours, moved aside by somebody else.
+    pub moved: Option<Spot>,
+    /// The file of the user's that husky runs.
+    pub husky: Option<Spot>,
+    /// Ours in the default directory and what we moved aside there, while `core.hooksPath` points elsewhere.
+    pub elsewhere: Option<(Spot, Spot)>,
+}
+
+impl Site {
+    pub(super) fn load(event: Event, repository: &Repository, config: &Config) -> Result<Self, Failure> {
+        let dir = repository.hooks_dir(config)?;
+        let file = dir.path.join(event.as_str());
+        let script = Spot::script(file.clone(), event)?;
+        let husky = husky_file(&dir.path, event).map(|path| Spot::block(path, event)).transpose()?;
+        let kept = Spot::script(with_suffix(&file, KEPT), event)?;
+        let manager =
+            [&script, &kept].into_iter().find_map(|spot| Manager::of_script(spot.bytes.as_deref()?));
+        Ok(Self {
+            event,
+            git: repository.version,
+            config: config_content(event, config),
+            is_enabled: is_enabled(event, config),
+            manager: if husky.is_some() { Some(Manager::Husky) } else { manager },
+            kept,
+            moved: find_ours(MOVED.map(|suffix| with_suffix(&file, suffix)), event)?,
+            elsewhere: match repository.default_hooks_dir() {
+                default if default == dir.path => None,
+                default => find_pair(&default.join(event.as_str()), event)?,
+            },
+            script,
+            husky,
+            dir,
+        })
+    }
+}
+
+fn config_content(event: Event, config: &Config) -> Content {
+    let key = format!("{}.command", event.config_section());
+    let command = config.find(&key).filter(|entry| entry.scope == "local");
+    match command.and_then(|entry| entry.value.as_deref()) {
+        Some(text) => match Content::of(Some(text), |binary| event.check(binary)) {
+            Content::Ours(binary) => Content::Ours(binary),
+            _ => Content::Edited,
+        },
+        None => Content::Absent,
+    }
+}
+
+fn is_enabled(event: Event, config: &Config) -> bool {
+    let setting = config.find(&format!("{}.enabled", event.config_section()));
+    let value = setting.and_then(|entry| entry.value.as_ref()).map(|value| value.to_ascii_lowercase());
+    !value.is_some_and(|value| matches!(value.as_str(), "false" | "no" | "off" | "0" | ""))
+}
+
+fn find_ours<const N: usize>(paths: [PathBuf; N], event: Event) -> Result<Option<Spot>, Failure> {
+    for path in paths {
+        let spot = Spot::script(path, event)?;
+        if spot.content.is_ours() {
+            return Ok(Some(spot));
+        }
+    }
+    Ok(None)
+}
+
+fn find_pair(file: &Path, event: Event) -> Result<Option<(Spot, Spot)>, Failure> {
+    let found = find_ours([file.to_owned()], event)?;
+    found.map(|script| Ok((script, Spot::script(with_suffix(file, KEPT), event)?))).transpose()
+}
+
+/// Where husky expects the user's own hook: beside its folder `_`, or in it for husky before 9.
+fn husky_file(dir: &Path, event: Event) -> Option<PathBuf> {
+    let generated = dir.ends_with("_") && (dir.ends_with(".husky/_") || dir.join("h").is_file());
+    let home = if generated { dir.parent()? } else { dir };
+    let is_husky = generated || dir.ends_with(".husky") || dir.join("_/husky.sh").is_file();
+    is_husky.then(|| home.join(event.as_str()))
+}
+
+pub(super) fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

@@ -1,0 +1,170 @@
+//! Where each hook stands, and what keeps it from being run.
+
+use arborist_core::git::{GitVersion, HooksDir, Reach};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    event::Event,
+    manager::Manager,
+    site::Site,
+    spot::{Content, Spot},
+};
+
+/// Whether git will run our hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// It is in place.
+    Installed,
+    /// It is not there.
+    Missing,
+    /// It is there, but git does not come to it.
+    Shadowed,
+    /// It is there, but somebody changed it.
+    Edited,
+}
+
+/// The answer of `hooks status --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HooksStatus {
+    /// Which git will run the hooks.
+    pub git: String,
+    /// The directory that git takes hook files from.
+    pub hooks_dir: String,
+    /// The scope of the `core.hooksPath` that decides so, if it is set.
+    pub hooks_path_scope: Option<String>,
+    /// One entry for each hook that we know.
+    pub hooks: Vec<HookStatus>,
+}
+
+/// Where one hook stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct HookStatus {
+    /// Its name in git.
+    pub event: Event,
+    /// Whether git will run ours.
+    pub state: State,
+    /// The file or configuration key that ours stands in.
+    pub place: Option<String>,
+    /// The hook of before, which ours calls first.
+    pub chained: Option<String>,
+    /// The program that ours becomes; without one it is looked up on `PATH`.
+    pub binary: Option<String>,
+    /// The program that manages the hook file, if one was recognised.
+    pub manager: Option<Manager>,
+    /// Why it is not run, or what else should be known.
+    pub note: Option<String>,
+}
+
+impl HooksStatus {
+    pub(super) fn new(git: GitVersion, dir: &HooksDir, hooks: Vec<HookStatus>) -> Self {
+        Self {
+            git: git.to_string(),
+            hooks_dir: dir.path.to_string_lossy().into_owned(),
+            hooks_path_scope: dir.setting.as_ref().map(|setting| setting.scope.clone()),
+            hooks,
+        }
+    }
+}
+
+impl HookStatus {
+    /// Decides it from what is there.
+    pub(super) fn of(site: &Site) -> Self {
+        let found = if let Some(place) = firing_place(site) {
+            (State::Installed, Some(place), None)
+        } else {
+            find_shadowed(site).unwrap_or_else(|| (State::Missing, None, missing_note(site)))
+        };
+        let (state, place, note) = found;
+        let binary = site.config.binary().or_else(|| site.script.content.binary());
+        let gone = binary.iter().find(|binary| !binary.is_there);
+        let gone = gone.map(|binary| format!("'{}' is gone, so the one on PATH is used", binary.path));
+        let is_chained = site.script.content.is_ours() && site.kept.is_executable;
+        Self {
+            event: site.event,
+            state,
+            place,
+            chained: is_chained.then(|| shown(&site.kept)),
+            binary: binary.map(|binary| binary.path),
+            manager: site.manager,
+            note: note.or(gone),
+        }
+    }
+}
+
+/// Whether git comes to ours.
+pub(super) fn is_firing(site: &Site) -> bool {
+    firing_place(site).is_some()
+}
+
+fn firing_place(site: &Site) -> Option<String> {
+    if site.config.is_ours() && site.is_enabled && site.git >= GitVersion::CONFIG_HOOKS {
+        return Some(format!("{}.command", site.event.config_section()));
+    }
+    let file = site.husky.as_ref().unwrap_or(&site.script);
+    if site.script.is_executable && (file.content.is_ours() || file.calls_ours(site.event)) {
+        return Some(shown(file));
+    }
+    let by_pre_commit = site.manager == Some(Manager::PreCommit) && site.script.is_executable;
+    let legacy = site.moved.as_ref().filter(|spot| spot.path.extension().is_some_and(|e| e == "legacy"));
+    legacy.filter(|spot| by_pre_commit && spot.is_executable).map(shown)
+}
+
+type Found = (State, Option<String>, Option<String>);
+
+/// Ours, in a place that git does not come to or with a text that we did not write.
+fn find_shadowed(site: &Site) -> Option<Found> {
+    let found = |state, place: String, note: String| Some((state, Some(place), Some(note)));
+    let command = format!("{}.command", site.event.config_section());
+    match site.config {
+        Content::Edited => return found(State::Edited, command, "it is not what we wrote".into()),
+        Content::Ours(_) => return found(State::Shadowed, command, config_note(site)),
+        Content::Absent | Content::Foreign => {}
+    }
+    let file = site.husky.as_ref().unwrap_or(&site.script);
+    match file.content {
+        Content::Edited => return found(State::Edited, shown(file), "it is not what we wrote".into()),
+        Content::Ours(_) => return found(State::Shadowed, shown(file), file_note(site)),
+        Content::Absent | Content::Foreign => {}
+    }
+    if let Some(moved) = &site.moved {
+        let by = site.manager.map_or("another hook", Manager::as_str);
+        return found(State::Shadowed, shown(moved), format!("'{}' is now of {by}", shown(&site.script)));
+    }
+    let (spot, _) = site.elsewhere.as_ref()?;
+    let scope = site.dir.setting.as_ref().map_or("", |setting| setting.scope.as_str());
+    let dir = site.dir.path.display();
+    found(State::Shadowed, shown(spot), format!("core.hooksPath ({scope}) makes git look in '{dir}' instead"))
+}
+
+fn missing_note(site: &Site) -> Option<String> {
+    let is_out_of_reach = site.dir.reach == Reach::Outside && site.git < GitVersion::CONFIG_HOOKS;
+    is_out_of_reach.then(|| "git looks outside of this repository, where we install nothing".into())
+}
+
+fn config_note(site: &Site) -> String {
+    if site.is_enabled {
+        format!(
+            "git {} does not run hooks from its configuration, {} does",
+            site.git,
+            GitVersion::CONFIG_HOOKS
+        )
+    } else {
+        format!("{}.enabled switches it off", site.event.config_section())
+    }
+}
+
+fn file_note(site: &Site) -> String {
+    match &site.husky {
+        Some(_) if site.script.bytes.is_none() => format!(
+            "'{}' is not in this worktree, so git runs no hook here; run 'npx husky' in it",
+            shown(&site.script)
+        ),
+        _ => format!("'{}' may not be executed, so git passes over it", shown(&site.script)),
+    }
+}
+
+fn shown(spot: &Spot) -> String {
+    spot.path.to_string_lossy().into_owned()
+}

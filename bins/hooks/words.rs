@@ -1,0 +1,143 @@
+//! What `git arborist hooks` says.
+
+use super::{HookStatus, HooksStatus, State, fault::shown, probe::Fired};
+use crate::ui::{Tone, Ui};
+
+pub(super) const LONG_ABOUT: &str = "\
+Install the hooks that keep the state sound.
+
+commit-msg refuses a message that claims to be a task's and is not sound, and lets every other message
+through untouched. pre-push, and update on the server, refuse to publish such commits, to delete or turn
+back a branch of arborist's, and to drop commits that record a task's state.
+
+Our hooks stand beside those that are there. With git 2.54 or newer they are named in the repository's
+configuration (hook.arborist-<hook>.command). Before that, a hook file that exists is renamed to
+<hook>.pre-arborist and called first, with the same arguments and the same input; if it refuses, ours is not
+asked. A core.hooksPath inside of the repository is honoured; one outside is never written to, and the line
+to add by hand is shown. husky's own files get a marked block. Hooks of lefthook and pre-commit are called
+first like any other, and the lines are shown that make their own configuration run ours for good.
+
+A hook becomes git-arborist-hooks where it was when the hook was installed, else on PATH. If it is gone,
+only messages that could be a task's and pushes to arborist's own refs are refused.
+
+Hooks can be passed over, by --no-verify, by cherry-pick and by other programs: 'git arborist trailers check'
+finds in history what they did not see.";
+
+pub(super) const EXAMPLES: &str = "\
+EXAMPLES
+   Show what would be done, then do it
+       git arborist hooks install --dry-run
+       git arborist hooks install
+
+   Prove that the hooks fire in this worktree
+       git arborist hooks test
+
+   See where each hook stands, and what keeps it from being run
+       git arborist hooks status
+
+   Put everything back, byte for byte
+       git arborist hooks uninstall";
+
+pub(super) const INSTALL_EXAMPLES: &str = "\
+EXAMPLES
+   Check messages and pushes; in a bare repository, what is pushed to it
+       git arborist hooks install
+
+   Check messages only
+       git arborist hooks install commit-msg
+
+   Guard a repository that is pushed to, although it has a checkout
+       git arborist hooks install update
+
+EXIT STATUS
+   2 if hooks are taken from outside of the repository, or if ours was edited: nothing is changed then";
+
+pub(super) const UNINSTALL_EXAMPLES: &str = "\
+EXAMPLES
+   Take away all of ours
+       git arborist hooks uninstall
+
+   Take away one
+       git arborist hooks uninstall pre-push
+
+EXIT STATUS
+   2 if something of ours was edited and therefore left";
+
+pub(super) const STATUS_EXAMPLES: &str = "\
+EXAMPLES
+   See where each hook stands
+       git arborist hooks status
+
+   List those that git will not run
+       git arborist hooks status --json | jq -r '.hooks[] | select(.state != \"installed\") | .event'";
+
+pub(super) const TEST_EXAMPLES: &str = "\
+EXAMPLES
+   Fire commit-msg and pre-push; in a bare repository, update
+       git arborist hooks test
+
+   Fire one
+       git arborist hooks test commit-msg
+
+EXIT STATUS
+   1 if one of them does not fire. Other hooks of the same name are run as well.";
+
+pub(super) const RUN_EXAMPLES: &str = "\
+EXAMPLES
+   The line for a hook file of your own
+       git-arborist-hooks run commit-msg \"$@\" || exit
+       git-arborist-hooks run pre-push \"$@\" || exit
+       git-arborist-hooks run update \"$@\" || exit";
+
+/// The status for people.
+pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
+    let scope = status.hooks_path_scope.as_ref().map(|scope| format!(" (core.hooksPath, {scope})"));
+    let (git, dir) = (&status.git, &status.hooks_dir);
+    ui.line(&format!("git {git} takes hooks from '{dir}'{}", scope.unwrap_or_default()));
+    for hook in &status.hooks {
+        let (tone, word) = standing(hook.state);
+        let place = hook.place.as_ref().map(|place| format!(": {place}")).unwrap_or_default();
+        let manager = hook.manager.map(|manager| format!(" ({} is here)", manager.as_str()));
+        let (name, word) = (hook.event.as_str(), ui.paint(tone, word));
+        ui.line(&format!("  {name:<10}  {word}{place}{}", manager.unwrap_or_default()));
+        let chained = hook.chained.as_ref().map(|path| format!("calls '{path}' first"));
+        for line in chained.iter().chain(&hook.note) {
+            ui.line(&format!("{:14}{line}", ""));
+        }
+    }
+}
+
+fn standing(state: State) -> (Tone, &'static str) {
+    match state {
+        State::Installed => (Tone::Good, "installed"),
+        State::Missing => (Tone::Dim, "not installed"),
+        State::Shadowed => (Tone::Bad, "does not run"),
+        State::Edited => (Tone::Busy, "edited"),
+    }
+}
+
+/// The result of one firing.
+pub(super) fn tested(fired: &Fired, status: &HookStatus, ui: &mut Ui) {
+    let name = status.event.as_str();
+    match fired {
+        Fired::Ours => ui.line(&format!("{name}: fires")),
+        Fired::Nothing => {
+            ui.line(&format!("{name}: does not fire"));
+            match (&status.note, status.state) {
+                (Some(note), _) => ui.hint(note),
+                (None, State::Missing) => ui.hint(&format!("install it: git arborist hooks install {name}")),
+                (None, _) => ui.hint("it is in place, but something before it ended without calling it"),
+            }
+        }
+        Fired::Other(said) => {
+            ui.line(&format!("{name}: another hook refused before ours was asked"));
+            said.lines()
+                .rev()
+                .take(3)
+                .collect::<Vec<_>>()
+                .iter()
+                .rev()
+                .for_each(|line| ui.hint(&shown(line)));
+        }
+    }
+}

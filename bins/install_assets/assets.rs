@@ -1,0 +1,72 @@
+//! What there is to install, carried in the program itself.
+
+/// What a user may ask for by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Kind {
+    /// Manual pages
+    Man,
+    /// Completion for bash
+    Bash,
+    /// Completion for zsh
+    Zsh,
+    /// Completion for fish
+    Fish,
+}
+
+/// The folder that a file belongs into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shelf {
+    /// Manual pages of commands.
+    Man1,
+    /// Manual pages of formats.
+    Man5,
+    /// What bash loads when `git arborist` is completed.
+    Bash,
+    /// What zsh loads when `git arborist` is completed.
+    Zsh,
+    /// What fish loads when `git-arborist` is completed.
+    FishCompletion,
+    /// What fish loads when it starts.
+    FishStart,
+}
+
+impl Shelf {
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::Man1 | Self::Man5 => Kind::Man,
+            Self::Bash => Kind::Bash,
+            Self::Zsh => Kind::Zsh,
+            Self::FishCompletion | Self::FishStart => Kind::Fish,
+        }
+    }
+}
+
+/// One file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asset {
+    pub(super) shelf: Shelf,
+    pub(super) name: &'static str,
+    pub(super) text: &'static str,
+}
+
+/// Stands near the top of every file that we make, so that any later version knows it for ours.
+const MARKER: &[u8] = b"git-arborist asset: ";
+const NEAR: usize = 1024;
+
+/// Whether a version of ours made this file.
+pub(super) fn is_ours(content: &[u8]) -> bool {
+    let top = &content[..content.len().min(NEAR)];
+    top.windows(MARKER.len()).any(|window| window == MARKER)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::embedded::ASSETS, *};
+
+    #[test]
+    fn everything_that_is_carried_is_known_for_ours_and_a_strange_file_is_not() {
+        assert!(ASSETS.iter().all(|asset| is_ours(asset.text.as_bytes())));
+        assert!(!is_ours(b""));
+        assert!(!is_ours(b"#compdef git-arborist\n# by hand\n"));
+    }
+}

@@ -1,0 +1,27 @@
+//! Everything that is installed. Made by `BLESS=1 cargo test --test generated`.
+
+use super::assets::{Asset, Shelf};
+
+macro_rules! asset {
+    ($shelf:ident, $folder:literal, $name:literal) => {
+        Asset {
+            shelf: Shelf::$shelf,
+            name: $name,
+            text: include_str!(concat!("../../", $folder, "/", $name)),
+        }
+    };
+}
+
+pub(super) const ASSETS: &[Asset] = &[
+    asset!(Zsh, "completions", "_git-arborist"),
+    asset!(FishStart, "completions/conf.d", "git-arborist.fish"),
+    asset!(Bash, "completions", "git-arborist"),
+    asset!(FishCompletion, "completions", "git-arborist.fish"),
+    asset!(Man1, "man", "git-arborist-hooks.1"),
+    asset!(Man1, "man", "git-arborist-install-assets.1"),
+    asset!(Man1, "man", "git-arborist-plan.1"),
+    asset!(Man1, "man", "git-arborist-state.1"),
+    asset!(Man1, "man", "git-arborist-trailers.1"),
+    asset!(Man5, "man", "git-arborist-trailers.5"),
+    asset!(Man1, "man", "git-arborist.1"),
+];

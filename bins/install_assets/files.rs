@@ -1,0 +1,161 @@
+//! What is at a file's place, what that means for us, and doing it.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use arborist_core::failure::{Exit, Failure};
+
+use super::{
+    assets::{Asset, is_ours},
+    places::Place,
+};
+
+/// What is where a file of ours belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Found {
+    Nothing,
+    /// Our file, as this version carries it.
+    Same,
+    /// Our file, of another version or changed by hand.
+    Other,
+    /// Something that is not ours, and why.
+    Foreign(&'static str),
+}
+
+/// Whether what is not ours may be touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Consent {
+    OursOnly,
+    Forced,
+}
+
+/// What is to be done with one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    Write,
+    Remove,
+    /// Nothing: it is as it should be.
+    Keep,
+    /// Nothing, although something was asked for.
+    Refuse(&'static str),
+}
+
+/// One file and what is to be done with it.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) file: PathBuf,
+    pub(super) asset: &'static Asset,
+    pub(super) change: Change,
+}
+
+const CHANGED: &str = "it was changed since, or comes from another version";
+
+impl Found {
+    pub(super) fn on_install(self, consent: Consent) -> Change {
+        match (self, consent) {
+            (Self::Same, _) => Change::Keep,
+            (Self::Foreign(why), Consent::OursOnly) => Change::Refuse(why),
+            _ => Change::Write,
+        }
+    }
+
+    pub(super) fn on_uninstall(self, consent: Consent) -> Change {
+        match (self, consent) {
+            (Self::Same, _) | (Self::Other, Consent::Forced) => Change::Remove,
+            (Self::Other, Consent::OursOnly) => Change::Refuse(CHANGED),
+            (Self::Nothing | Self::Foreign(_), _) => Change::Keep,
+        }
+    }
+
+    /// Looks without following a symbolic link at the file itself, or one that leads out of its root.
+    pub(super) fn look(place: &Place, asset: &Asset) -> Result<Self, Failure> {
+        let file = place.dir.join(asset.name);
+        if leads_out(place) {
+            return Ok(Self::Foreign("a symbolic link leads to another place"));
+        }
+        let meta = match file.symlink_metadata() {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nothing),
+            Err(error) => return Err(failed("read", &file, &error)),
+        };
+        if !meta.is_file() {
+            return Ok(Self::Foreign("it is not a plain file"));
+        }
+        let content = fs::read(&file).map_err(|error| failed("read", &file, &error))?;
+        Ok(match content {
+            content if content == asset.text.as_bytes() => Self::Same,
+            content if is_ours(&content) => Self::Other,
+            _ => Self::Foreign("it is not ours"),
+        })
+    }
+}
+
+impl Step {
+    pub(super) fn apply(&self) -> Result<(), Failure> {
+        match self.change {
+            Change::Write => {
+                write(&self.file, self.asset.text).map_err(|error| failed("write", &self.file, &error))
+            }
+            Change::Remove => {
+                fs::remove_file(&self.file).map_err(|error| failed("remove", &self.file, &error))
+            }
+            Change::Keep | Change::Refuse(_) => Ok(()),
+        }
+    }
+}
+
+/// Whether the folder, as far as it exists, lies outside the root that it was named in.
+fn leads_out(place: &Place) -> bool {
+    let Ok(root) = place.root.canonicalize() else { return false };
+    let there = place.dir.ancestors().find_map(|dir| dir.canonicalize().ok());
+    there.is_some_and(|dir| !dir.starts_with(root))
+}
+
+/// Writes beside the file and renames, so that no reader sees half of it and a link is replaced, not followed.
+fn write(file: &Path, text: &str) -> io::Result<()> {
+    let (Some(dir), Some(name)) = (file.parent(), file.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    fs::create_dir_all(dir)?;
+    let draft = dir.join(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
+    let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, file));
+    if written.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    written
+}
+
+fn failed(what: &str, file: &Path, error: &io::Error) -> Failure {
+    let failure = Failure::new(Exit::Fatal, format!("could not {what} '{}': {error}", file.display()));
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            failure.hint("name a place that you may write to with: --prefix <dir>, or run it as its owner")
+        }
+        _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_ours_is_written_over_and_only_what_is_unchanged_is_removed() {
+        use Change::{Keep, Refuse, Remove, Write};
+        use Consent::{Forced, OursOnly};
+        let foreign = Found::Foreign("why");
+        for (found, consent, install, uninstall) in [
+            (Found::Nothing, OursOnly, Write, Keep),
+            (Found::Same, OursOnly, Keep, Remove),
+            (Found::Other, OursOnly, Write, Refuse(CHANGED)),
+            (Found::Other, Forced, Write, Remove),
+            (foreign, OursOnly, Refuse("why"), Keep),
+            (foreign, Forced, Write, Keep),
+        ] {
+            assert_eq!(found.on_install(consent), install, "{found:?}");
+            assert_eq!(found.on_uninstall(consent), uninstall, "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! `git arborist install-assets`: puts manual pages and completions where `man` and the shells look for them.
+
+mod advice;
+mod assets;
+mod embedded;
+mod files;
+mod places;
+
+use std::path::PathBuf;
+
+use arborist_core::failure::{Exit, Failure};
+
+use self::{
+    assets::{Asset, Kind},
+    embedded::ASSETS,
+    files::{Change, Consent, Found, Step},
+    places::{Layout, Surroundings},
+};
+use crate::{catalog::about, entry::Outcome, ui::Ui};
+
+const LONG_ABOUT: &str = "\
+Installs the manual pages, so that 'git help arborist' opens, and the completions, so that \
+'git arborist <TAB>' completes commands, options, task ids and branches in bash, zsh and fish.
+
+Pages go beside the program if that lies in a 'bin' folder on PATH (~/.cargo/bin leads to \
+~/.cargo/share/man), else below $XDG_DATA_HOME; completions go to the user's own folder of each shell. \
+What 'man' or zsh would not find there is said, with the line to add to the shell's profile.
+
+Running it again brings the files up to date. A file that is not ours is never written over, and no \
+symbolic link is followed out of the folder that was named, unless --force is given.";
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   For this user
+       git arborist install-assets
+
+   Pages and one shell only
+       git arborist install-assets --only man --only zsh
+
+   In a package
+       git arborist install-assets --prefix \"$DESTDIR/usr\"
+
+   See what would be taken away again
+       git arborist install-assets --uninstall --dry-run";
+
+/// What was typed.
+#[derive(Debug, clap::Parser)]
+#[command(
+    name = "git-arborist-install-assets",
+    bin_name = "git arborist install-assets",
+    about = about("install-assets"),
+    long_about = LONG_ABOUT,
+    after_help = EXAMPLES
+)]
+pub struct InstallAssetsArgs {
+    /// Install below DIR/share, laid out as distributions do it
+    #[arg(long, value_name = "DIR")]
+    prefix: Option<PathBuf>,
+    /// Only this; may be given several times
+    #[arg(long, value_name = "KIND", value_enum)]
+    only: Vec<Kind>,
+    /// Say what would be done, and do nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Remove what was installed and is unchanged since
+    #[arg(long)]
+    uninstall: bool,
+    /// Write over files that are not ours; with --uninstall, remove ours although they were changed
+    #[arg(short, long)]
+    force: bool,
+    /// Say only what went wrong
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Task {
+    Install,
+    Uninstall,
+}
+
+/// What was meant.
+#[derive(Debug)]
+struct Options {
+    task: Task,
+    layout: Layout,
+    only: Vec<Kind>,
+    consent: Consent,
+    is_rehearsal: bool,
+    is_quiet: bool,
+}
+
+impl From<InstallAssetsArgs> for Options {
+    fn from(args: InstallAssetsArgs) -> Self {
+        Self {
+            task: if args.uninstall { Task::Uninstall } else { Task::Install },
+            layout: match args.prefix {
+                Some(prefix) => Layout::Distribution(prefix),
+                None => Layout::User(Surroundings::of_process()),
+            },
+            only: args.only,
+            consent: if args.force { Consent::Forced } else { Consent::OursOnly },
+            is_rehearsal: args.dry_run,
+            is_quiet: args.quiet,
+        }
+    }
+}
+
+impl Options {
+    fn assets(&self) -> impl Iterator<Item = &'static Asset> {
+        ASSETS.iter().filter(|asset| self.wants(asset.shelf.kind()))
+    }
+
+    fn wants(&self, kind: Kind) -> bool {
+        self.only.is_empty() || self.only.contains(&kind)
+    }
+
+    /// Every file that is concerned, with what is to be done.
+    fn plan(&self) -> Result<Vec<Step>, Failure> {
+        let mut steps = Vec::new();
+        for asset in self.assets() {
+            let mut places = self.layout.places(asset.shelf)?;
+            if self.task == Task::Install {
+                places.truncate(1);
+            }
+            for place in places {
+                let found = Found::look(&place, asset)?;
+                let change = match self.task {
+                    Task::Install => found.on_install(self.consent),
+                    Task::Uninstall => found.on_uninstall(self.consent),
+                };
+                steps.push(Step { file: place.dir.join(asset.name), asset, change });
+            }
+        }
+        Ok(steps)
+    }
+}
+
+/// Runs the command.
+pub fn run(args: InstallAssetsArgs, ui: &mut Ui) -> Outcome {
+    let options = Options::from(args);
+    let steps = options.plan()?;
+    let refused: Vec<&Step> = steps.iter().filter(|step| matches!(step.change, Change::Refuse(_))).collect();
+    if options.task == Task::Install && !refused.is_empty() {
+        return Err(in_the_way(&refused));
+    }
+    for step in &steps {
+        if !options.is_rehearsal {
+            step.apply()?;
+        }
+        tell(ui, &options, step);
+    }
+    if options.task == Task::Install && !options.is_rehearsal && !options.is_quiet {
+        advice::give(ui, &options.layout, &steps);
+    }
+    Ok(if refused.is_empty() { Exit::Done } else { Exit::No })
+}
+
+fn tell(ui: &mut Ui, options: &Options, step: &Step) {
+    let file = step.file.display();
+    let line = match (step.change, options.is_rehearsal) {
+        (Change::Refuse(why), _) => return ui.warn(&format!("kept '{file}': {why}")),
+        (Change::Keep, _) if options.task == Task::Uninstall => return,
+        (Change::Keep, _) => format!("unchanged   {file}"),
+        (Change::Write, false) => format!("wrote       {file}"),
+        (Change::Write, true) => format!("would write {file}"),
+        (Change::Remove, false) => format!("removed      {file}"),
+        (Change::Remove, true) => format!("would remove {file}"),
+    };
+    if !options.is_quiet {
+        ui.line(&line);
+    }
+}
+
+/// Nothing is written when a part of it would have to be left out.
+fn in_the_way(refused: &[&Step]) -> Failure {
+    let lines = refused.iter().filter_map(|step| match step.change {
+        Change::Refuse(why) => Some(format!("\n  '{}': {why}", step.file.display())),
+        _ => None,
+    });
+    let lines: String = lines.collect();
+    Failure::new(Exit::No, format!("nothing was written, because of what is there already:{lines}"))
+        .hint("move it away, leave that part out with --only, or write over it with --force")
+}

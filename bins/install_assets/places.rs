@@ -1,0 +1,174 @@
+//! Where `man` and the shells look.
+
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use arborist_core::failure::{Exit, Failure};
+
+use super::assets::Shelf;
+
+/// A folder for files, and the one above it that no symbolic link may lead out of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) root: PathBuf,
+    pub(super) dir: PathBuf,
+}
+
+/// How files are laid out.
+#[derive(Debug)]
+pub(super) enum Layout {
+    /// Below one prefix, as distributions do it.
+    Distribution(PathBuf),
+    /// Where the tools of this user look.
+    User(Surroundings),
+}
+
+/// What the environment says about the user's folders.
+#[derive(Debug, Default)]
+pub(super) struct Surroundings {
+    home: Option<PathBuf>,
+    data: Option<PathBuf>,
+    config: Option<PathBuf>,
+    bash: Option<PathBuf>,
+    /// `<prefix>` if our own program is `<prefix>/bin/…` and that folder is on `PATH`.
+    prefix: Option<PathBuf>,
+}
+
+impl Surroundings {
+    pub(super) fn of_process() -> Self {
+        let exe = env::current_exe().ok();
+        let path = env::var_os("PATH").unwrap_or_default();
+        Self {
+            home: absolute("HOME"),
+            data: absolute("XDG_DATA_HOME"),
+            config: absolute("XDG_CONFIG_HOME"),
+            bash: absolute("BASH_COMPLETION_USER_DIR"),
+            prefix: exe.and_then(|exe| prefix_of(&exe, &path)),
+        }
+    }
+
+    pub(super) fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
+    fn require_home(&self) -> Result<&Path, Failure> {
+        self.home().ok_or_else(|| {
+            Failure::new(Exit::Fatal, "HOME is not set, so there is no place to install to")
+                .hint("set HOME, or name a place with: git arborist install-assets --prefix <dir>")
+        })
+    }
+
+    fn data(&self, below: &str) -> Result<Place, Failure> {
+        self.below(self.data.as_deref(), ".local/share", below)
+    }
+
+    fn config(&self, below: &str) -> Result<Place, Failure> {
+        self.below(self.config.as_deref(), ".config", below)
+    }
+
+    /// `below` in a folder that was named, or in its usual place at home.
+    fn below(&self, named: Option<&Path>, usual: &str, below: &str) -> Result<Place, Failure> {
+        if let Some(root) = named {
+            return Ok(Place { root: root.to_owned(), dir: root.join(below) });
+        }
+        let root = self.require_home()?.to_owned();
+        let dir = root.join(usual).join(below);
+        Ok(Place { root, dir })
+    }
+
+    fn bash(&self) -> Result<Place, Failure> {
+        match &self.bash {
+            Some(root) => Ok(Place { root: root.clone(), dir: root.join("completions") }),
+            None => self.data("bash-completion/completions"),
+        }
+    }
+
+    /// Both places that a manual page may be in; the one to write to first.
+    fn manuals(&self, section: &str) -> Result<Vec<Place>, Failure> {
+        let own = self.data(&format!("man/{section}"));
+        let beside = self.prefix.as_ref().map(|prefix| distribution(prefix, &format!("man/{section}")));
+        match beside {
+            Some(place) if is_writable(&place.dir) => Ok(std::iter::once(place).chain(own).collect()),
+            Some(place) => Ok(vec![own?, place]),
+            None => Ok(vec![own?]),
+        }
+    }
+}
+
+impl Layout {
+    /// Where files of this shelf may be, the place to write to first.
+    pub(super) fn places(&self, shelf: Shelf) -> Result<Vec<Place>, Failure> {
+        let user = match self {
+            Self::Distribution(prefix) => return Ok(vec![distribution(prefix, shared_folder(shelf))]),
+            Self::User(user) => user,
+        };
+        let place = match shelf {
+            Shelf::Man1 => return user.manuals("man1"),
+            Shelf::Man5 => return user.manuals("man5"),
+            Shelf::Bash => user.bash(),
+            Shelf::Zsh => user.data("zsh/site-functions"),
+            Shelf::FishCompletion => user.config("fish/completions"),
+            Shelf::FishStart => user.config("fish/conf.d"),
+        };
+        Ok(vec![place?])
+    }
+}
+
+fn distribution(prefix: &Path, folder: &str) -> Place {
+    Place { root: prefix.to_owned(), dir: prefix.join("share").join(folder) }
+}
+
+fn shared_folder(shelf: Shelf) -> &'static str {
+    match shelf {
+        Shelf::Man1 => "man/man1",
+        Shelf::Man5 => "man/man5",
+        Shelf::Bash => "bash-completion/completions",
+        Shelf::Zsh => "zsh/site-functions",
+        Shelf::FishCompletion => "fish/vendor_completions.d",
+        Shelf::FishStart => "fish/vendor_conf.d",
+    }
+}
+
+/// A folder from the environment. The standard says of relative ones that they are to be ignored; of a list,
+/// the first is the user's own.
+fn absolute(name: &str) -> Option<PathBuf> {
+    let value = env::var_os(name)?;
+    env::split_paths(&value).next().filter(|path| path.is_absolute())
+}
+
+fn prefix_of(exe: &Path, path: &OsString) -> Option<PathBuf> {
+    let bin = exe.parent().filter(|dir| dir.ends_with("bin"))?;
+    let same = |dir: PathBuf| dir == bin || dir.canonicalize().is_ok_and(|dir| dir == bin);
+    env::split_paths(path).any(same).then(|| bin.parent().map(Path::to_owned))?
+}
+
+/// Whether we may write to `dir`, or make it.
+fn is_writable(dir: &Path) -> bool {
+    let nearest = dir.ancestors().find(|dir| dir.exists());
+    nearest.is_some_and(|dir| rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_counts_only_if_its_bin_is_on_path() {
+        let exe = Path::new("/opt/tree/bin/git-arborist-install-assets");
+        assert_eq!(prefix_of(exe, &"/bin:/opt/tree/bin".into()), Some("/opt/tree".into()));
+        assert_eq!(prefix_of(exe, &"/bin".into()), None);
+        assert_eq!(prefix_of(Path::new("/opt/tree/debug/x"), &"/opt/tree/debug".into()), None);
+    }
+
+    #[test]
+    fn without_a_home_only_what_was_named_has_a_place() {
+        let user = Surroundings { data: Some("/data".into()), ..Surroundings::default() };
+        let layout = Layout::User(user);
+        let zsh = Place { root: "/data".into(), dir: "/data/zsh/site-functions".into() };
+        assert_eq!(layout.places(Shelf::Zsh), Ok(vec![zsh]));
+        assert_eq!(layout.places(Shelf::FishStart).map_err(|failure| failure.exit), Err(Exit::Fatal));
+    }
+}

@@ -1,0 +1,162 @@
+# fish completion for git-arborist
+# git-arborist asset: made from the definitions of its commands; changes are lost when it is installed again
+
+# The words typed so far that are no options.
+function __git_arborist_words
+    set -l typed (commandline -opc)
+    string match -v -- '-*' $typed[2..]
+end
+
+# Whether exactly these words were typed.
+function __git_arborist_at
+    test "$(__git_arborist_words | string join ' ')" = "$argv"
+end
+
+# Whether these words were typed, and perhaps more.
+function __git_arborist_in
+    string match -q -- "$argv *" "$(__git_arborist_words | string join ' ') "
+end
+
+# Whether no command was typed yet.
+function __git_arborist_bare
+    test -z "$(__git_arborist_words)"
+end
+
+function __git_arborist_verbs
+    set -l known \
+        plan\t'Turn a spec into a tree of tasks, check it and show its order' \
+        state\t'Show which tasks are done, under way, ready or failed' \
+        trailers\t'Read, check and query the trailers that hold the state' \
+        hooks\t'Install the hooks that keep the state sound' \
+        install-assets\t'Put manual pages and shell completions where they are looked for' \
+        help\t'Open the manual page of a command'
+    set -l names (string split -f 1 \t -- $known)
+    printf '%s\n' $known
+    for verb in (git arborist --list-cmds 2>/dev/null)
+        contains -- $verb $names; or echo $verb
+    end
+end
+
+function __git_arborist_tasks
+    git arborist state --list-ids 2>/dev/null
+end
+
+function __git_arborist_branches
+    git for-each-ref '--format=%(refname:lstrip=2)' refs/heads 2>/dev/null
+end
+
+complete -c git-arborist -n __git_arborist_bare -f -a '(__git_arborist_verbs)'
+complete -c git-arborist -n __git_arborist_bare -f -s h -l help -d 'Show the commands by topic'
+complete -c git-arborist -n __git_arborist_bare -f -l version -d 'Show the version'
+complete -c git-arborist -n '__git_arborist_at help' -f -a '(__git_arborist_verbs)'
+
+# plan
+complete -c git-arborist -n '__git_arborist_in plan' -F
+complete -c git-arborist -n '__git_arborist_in plan' -s o -l output -r -F -d 'Write the tree to this file; what was added to it by hand is kept'
+complete -c git-arborist -n '__git_arborist_in plan' -l check -d 'Only say what is wrong, a line each; exit with 1 if anything is'
+complete -c git-arborist -n '__git_arborist_in plan' -l strict -d 'Take every warning for an error'
+complete -c git-arborist -n '__git_arborist_in plan' -l waves -d 'Show what can run at once'
+complete -c git-arborist -n '__git_arborist_in plan' -l format -x -a 'text json mermaid dot' -d 'How to print the plan'
+complete -c git-arborist -n '__git_arborist_in plan' -l tick -d 'Tick the boxes of tasks that are complete in the history of this branch'
+complete -c git-arborist -n '__git_arborist_in plan' -l assign-ids -d 'Give ids to boxes that have none'
+complete -c git-arborist -n '__git_arborist_in plan' -s h -l help -d 'Show what it does and takes'
+
+# state
+complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in state' -l tree -r -F -d 'Read the plan from this file, not from where the run froze it'
+complete -c git-arborist -n '__git_arborist_in state' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in state' -l history -d 'Show the commits of each task too'
+complete -c git-arborist -n '__git_arborist_in state' -l ready -d 'Only what can be taken up now'
+complete -c git-arborist -n '__git_arborist_in state' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in state' -l exit-code -d 'Exit with 1 unless all that was asked for is complete or skipped'
+complete -c git-arborist -n '__git_arborist_in state' -l short -d 'One line on the whole run'
+complete -c git-arborist -n '__git_arborist_in state' -s h -l help -d 'Show what it does and takes'
+
+# trailers
+complete -c git-arborist -n '__git_arborist_at trailers' -f -a parse -d 'Print the trailers of a message, as \'git interpret-trailers --parse\' does, but by fixed rules'
+complete -c git-arborist -n '__git_arborist_at trailers' -f -a check -d 'Say what is wrong with messages that claim to be ours; exit 1 if anything is'
+complete -c git-arborist -n '__git_arborist_at trailers' -f -a log -d 'List the task commits of a history'
+complete -c git-arborist -n '__git_arborist_at trailers' -f
+complete -c git-arborist -n '__git_arborist_at trailers' -s h -l help -d 'Show what it does and takes'
+
+# trailers parse
+complete -c git-arborist -n '__git_arborist_in trailers parse' -f -a '(__git_arborist_branches)'
+complete -c git-arborist -n '__git_arborist_in trailers parse' -l file -r -F -d 'Read the message from this file, whatever its name'
+complete -c git-arborist -n '__git_arborist_in trailers parse' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in trailers parse' -s h -l help -d 'Show what it does and takes'
+
+# trailers check
+complete -c git-arborist -n '__git_arborist_in trailers check' -f -a '(__git_arborist_branches)'
+complete -c git-arborist -n '__git_arborist_in trailers check' -l file -r -F -d 'Read the message from this file, whatever its name'
+complete -c git-arborist -n '__git_arborist_in trailers check' -s q -l quiet -d 'Say nothing if all is well'
+complete -c git-arborist -n '__git_arborist_in trailers check' -s h -l help -d 'Show what it does and takes'
+
+# trailers log
+complete -c git-arborist -n '__git_arborist_in trailers log' -f -a '(__git_arborist_branches)'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l task -x -a '(__git_arborist_tasks)' -d 'Only this task'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l step -x -d 'Only this step: run-start, plan, implement, test, review, complete, merge or reset'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l result -x -a 'pass fail approved rejected' -d 'Only this result'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l since -x -d 'Only commits after this date, as git understands dates'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l session -x -d 'Only this session'
+complete -c git-arborist -n '__git_arborist_in trailers log' -s n -l max-count -x -d 'At most so many'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in trailers log' -s h -l help -d 'Show what it does and takes'
+
+# hooks
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a install -d 'Install hooks, beside those that are there'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a uninstall -d 'Remove our hooks and put back what stood there before, byte for byte'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a status -d 'Say where each hook stands and what keeps it from being run; runs nothing'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a test -d 'Prove that hooks fire in this worktree, by firing them through git'
+complete -c git-arborist -n '__git_arborist_at hooks' -f -a run -d 'Do what a hook does; this is what hooks call'
+complete -c git-arborist -n '__git_arborist_at hooks' -f
+complete -c git-arborist -n '__git_arborist_at hooks' -s h -l help -d 'Show what it does and takes'
+
+# hooks install
+complete -c git-arborist -n '__git_arborist_in hooks install' -f -a 'commit-msg pre-push update'
+complete -c git-arborist -n '__git_arborist_in hooks install' -s n -l dry-run -d 'Only print what would be done'
+complete -c git-arborist -n '__git_arborist_in hooks install' -s q -l quiet -d 'Print nothing but errors'
+complete -c git-arborist -n '__git_arborist_in hooks install' -s h -l help -d 'Show what it does and takes'
+
+# hooks uninstall
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -f -a 'commit-msg pre-push update'
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s n -l dry-run -d 'Only print what would be done'
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s q -l quiet -d 'Print nothing but errors'
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s h -l help -d 'Show what it does and takes'
+
+# hooks status
+complete -c git-arborist -n '__git_arborist_in hooks status' -f
+complete -c git-arborist -n '__git_arborist_in hooks status' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in hooks status' -s h -l help -d 'Show what it does and takes'
+
+# hooks test
+complete -c git-arborist -n '__git_arborist_in hooks test' -f -a 'commit-msg pre-push update'
+complete -c git-arborist -n '__git_arborist_in hooks test' -s h -l help -d 'Show what it does and takes'
+
+# hooks run
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a commit-msg -d 'Refuse a message that claims to be a task\'s and is not sound'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a pre-push -d 'Refuse to push what is not sound, and to lose what was recorded; reads git\'s lines on standard input'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f -a update -d 'The same, where the push arrives'
+complete -c git-arborist -n '__git_arborist_at hooks run' -f
+complete -c git-arborist -n '__git_arborist_at hooks run' -s h -l help -d 'Show what it does and takes'
+
+# hooks run commit-msg
+complete -c git-arborist -n '__git_arborist_in hooks run commit-msg' -F
+complete -c git-arborist -n '__git_arborist_in hooks run commit-msg' -s h -l help -d 'Show what it does and takes'
+
+# hooks run pre-push
+complete -c git-arborist -n '__git_arborist_in hooks run pre-push' -f
+complete -c git-arborist -n '__git_arborist_in hooks run pre-push' -s h -l help -d 'Show what it does and takes'
+
+# hooks run update
+complete -c git-arborist -n '__git_arborist_in hooks run update' -f
+complete -c git-arborist -n '__git_arborist_in hooks run update' -s h -l help -d 'Show what it does and takes'
+
+# install-assets
+complete -c git-arborist -n '__git_arborist_in install-assets' -f
+complete -c git-arborist -n '__git_arborist_in install-assets' -l prefix -x -a '(__fish_complete_directories)' -d 'Install below DIR/share, laid out as distributions do it'
+complete -c git-arborist -n '__git_arborist_in install-assets' -l only -x -a 'man bash zsh fish' -d 'Only this; may be given several times'
+complete -c git-arborist -n '__git_arborist_in install-assets' -s n -l dry-run -d 'Say what would be done, and do nothing'
+complete -c git-arborist -n '__git_arborist_in install-assets' -l uninstall -d 'Remove what was installed and is unchanged since'
+complete -c git-arborist -n '__git_arborist_in install-assets' -s f -l force -d 'Write over files that are not ours; with --uninstall, remove ours although they were changed'
+complete -c git-arborist -n '__git_arborist_in install-assets' -s q -l quiet -d 'Say only what went wrong'
+complete -c git-arborist -n '__git_arborist_in install-assets' -s h -l help -d 'Show what it does and takes'

@@ -1,0 +1,96 @@
+//! Where git looks for hooks, and how one is fired through git.
+
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use super::{Config, ConfigEntry, GitCommand, GitError, Repository};
+use crate::process::Finished;
+
+/// The directory that git takes hook files from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HooksDir {
+    /// Its absolute path. It need not exist.
+    pub path: PathBuf,
+    /// `core.hooksPath`, where that decided.
+    pub setting: Option<ConfigEntry>,
+    /// Whose it is.
+    pub reach: Reach,
+}
+
+/// Where a directory lies, links resolved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// In the git directory: of this clone only.
+    Clone,
+    /// In a worktree: its files may be tracked and shared with others.
+    Worktree,
+    /// Outside of the repository.
+    Outside,
+}
+
+impl Repository {
+    /// Where git looks for hook files of this worktree.
+    pub fn hooks_dir(&self, config: &Config) -> Result<HooksDir, GitError> {
+        let setting = config.find("core.hookspath").cloned();
+        let printed = GitCommand::acting("rev-parse", &self.dir)
+            .args(["--path-format=absolute", "--git-path", "hooks"])
+            .stdout()?;
+        let line = printed.strip_suffix(b"\n").unwrap_or(&printed);
+        let path = PathBuf::from(OsStr::from_bytes(line));
+        Ok(HooksDir { reach: self.reach(&path), path, setting })
+    }
+
+    /// The directory that holds for every worktree unless `core.hooksPath` says otherwise.
+    #[must_use]
+    pub fn default_hooks_dir(&self) -> PathBuf {
+        self.common_dir.join("hooks")
+    }
+
+    fn reach(&self, path: &Path) -> Reach {
+        let path = resolved(path);
+        if path.starts_with(resolved(&self.common_dir)) {
+            return Reach::Clone;
+        }
+        let main = self.common_dir.parent().filter(|_| self.common_dir.ends_with(".git"));
+        let mut worktrees = [self.worktree.as_deref(), main].into_iter().flatten();
+        if worktrees.any(|top| path.starts_with(resolved(top))) { Reach::Worktree } else { Reach::Outside }
+    }
+
+    /// Fires a hook as git would. A hook that is not there counts as one that succeeds.
+    pub fn fire_hook(&self, firing: &Firing<'_>) -> Result<Finished, GitError> {
+        let mut command = GitCommand::acting("hook", &self.dir).args(["run", "--ignore-missing"]);
+        if let Some(file) = firing.stdin {
+            let mut option = OsString::from("--to-stdin=");
+            option.push(file);
+            command = command.arg(option);
+        }
+        let (name, value) = firing.variable;
+        command.env(name, value).args([firing.event, "--"]).args(firing.arguments).finish()
+    }
+}
+
+/// One firing of a hook.
+#[derive(Debug, Clone, Copy)]
+pub struct Firing<'a> {
+    /// Which hook.
+    pub event: &'a str,
+    /// What git would give it.
+    pub arguments: &'a [OsString],
+    /// The file that it reads from standard input; git 2.40 or newer.
+    pub stdin: Option<&'a Path>,
+    /// A variable of its environment.
+    pub variable: (&'a str, &'a str),
+}
+
+/// The path with links resolved, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
+            return real.join(rest);
+        }
+    }
+    path.to_owned()
+}

@@ -1,0 +1,122 @@
+//! `git arborist` itself: it finds a command, becomes it, and says clearly when there is none.
+
+use std::{
+    ffi::OsStr,
+    io::Read,
+    os::unix::ffi::OsStrExt,
+    process::{Command, Stdio},
+};
+
+use arborist_testkit::{Garden, Run};
+
+#[test]
+fn a_command_of_somebody_else_gets_its_arguments_and_gives_its_exit_code() {
+    let garden = Garden::sprout();
+    garden.plant("git-arborist-prune", "#!/bin/sh\nprintf '<%s>' \"$@\"\npwd\nexit 7\n");
+    let said = garden.arborist(["prune", "--json", "a b", "", "--", "-h"]).exits(7);
+    said.out("<--json><a b><><--><-h>").out("/repo");
+    garden.arborist(Vec::<&str>::new()).succeeds().out("from elsewhere on PATH").out("prune");
+    garden.arborist(["--list-cmds"]).succeeds().out("prune\n").out("state\n");
+}
+
+#[test]
+fn a_command_that_ends_by_a_signal_is_passed_on() {
+    let garden = Garden::sprout();
+    garden.plant("git-arborist-prune", "#!/bin/sh\nkill -TERM $$\n");
+    garden.arborist(["prune"]).exits(143).silent();
+}
+
+#[test]
+fn a_file_that_is_not_executable_is_no_command() {
+    let garden = Garden::sprout();
+    garden.write("../bin/git-arborist-notes", "#!/bin/sh\n");
+    garden.arborist(["notes"]).exits(1).err("'notes' is not a command of git arborist");
+}
+
+#[test]
+fn a_command_that_cannot_be_started_is_the_machines_fault() {
+    let garden = Garden::sprout();
+    garden.plant("git-arborist-prune", "#!/no/such/interpreter\n");
+    garden.arborist(["prune"]).exits(128).err("could not run");
+}
+
+#[test]
+fn a_mistyped_command_gets_the_one_that_was_meant() {
+    let garden = Garden::sprout();
+    garden.plant("git-arborist-prune", "#!/bin/sh\n");
+    garden.arborist(["sttae"]).exits(1).err("hint: did you mean 'git arborist state'?").silent();
+    garden.arborist(["prunes"]).exits(1).err("did you mean 'git arborist prune'?");
+    garden.arborist(["quux"]).exits(1).err("see 'git arborist' for the list of commands");
+    garden.arborist([""]).exits(1).err("'' is not a command");
+    garden.arborist(["--frobnicate"]).exits(129).err("unknown option '--frobnicate'");
+}
+
+#[test]
+fn names_that_no_command_can_have_are_refused_calmly() {
+    let garden = Garden::sprout();
+    garden.plant("evil", "#!/bin/sh\necho ran\n");
+    for name in ["/../evil", "../bin/evil", "x/../../bin/evil"] {
+        garden.arborist([name]).exits(1).err("is not a command").never("ran");
+    }
+    let odd = OsStr::from_bytes(b"st\xffte\x1b[31m");
+    garden.arborist([odd]).exits(1).err("is not a command").never("\u{1b}");
+}
+
+#[test]
+fn it_runs_where_git_was_sent_to() {
+    let garden = Garden::sprout();
+    garden.plant("git-arborist-where", "#!/bin/sh\npwd\ngit rev-parse --show-prefix\n");
+    garden.write("a folder/x", "");
+    let run = garden.git_in(garden.root(), ["-C", "repo/a folder", "arborist", "where"]);
+    run.succeeds().out("/repo/a folder\na folder/\n");
+    let dir = format!("--git-dir={}", garden.path(".git").display());
+    garden.plant("git-arborist-where", "#!/bin/sh\ngit rev-parse --git-dir\n");
+    garden.git_in(garden.root(), [&dir, "arborist", "where"]).succeeds().out("/repo/.git\n");
+}
+
+#[test]
+fn version_and_usage_are_data() {
+    let garden = Garden::sprout();
+    for option in ["--version", "-v", "version"] {
+        let said = garden.arborist([option]).succeeds();
+        assert_eq!(said.stdout(), format!("git-arborist {}\n", env!("CARGO_PKG_VERSION")));
+    }
+    garden.arborist(["-h"]).succeeds().out("usage: git arborist").out("install-assets");
+    garden.arborist(["help"]).succeeds().out("usage: git arborist");
+    garden.git(["--list-cmds=others"]).succeeds().out("arborist\n");
+}
+
+#[test]
+fn short_help_of_a_command_is_shown_and_long_help_without_a_page_is_the_same_text_at_length() {
+    let garden = Garden::sprout();
+    let short = garden.arborist(["install-assets", "-h"]).succeeds().out("git arborist install-assets");
+    let long = garden.arborist(["install-assets", "--help"]).succeeds().out("git arborist install-assets");
+    assert!(long.stdout().len() > short.stdout().len());
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let garden = Garden::sprout();
+    for args in [&["-h"][..], &["--list-cmds"], &["install-assets", "-h"]] {
+        let mut child = garden.command("git-arborist", &garden.path(""));
+        let mut child =
+            child.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a child");
+        drop(child.stdout.take());
+        let mut complaint = String::new();
+        child.stderr.take().expect("a pipe").read_to_string(&mut complaint).expect("text");
+        let status = child.wait().expect("an end");
+        assert_eq!((status.code(), complaint.as_str()), (Some(0), ""), "{args:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    if !std::path::Path::new("/dev/full").exists() {
+        eprintln!("skipped: there is no /dev/full here");
+        return;
+    }
+    let garden = Garden::sprout();
+    let script = "git arborist -h >/dev/full";
+    let mut shell: Command = garden.command("sh", &garden.path(""));
+    Run::of(shell.args(["-c", script]), b"").exits(128).err("could not write to standard output");
+}

@@ -1,0 +1,56 @@
+//! What stands after a command's help: a heading in capitals at the margin, below it captions, and deeper than
+//! these the lines that are literal.
+
+use crate::roff::{literal, plain};
+
+/// One heading and what stands below it, as roff.
+#[derive(Debug, Default)]
+pub(crate) struct Section {
+    pub(crate) heading: String,
+    pub(crate) body: String,
+}
+
+/// Captions are indented by less than this.
+const LITERAL: usize = 5;
+
+/// The sections of a definition.
+pub(crate) fn sections(command: &clap::Command) -> Vec<Section> {
+    let text = command.get_after_long_help().or_else(|| command.get_after_help());
+    let text = text.map(ToString::to_string).unwrap_or_default();
+    let mut sections: Vec<Section> = Vec::new();
+    let mut block: Vec<&str> = Vec::new();
+    for line in text.lines().chain([""]) {
+        let inner = line.trim_start();
+        let indent = line.len() - inner.len();
+        if indent >= LITERAL {
+            block.push(inner);
+            continue;
+        }
+        if indent == 0 && !inner.is_empty() {
+            sections.push(Section { heading: inner.to_owned(), body: String::new() });
+            continue;
+        }
+        let Some(section) = sections.last_mut() else { continue };
+        if !block.is_empty() {
+            section.body += &literal(&block.join("\n"));
+            block.clear();
+        }
+        if !inner.is_empty() {
+            section.body += &format!(".PP\n{}\n", plain(inner));
+        }
+    }
+    sections
+}
+
+/// As sections of a page.
+pub(crate) fn top(sections: &[Section]) -> String {
+    sections.iter().map(|Section { heading, body }| format!(".SH {}\n{body}", plain(heading))).collect()
+}
+
+/// As parts of a section, for a command of a command.
+pub(crate) fn nested(sections: &[Section]) -> String {
+    sections
+        .iter()
+        .map(|Section { heading, body }| format!(".PP\n\\fB{}\\fR\n{body}", plain(heading)))
+        .collect()
+}

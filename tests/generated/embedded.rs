@@ -1,0 +1,41 @@
+//! The list of what `install-assets` carries: every generated page and completion.
+
+use std::fmt::Write;
+
+const HEAD: &str = "\
+//! Everything that is installed. Made by `BLESS=1 cargo test --test generated`.
+
+use super::assets::{Asset, Shelf};
+
+macro_rules! asset {
+    ($shelf:ident, $folder:literal, $name:literal) => {
+        Asset {
+            shelf: Shelf::$shelf,
+            name: $name,
+            text: include_str!(concat!(\"../../\", $folder, \"/\", $name)),
+        }
+    };
+}
+
+pub(super) const ASSETS: &[Asset] = &[
+";
+
+pub(crate) fn list<'a>(paths: impl Iterator<Item = &'a String>) -> String {
+    let mut text = String::from(HEAD);
+    for path in paths {
+        let (folder, name) = path.rsplit_once('/').expect("a folder");
+        let _ = writeln!(text, "    asset!({}, \"{folder}\", \"{name}\"),", shelf(folder, name));
+    }
+    text + "];\n"
+}
+
+fn shelf(folder: &str, name: &str) -> &'static str {
+    match (folder, name) {
+        ("man", name) if name.ends_with(".5") => "Man5",
+        ("man", _) => "Man1",
+        ("completions/conf.d", _) => "FishStart",
+        (_, name) if name.ends_with(".fish") => "FishCompletion",
+        (_, name) if name.starts_with('_') => "Zsh",
+        _ => "Bash",
+    }
+}

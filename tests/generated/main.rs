@@ -1,0 +1,134 @@
+//! Manual pages and completions are made from the definitions of the commands, and committed. This test holds
+//! them true; with `BLESS=1` it writes them anew.
+
+#![allow(clippy::expect_used, reason = "a test may stop where it stands")]
+
+mod after;
+mod bash;
+mod embedded;
+mod fish;
+mod roff;
+mod shape;
+mod shells;
+mod suite_page;
+mod trailers_page;
+mod verb_page;
+mod zsh;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use git_arborist::catalog::{VERBS, definitions};
+use shape::Shape;
+
+/// Verbs that are announced but not written yet. It must become empty.
+const UNWRITTEN: [&str; 0] = [];
+
+#[test]
+fn every_verb_has_a_definition_that_describes_it_in_the_same_words() {
+    let defined = definitions();
+    for verb in VERBS {
+        let name = format!("git-arborist-{}", verb.name);
+        let found = defined.iter().find(|definition| definition.get_name() == name);
+        let about = found.map(|definition| definition.get_about().map(ToString::to_string));
+        match about {
+            Some(about) => assert_eq!(about.as_deref(), Some(verb.about), "{name}"),
+            None => assert!(UNWRITTEN.contains(&verb.name), "add {name} to catalog::definitions()"),
+        }
+        let written = found.is_some();
+        assert!(!written || !UNWRITTEN.contains(&verb.name), "take {name} out of UNWRITTEN");
+    }
+    assert!(defined.len() <= VERBS.len(), "a definition has no entry in VERBS");
+}
+
+#[test]
+fn generated_files_are_up_to_date() {
+    let files = generated();
+    let strays = strays(&files);
+    if std::env::var_os("BLESS").is_some() {
+        strays.iter().for_each(|stray| fs::remove_file(stray).expect("a file that can be removed"));
+        files.iter().for_each(|(path, text)| write(path, text));
+        return;
+    }
+    let stale = files.iter().filter(|(path, text)| fs::read_to_string(path).ok().as_ref() != Some(text));
+    let stale: Vec<&PathBuf> = stale.map(|(path, _)| path).chain(&strays).collect();
+    assert!(stale.is_empty(), "run 'BLESS=1 cargo test --test generated', because of {stale:#?}");
+}
+
+#[test]
+fn manual_pages_make_no_reader_of_roff_complain() {
+    let pages = generated().into_iter().filter(|(path, _)| path.starts_with(top().join("man")));
+    for (path, text) in pages.chain([(PathBuf::from("sample.1"), verb_page::page(&shells::sample()))]) {
+        let groff = Command::new("groff")
+            .args(["-man", "-Tutf8", "-ww", "-P-c"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let Ok(mut groff) = groff else {
+            eprintln!("skipped: there is no groff here");
+            return;
+        };
+        std::io::Write::write_all(&mut groff.stdin.take().expect("a pipe"), text.as_bytes())
+            .expect("a reader");
+        let output = groff.wait_with_output().expect("an end");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{}", path.display());
+        assert!(output.stdout.len() > 500, "{} is empty", path.display());
+    }
+}
+
+#[test]
+fn commands_of_a_command_stand_in_its_page() {
+    let page = verb_page::page(&shells::sample());
+    for part in [
+        ".SS sample install",
+        "\\fBgit arborist sample install\\fR",
+        "Which hook",
+        ".SH EXAMPLES",
+        "\\fBEXAMPLES\\fR",
+    ] {
+        assert!(page.contains(part), "no '{part}' in:\n{page}");
+    }
+    assert!(!page.contains("hidden"), "{page}");
+}
+
+/// Every generated file with its text.
+fn generated() -> BTreeMap<PathBuf, String> {
+    let definitions = definitions();
+    let shapes: Vec<Shape> = definitions.iter().map(Shape::of).collect();
+    let mut files = BTreeMap::from([
+        ("man/git-arborist.1".to_owned(), suite_page::page()),
+        ("man/git-arborist-trailers.5".to_owned(), trailers_page::page()),
+        ("completions/git-arborist".to_owned(), bash::completion(&shapes)),
+        ("completions/_git-arborist".to_owned(), zsh::completion(&shapes)),
+        ("completions/git-arborist.fish".to_owned(), fish::completion(&shapes)),
+        ("completions/conf.d/git-arborist.fish".to_owned(), fish::START.to_owned()),
+    ]);
+    for definition in &definitions {
+        files.insert(format!("man/{}.1", definition.get_name()), verb_page::page(definition));
+    }
+    let list = embedded::list(files.keys());
+    files.insert("bins/install_assets/embedded.rs".into(), list);
+    files.into_iter().map(|(path, text)| (top().join(path), text)).collect()
+}
+
+/// Files in the generated folders that nothing generates.
+fn strays(files: &BTreeMap<PathBuf, String>) -> Vec<PathBuf> {
+    let folders = ["man", "completions", "completions/conf.d"];
+    let entries = folders.iter().filter_map(|folder| fs::read_dir(top().join(folder)).ok()).flatten();
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    paths.filter(|path| path.is_file() && !files.contains_key(path)).collect()
+}
+
+fn write(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    fs::write(path, text).expect("a file that can be written");
+}
+
+fn top() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}

@@ -1,0 +1,60 @@
+//! git-arborist(1): written by hand around what the source knows.
+
+use arborist_core::{
+    failure::Exit,
+    settings::{SETTINGS, Setting},
+};
+use git_arborist::catalog::VERBS;
+
+use crate::roff::{MARKER, entry, plain, title};
+
+const FRAME: &str = include_str!("git-arborist.1.in");
+
+const EXITS: [(Exit, &str); 6] = [
+    (Exit::Done, "Done, or the answer is yes."),
+    (Exit::No, "The answer is no, or a task failed, or work remains."),
+    (
+        Exit::Person,
+        "A person is needed: a conflict was escalated, or a landing would touch a checkout in use.",
+    ),
+    (Exit::Locked, "Another run holds the lock."),
+    (Exit::Fatal, "git or the machine failed."),
+    (Exit::Usage, "The command was typed wrongly."),
+];
+
+pub(crate) fn page() -> String {
+    let exits: String = EXITS.iter().map(|(exit, means)| entry(&exit.code().to_string(), means)).collect();
+    FRAME
+        .replace("@HEAD@\n", &format!("{MARKER}{}", title("git-arborist", 1)))
+        .replace("@COMMANDS@\n", &commands())
+        .replace("@EXITS@\n", &exits)
+        .replace("@SETTINGS@\n", &SETTINGS.iter().map(setting).collect::<String>())
+        .replace("@VARIABLES@\n", &SETTINGS.iter().map(variable).collect::<String>())
+        .replace("@PAGES@\n", &pages())
+}
+
+fn commands() -> String {
+    let mut page = String::new();
+    let mut topic = "";
+    for verb in VERBS {
+        if verb.topic != topic {
+            topic = verb.topic;
+            page += &format!(".SS \"{}\"\n", plain(topic));
+        }
+        page += &entry(verb.name, &format!("{}.", verb.about));
+    }
+    page
+}
+
+fn pages() -> String {
+    VERBS.iter().map(|verb| format!(".BR git\\-arborist\\-{} (1),\n", plain(verb.name))).collect()
+}
+
+fn setting(setting: &Setting) -> String {
+    let Setting { key, about, expected, default, .. } = setting;
+    entry(key, &format!("{about} Value: {expected}. Default: {default}."))
+}
+
+fn variable(setting: &Setting) -> String {
+    entry(setting.variable, &format!("The setting {}.", setting.key))
+}

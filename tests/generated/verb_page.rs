@@ -1,0 +1,147 @@
+//! The manual page of one command, from its definition.
+
+use clap::Command;
+use clap_mangen::Man;
+
+use crate::{
+    after::{self, Section},
+    roff::{MARKER, plain, title},
+    shape::{Choice, Operand, Shape},
+};
+
+/// What clap_mangen writes before every section; once is enough.
+const APOSTROPHE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
+
+const EXIT_STATUS: &str = "EXIT STATUS";
+const COMMON_EXITS: &str = "\
+.PP
+0 for yes or done, 1 for no, 128 if git or the machine failed, 129 if it was typed wrongly.
+See
+.BR git\\-arborist (1)
+for the whole table.
+";
+
+/// The page of a definition, its commands among it.
+pub(crate) fn page(definition: &Command) -> String {
+    let mut command = without_help(definition.clone());
+    command.build();
+    let name = command.get_name().to_owned();
+    let man = Man::new(without_after(&command));
+    let mut page = format!("{MARKER}{APOSTROPHE}{}", title(&name, 1));
+    page += &text(|out| man.render_name_section(out));
+    page += &synopsis(definition);
+    page += &text(|out| man.render_description_section(out));
+    page += &text(|out| man.render_options_section(out));
+    page += &commands(&command);
+    page += &after::top(&with_exit_status(after::sections(&command)));
+    page + ".SH \"SEE ALSO\"\n.BR git\\-arborist (1),\n.BR git\\-arborist\\-trailers (5)\n"
+}
+
+/// The exit codes that every command has, after those that have a meaning of their own here.
+fn with_exit_status(mut sections: Vec<Section>) -> Vec<Section> {
+    if !sections.iter().any(|section| section.heading == EXIT_STATUS) {
+        sections.push(Section { heading: EXIT_STATUS.into(), body: String::new() });
+    }
+    for section in sections.iter_mut().filter(|section| section.heading == EXIT_STATUS) {
+        section.body += COMMON_EXITS;
+    }
+    sections
+}
+
+/// git's pages do not list `-h` and `--version` either; git-arborist(1) tells of them once.
+fn without_help(command: Command) -> Command {
+    let command = command.disable_help_flag(true).disable_help_subcommand(true).disable_version_flag(true);
+    command.mut_subcommands(without_help)
+}
+
+/// clap_mangen would put it among the options.
+fn without_after(command: &Command) -> Command {
+    command.clone().after_help(None).after_long_help(None)
+}
+
+fn text(render: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -> String {
+    let mut out = Vec::new();
+    render(&mut out).expect("memory can be written");
+    let text = String::from_utf8(out).expect("text");
+    let text = text.replace(APOSTROPHE, "");
+    text.lines().map(str::trim_end).filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
+}
+
+fn synopsis(definition: &Command) -> String {
+    let mut lines = String::from(".SH SYNOPSIS\n.nf\n");
+    for (path, shape) in Shape::of(definition).walk() {
+        let has_own = shape.commands.is_empty() || definition_runs_alone(definition, &path);
+        if has_own {
+            lines += &form(&path, shape);
+        }
+    }
+    lines + ".fi\n"
+}
+
+/// Whether the command at `path` does something without a further word.
+fn definition_runs_alone(definition: &Command, path: &str) -> bool {
+    let mut command = definition;
+    for word in path.split(' ').skip(1) {
+        command = command.find_subcommand(word).expect("a command of its own definition");
+    }
+    !command.is_subcommand_required_set()
+}
+
+fn form(path: &str, shape: &Shape) -> String {
+    let options = shape.options.iter().filter(|choice| choice.long.as_deref() != Some("help")).map(option);
+    let words: Vec<String> = options.chain(shape.operands.iter().map(operand)).collect();
+    let mut lines = vec![String::new()];
+    for word in words {
+        let last = lines.last().map_or(0, |line| shown(line));
+        if last + shown(&word) > 56 {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push(' ');
+            line.push_str(&word);
+        }
+    }
+    format!("\\fBgit arborist {}\\fR{}\n", plain(path), lines.join("\n       "))
+}
+
+/// How wide a piece of roff is when printed.
+fn shown(text: &str) -> usize {
+    text.replace("\\fB", "").replace("\\fI", "").replace("\\fR", "").replace('\\', "").chars().count()
+}
+
+fn option(choice: &Choice) -> String {
+    let short = choice.short.map(|short| format!("\\fB\\-{short}\\fR"));
+    let long = choice.long.as_ref().map(|long| format!("\\fB\\-\\-{}\\fR", plain(long)));
+    let name = short.into_iter().chain(long).collect::<Vec<_>>().join("|");
+    let value = choice.value.as_ref().map(|value| format!(" \\fI{}\\fR", plain(&value.name)));
+    let more = if choice.repeats { "..." } else { "" };
+    format!("[{name}{}]{more}", value.unwrap_or_default())
+}
+
+fn operand(operand: &Operand) -> String {
+    let more = if operand.repeats { "..." } else { "" };
+    let name = format!("\\fI{}\\fR", plain(&operand.value.name));
+    if operand.required { format!("{name}{more}") } else { format!("[{name}{more}]") }
+}
+
+/// A section for each command of the command.
+fn commands(command: &Command) -> String {
+    let mut page = String::new();
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        if page.is_empty() {
+            page += ".SH COMMANDS\n";
+        }
+        let words = below.get_bin_name().unwrap_or_default().trim_start_matches("git arborist ");
+        page += &format!(".SS {}\n", plain(words));
+        let man = Man::new(without_after(below));
+        page += &without_heading(&text(|out| man.render_description_section(out)));
+        page += &without_heading(&text(|out| man.render_options_section(out)));
+        page += &after::nested(&after::sections(below));
+        page += &commands(below).replace(".SH COMMANDS\n", "");
+    }
+    page
+}
+
+fn without_heading(section: &str) -> String {
+    section.lines().filter(|line| !line.starts_with(".SH ")).map(|line| format!("{line}\n")).collect()
+}

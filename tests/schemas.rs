@@ -1,0 +1,87 @@
+//! The JSON documents match their published schemas, and these match the code. `BLESS=1` writes them anew.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::fs;
+
+use arborist_core::plan::TreeDocument;
+use arborist_testkit::{Garden, TaskCommit};
+use git_arborist::{
+    hooks::HooksStatus,
+    plan::WavesDocument,
+    state::document::StateDocument,
+    trailers::{log::LogDocument, parse::ParseDocument},
+};
+use schemars::{Schema, schema_for};
+use serde_json::Value;
+
+fn schemas() -> [(&'static str, Schema); 6] {
+    [
+        ("task-tree", schema_for!(TreeDocument)),
+        ("plan-waves", schema_for!(WavesDocument)),
+        ("state", schema_for!(StateDocument)),
+        ("trailers-parse", schema_for!(ParseDocument)),
+        ("trailers-log", schema_for!(LogDocument)),
+        ("hooks-status", schema_for!(HooksStatus)),
+    ]
+}
+
+fn file_of(name: &str) -> String {
+    format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn the_schemas_are_those_of_the_code() {
+    for (name, schema) in schemas() {
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(file_of(name), &text).unwrap();
+        }
+        assert_eq!(fs::read_to_string(file_of(name)).unwrap_or_default(), text, "run with BLESS=1: {name}");
+    }
+}
+
+fn validate(name: &str, document: &str) {
+    let schema: Value = serde_json::from_str(&fs::read_to_string(file_of(name)).unwrap()).unwrap();
+    let document: Value = serde_json::from_str(document).unwrap();
+    if let Err(error) = jsonschema::validate(&schema, &document) {
+        panic!("{name}: {error} in {document:#}");
+    }
+}
+
+#[test]
+fn what_is_printed_is_what_is_promised() {
+    let garden = Garden::bare_ground(&[]);
+    validate("state", &garden.arborist(["state", "--json"]).answer());
+    garden.commit("begin\n");
+    garden.run_start("main", "s1");
+    garden
+        .commit(TaskCommit::new("T1", "test-fail").trailer("Cost", "0.5").body("Test:\n> no\n").to_string());
+    garden.task("T2", "complete");
+    validate("state", &garden.arborist(["state", "--json", "--history"]).answer());
+    validate("state", &garden.arborist(["state", "--json", "T1"]).answer());
+    validate("trailers-log", &garden.arborist(["trailers", "log", "--json"]).answer());
+    validate("trailers-parse", &garden.arborist(["trailers", "parse", "--json", "HEAD"]).answer());
+    validate("hooks-status", &garden.arborist(["hooks", "status", "--json"]).answer());
+    garden.arborist(["hooks", "install", "-q"]).succeeds();
+    validate("hooks-status", &garden.arborist(["hooks", "status", "--json"]).answer());
+    garden.write(
+        "tasks.md",
+        "## Phase 1: a\n- [x] T1 [P] [US1] a in `a.rs`\n- [-] T2 [P] b\n- [~] T3 c (after T2)\n",
+    );
+    garden.write("Cargo.toml", "");
+    validate("task-tree", &garden.arborist(["plan", "--format", "json"]).answer());
+    validate("plan-waves", &garden.arborist(["plan", "--waves", "--format", "json"]).answer());
+    let unsound = b"x\n\nArborist-Step: complete\n";
+    validate("trailers-parse", &garden.arborist_with(["trailers", "parse", "--json"], unsound).answer());
+}
+
+#[test]
+fn a_document_with_a_key_missing_would_be_noticed() {
+    let schema: Value = serde_json::from_str(&fs::read_to_string(file_of("state")).unwrap()).unwrap();
+    for key in ["scope", "head", "session", "summary", "tasks"] {
+        let required = schema["required"].as_array().unwrap();
+        let is_nullable = schema["properties"][key]["type"].to_string().contains("null");
+        assert!(required.iter().any(|name| name == key) || is_nullable, "{key}");
+    }
+}
