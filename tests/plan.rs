@@ -146,6 +146,32 @@ fn a_tree_that_cannot_be_read_is_not_overwritten() {
 }
 
 #[test]
+fn a_tree_file_is_rewritten_as_it_is_from_wherever() {
+    let garden = garden();
+    garden.write("Cargo.toml", "");
+    let tree = r#"{"nodes": {"T1": {"name": "x", "source_file": "a.md", "source_line": 3, "mood": "good"}}, "spec_files": ["a.md"]}"#;
+    garden.write("sub/tree.json", tree);
+    garden.arborist_in(&garden.path("sub"), ["plan", "tree.json", "-o", "tree.json"]).succeeds();
+    let written: Value = json(garden.arborist(["plan", "sub/tree.json", "--format", "json"]));
+    let node = &written["nodes"]["T1"];
+    assert_eq!((&node["mood"], &node["source_file"]), (&"good".into(), &"a.md".into()));
+    assert_eq!((&written["spec_files"][0], &node["test_commands"]), (&"a.md".into(), &serde_json::json!([])));
+}
+
+#[test]
+fn a_box_around_others_is_ticked_with_the_last_of_them() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] 1. a\n  - [x] 1.1 b\n  - [ ] 1.2 c\n- [ ] 2. d\n  - [ ] 2.1 e\n");
+    garden.run_start("main", "s1");
+    garden.task("1.2", "complete");
+    garden.arborist(["plan", "--tick"]).succeeds();
+    assert_eq!(
+        garden.read("tasks.md"),
+        "- [x] 1. a\n  - [x] 1.1 b\n  - [x] 1.2 c\n- [ ] 2. d\n  - [ ] 2.1 e\n"
+    );
+}
+
+#[test]
 fn pictures_are_printed_for_mermaid_and_graphviz() {
     let garden = garden();
     garden

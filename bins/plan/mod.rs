@@ -142,8 +142,9 @@ fn read(sources: &Sources, strictness: Strictness) -> Result<(Plan, Option<Propo
     if strictness == Strictness::Strict && !findings.is_empty() {
         return Err(PlanError::Wrong(findings).into());
     }
-    let proposal =
-        sources.top().and_then(|top| propose_test(|name| std::fs::read_to_string(top.join(name)).ok()));
+    // A tree file says itself how its tasks are tested.
+    let top = sources.top().filter(|_| sources.is_spec_of(&plan));
+    let proposal = top.and_then(|top| propose_test(|name| std::fs::read_to_string(top.join(name)).ok()));
     Ok((plan, proposal))
 }
 

@@ -64,13 +64,22 @@ impl Sources {
         Plan::read_all(&documents)
     }
 
+    /// Whether the plan was read from a spec; a tree file only names the specs that it was made from.
+    pub(super) fn is_spec_of(&self, plan: &Plan) -> bool {
+        self.documents.iter().any(|document| plan.spec_files.contains(&document.label))
+    }
+
     /// The top of the worktree.
     pub(super) fn top(&self) -> Option<&Path> {
         self.repository.as_ref()?.worktree.as_deref()
     }
 
-    /// A label as a path from the top of the repository, with `/`; unchanged if it leads elsewhere.
+    /// A label of ours as a path from the top of the repository, with `/`. What leads elsewhere, and what a tree
+    /// file itself names, stays as it is.
     pub(super) fn label_from_top(&self, label: &str) -> String {
+        if self.documents.iter().all(|document| document.label != label) {
+            return label.to_owned();
+        }
         let Some(repository) = &self.repository else { return label.to_owned() };
         let Some(top) = &repository.worktree else { return label.to_owned() };
         let full = normal(&repository.dir.join(label));

@@ -115,16 +115,19 @@ fn check_needs(
     for draft in drafts {
         for (id, place) in draft.needs.iter().filter(|(id, _)| !index.contains_key(id)) {
             let what = format!("'{}' depends on '{id}', which is not in the plan", draft.task.id);
-            problems.push(files[place.file].problem(place.at, what, unknown_fix(id.as_str(), index)));
+            let fix = unknown_fix(id.as_str(), index, problems.len());
+            problems.push(files[place.file].problem(place.at, what, fix));
         }
     }
 }
 
-/// What to do about an id that is not there.
-pub(super) fn unknown_fix(id: &str, index: &HashMap<TaskId, usize>) -> String {
-    let mut known: Vec<&str> = index.keys().map(TaskId::as_str).collect();
+/// What to do about an id that is not there. Only the first few are worth the search for what was meant.
+pub(super) fn unknown_fix(id: &str, index: &HashMap<TaskId, usize>, told: usize) -> String {
+    const WORTH_IT: usize = 20;
+    let mut known: Vec<&str> =
+        index.keys().map(TaskId::as_str).take(if told < WORTH_IT { 5000 } else { 0 }).collect();
     known.sort_unstable();
-    match nearest(id, known.into_iter().take(2000)) {
+    match nearest(id, known) {
         Some(meant) => format!("did you mean '{meant}'? Else add the task '{id}' or drop the dependency"),
         None => format!("add the task '{id}' or drop the dependency"),
     }

@@ -21,16 +21,31 @@ pub struct Edit {
 }
 
 impl Plan {
-    /// The ticks that the boxes of `is_done` tasks lack, in the order of the files. A tick looks like those
-    /// that the file already has.
+    /// The ticks that the boxes of `is_done` tasks lack, in the order of the files. A task with others nested in
+    /// it is done when they are.
     #[must_use]
     pub fn plan_ticks(&self, tick: char, is_done: impl Fn(&Task) -> bool) -> Vec<Edit> {
-        let lacks = |task: &&Task| task.is_leaf() && !task.mark.is_settled() && is_done(task);
-        let edit = |task: &Task| {
+        let done = self.done_with_nested(is_done);
+        let lacks = |(at, task): &(usize, &Task)| done[*at] && !task.mark.is_settled();
+        let edit = |(_, task): (usize, &Task)| {
             let Source { file, line, mark_at } = task.source.clone()?;
             Some(Edit { task: task.id.clone(), file, line, at: mark_at?, cut: 1, put: tick.to_string() })
         };
-        self.tasks.iter().filter(lacks).filter_map(edit).collect()
+        self.tasks.iter().enumerate().filter(lacks).filter_map(edit).collect()
+    }
+
+    /// For each node, whether it is done, or everything below it is.
+    fn done_with_nested(&self, is_done: impl Fn(&Task) -> bool) -> Vec<bool> {
+        let mut done = vec![true; self.tasks.len()];
+        for (at, task) in self.tasks.iter().enumerate().rev() {
+            if task.is_leaf() {
+                done[at] = task.mark.is_settled() || is_done(task);
+            }
+            if let Some(parent) = task.parent.as_ref().and_then(|parent| self.index.get(parent)) {
+                done[*parent] &= done[at];
+            }
+        }
+        done
     }
 }
 

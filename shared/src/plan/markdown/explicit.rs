@@ -140,7 +140,8 @@ impl<'a> Reader<'_, '_, 'a> {
         for (missing, at) in missing {
             let (Missing::Task(id) | Missing::EndOfRange(id)) = missing;
             let what = format!("a dependency names '{id}', which is not in the plan");
-            let problem = self.page.file.1.problem(at, what, self.known.fix_for(id));
+            let told = self.found.problems.len() + self.found.warnings.len();
+            let problem = self.page.file.1.problem(at, what, self.known.fix_for(id, told));
             match missing {
                 Missing::Task(_) if force == Force::Firm => self.found.problems.push(problem),
                 _ => self.found.warnings.push(problem),

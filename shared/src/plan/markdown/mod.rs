@@ -83,7 +83,9 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (Found, Vec<Unread>) {
         explicit::add_needs(page, (&known, &roles), &mut found);
     }
     let late = order::add_default_needs(&mut found.drafts, &roles);
-    found.warnings.extend(late.into_iter().filter_map(|at| leaves_its_phase(files, &found.drafts, at)));
+    found
+        .warnings
+        .extend(late.into_iter().filter_map(|at| leaves_its_phase(files, (&found.drafts, &known), at)));
     let unread = pages.iter().flat_map(unread).collect();
     (found, unread)
 }
@@ -106,9 +108,13 @@ fn never_closed(file: &SpecFile<'_>, Unclosed { at, what }: Unclosed) -> Problem
     )
 }
 
-fn leaves_its_phase(files: &[(usize, &SpecFile<'_>)], drafts: &[Draft], at: usize) -> Option<Problem> {
+fn leaves_its_phase(
+    files: &[(usize, &SpecFile<'_>)],
+    (drafts, known): (&[Draft], &Known),
+    at: usize,
+) -> Option<Problem> {
     let draft = &drafts[at];
-    let is_below = |id: &TaskId| drafts[at + 1..].iter().any(|below| below.task.id == *id);
+    let is_below = |id: &TaskId| known.find(id.as_str()).is_some_and(|on| on > at);
     let mut needs = draft.needs.iter().map(|(id, _)| id);
     let id = needs.clone().find(|id| is_below(id)).or_else(|| needs.next())?;
     let (_, file) = files.iter().find(|(number, _)| *number == draft.place.file)?;

@@ -108,8 +108,8 @@ impl Known {
     }
 
     /// What to do about an id that is not there.
-    pub(super) fn fix_for(&self, id: &str) -> String {
-        unknown_fix(id, &self.by_id)
+    pub(super) fn fix_for(&self, id: &str, told: usize) -> String {
+        unknown_fix(id, &self.by_id, told)
     }
 
     /// All of these names, and those that are not there.
