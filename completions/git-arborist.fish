@@ -53,7 +53,7 @@ complete -c git-arborist -n '__git_arborist_at help' -f -a '(__git_arborist_verb
 # plan
 complete -c git-arborist -n '__git_arborist_in plan' -F
 complete -c git-arborist -n '__git_arborist_in plan' -s o -l output -r -F -d 'Write the tree to this file; what was added to it by hand is kept'
-complete -c git-arborist -n '__git_arborist_in plan' -l check -d 'Only say what is wrong, a line each; exit with 1 if anything is'
+complete -c git-arborist -n '__git_arborist_in plan' -l check -d 'Only say what is wrong or doubtful, a line each; exit with 1 if anything is wrong'
 complete -c git-arborist -n '__git_arborist_in plan' -l strict -d 'Take every warning for an error'
 complete -c git-arborist -n '__git_arborist_in plan' -l waves -d 'Show what can run at once'
 complete -c git-arborist -n '__git_arborist_in plan' -l format -x -a 'text json mermaid dot' -d 'How to print the plan'

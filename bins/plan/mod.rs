@@ -21,6 +21,12 @@ use self::sources::Sources;
 use crate::{catalog, entry::Outcome, ui::Ui};
 
 const EXAMPLES: &str = "\
+WHAT IS READ
+   Markdown: list items with a box and an id, as '- [ ] T001 [P] [US1] text (depends on T000)'.
+   Also numbered lists, and headings or table rows that are tasks. Phases are headings that own tasks.
+   JSON: the tree file, and task-master's tasks.json.
+   What looks like a task and is none is counted, with the reason.
+
 EXAMPLES
    The plan of this branch: phases, tasks, what waits for what
        git arborist plan
@@ -47,7 +53,7 @@ pub struct PlanArgs {
     /// Write the tree to this file; what was added to it by hand is kept
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Only say what is wrong, a line each; exit with 1 if anything is
+    /// Only say what is wrong or doubtful, a line each; exit with 1 if anything is wrong
     #[arg(long, conflicts_with_all = ["output", "waves", "format", "tick", "assign_ids"])]
     check: bool,
     /// Take every warning for an error

@@ -102,8 +102,11 @@ fn arrows<'a>(clause: &[Token<'a>], arrows: &mut Vec<(Vec<Placed<'a>>, Vec<Place
             at = end;
             continue;
         }
-        if let Piece::Arrow(is_left) = clause[at].what {
-            pointing = Some(is_left);
+        match clause[at].what {
+            Piece::Arrow(is_left) => pointing = Some(is_left),
+            // "Phase 4 → after Phase 2": the word says it, the arrow only leads to it.
+            Piece::Word(_) if keyword_at(clause, at, Voice::Section).is_some() => pointing = None,
+            _ => {}
         }
         at += 1;
     }
@@ -149,6 +152,8 @@ mod tests {
             ("T001 does not depend on T002; no dependency on T003", &[]),
             ("T001 (skeleton) → T003-T005 (tests) → T008", &["T001 > T003..T005", "T003..T005 > T008"]),
             ("T003 ← T001", &["T001 > T003"]),
+            ("**Phase 4 (US2)** → after Phase 2", &["phase 4 < phase 2"]),
+            ("T003-T007 → must FAIL before T008+", &["T008 < T003..T007"]),
             ("T021 → T022 ║ T023 (page first)", &["T021 > T022 T023"]),
             ("All [P] tasks after T007", &[]),
         ] {
