@@ -41,7 +41,7 @@ impl<'a> Reader<'_, '_, 'a> {
     fn tasks(&mut self) {
         let mut tokens: Vec<Token<'a>> = Vec::new();
         for (entry, id) in self.page.outline.entries.iter().zip(&self.page.ids) {
-            let Some(own) = id.as_ref().and_then(|id| self.known.find(id.as_str())) else { continue };
+            let Some(own) = id.as_ref().and_then(|id| self.known.position(id)) else { continue };
             tokens.clear();
             let lines = &self.page.lines[entry.lines.clone()];
             self.tokenizer.lines(lines.iter().filter(|line| line.kind != Kind::Code), &mut tokens);

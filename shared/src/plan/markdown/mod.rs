@@ -114,7 +114,7 @@ fn leaves_its_phase(
     at: usize,
 ) -> Option<Problem> {
     let draft = &drafts[at];
-    let is_below = |id: &TaskId| known.find(id.as_str()).is_some_and(|on| on > at);
+    let is_below = |id: &TaskId| known.position(id).is_some_and(|on| on > at);
     let mut needs = draft.needs.iter().map(|(id, _)| id);
     let id = needs.clone().find(|id| is_below(id)).or_else(|| needs.next())?;
     let (_, file) = files.iter().find(|(number, _)| *number == draft.place.file)?;

@@ -19,7 +19,7 @@ pub(super) struct Known {
     by_id: HashMap<TaskId, usize>,
     /// Tasks in the order of their ids; made when the first range asks for it.
     by_order: OnceCell<Vec<(SortKey, usize)>>,
-    tasks: Vec<(TaskId, usize)>,
+    is_task: Vec<bool>,
     /// Phases by label; `None` where two have the same.
     by_label: HashMap<String, Option<usize>>,
 }
@@ -44,20 +44,19 @@ pub(super) struct Need {
 
 impl Known {
     pub(super) fn new(drafts: &[Draft], roles: &[Role]) -> Self {
-        let mut known = Self::default();
+        let is_task = roles.iter().map(|role| *role == Role::Task).collect();
+        let mut known = Self { is_task, ..Self::default() };
         for (at, (draft, role)) in drafts.iter().zip(roles).enumerate() {
             known.by_id.entry(draft.task.id.clone()).or_insert(at);
-            match role {
-                Role::Task => {
-                    known.tasks.push((draft.task.id.clone(), at));
-                }
-                Role::Phase { label: Some(label), .. } => {
-                    known.by_label.entry(label.clone()).and_modify(|found| *found = None).or_insert(Some(at));
-                }
-                Role::Phase { label: None, .. } => {}
+            if let Role::Phase { label: Some(label), .. } = role {
+                known.by_label.entry(label.clone()).and_modify(|found| *found = None).or_insert(Some(at));
             }
         }
         known
+    }
+
+    pub(super) fn position(&self, id: &TaskId) -> Option<usize> {
+        self.by_id.get(id).copied()
     }
 
     pub(super) fn find(&self, id: &str) -> Option<usize> {
@@ -88,7 +87,8 @@ impl Known {
             return Vec::new();
         }
         let all = self.by_order.get_or_init(|| {
-            let mut all: Vec<_> = self.tasks.iter().map(|(id, at)| (sort_key(id.as_str()), *at)).collect();
+            let tasks = self.by_id.iter().filter(|(_, at)| self.is_task[**at]);
+            let mut all: Vec<_> = tasks.map(|(id, at)| (sort_key(id.as_str()), *at)).collect();
             all.sort();
             all
         });
