@@ -90,6 +90,17 @@ impl Ui {
         io::stdout().is_terminal()
     }
 
+    /// How many columns there are, if standard output is a terminal.
+    #[must_use]
+    pub fn width(&self) -> Option<usize> {
+        if !self.is_terminal() {
+            return None;
+        }
+        let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        told.or_else(|| rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col)))
+            .filter(|columns| *columns > 0)
+    }
+
     /// Whether the locale lets us print more than ASCII.
     #[must_use]
     pub fn has_unicode(&self) -> bool {

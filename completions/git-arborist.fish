@@ -94,7 +94,7 @@ complete -c git-arborist -n '__git_arborist_in trailers check' -s h -l help -d '
 # trailers log
 complete -c git-arborist -n '__git_arborist_in trailers log' -f -a '(__git_arborist_branches)'
 complete -c git-arborist -n '__git_arborist_in trailers log' -l task -x -a '(__git_arborist_tasks)' -d 'Only this task'
-complete -c git-arborist -n '__git_arborist_in trailers log' -l step -x -d 'Only this step: run-start, plan, implement, test, review, complete, merge or reset'
+complete -c git-arborist -n '__git_arborist_in trailers log' -l step -x -a 'run-start plan implement test review complete merge reset' -d 'Only this step'
 complete -c git-arborist -n '__git_arborist_in trailers log' -l result -x -a 'pass fail approved rejected' -d 'Only this result'
 complete -c git-arborist -n '__git_arborist_in trailers log' -l since -x -d 'Only commits after this date, as git understands dates'
 complete -c git-arborist -n '__git_arborist_in trailers log' -l session -x -d 'Only this session'

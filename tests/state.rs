@@ -58,12 +58,45 @@ main: 1 of 3 done, 1 under way
 [########----------------] 33%
 session s1, plan task-tree.json
 
-> Phase 1: Setup  implementing
-  x T001 Create the schema   complete     2h
-  > T002 Add the login form  testing      attempt 2, 2h
-. T010 Write the manual      pending      waits for T002";
+> P1 Phase 1: Setup  implementing
+  x T001 Create the schema   complete      2h
+  > T002 Add the login form  testing       tests failed, attempt 2, 2h
+. T010 Write the manual      pending       waits for T002";
     assert_eq!(shown, expected);
     assert_eq!(garden.arborist(["state", "--short"]).answer(), "main: 1 of 3 done, 1 under way");
+}
+
+#[test]
+fn where_nothing_is_known_nothing_is_done() {
+    let garden = Garden::sprout();
+    garden.arborist(["state", "--exit-code"]).exits(1).out("no plan, and no task commits of 'main'");
+    garden.arborist(["state", "--scope", "mian"]).exits(128).err("there is no branch 'mian'").silent();
+    garden.run_start("main", "s1");
+    garden.git(["switch", "-q", "-c", "feature"]).succeeds();
+    garden.arborist(["state"]).succeeds().err("this history has a run of 'main'").err("--scope main");
+}
+
+#[test]
+fn a_task_that_the_plan_does_not_know_is_marked_and_not_counted() {
+    let garden = Garden::sprout();
+    garden.write("task-tree.json", TREE);
+    garden.run_start("main", "s1");
+    garden.task("T777", "complete");
+    garden.arborist(["state"]).succeeds().out("0 of 3 done").out("T777").out("not in the plan");
+    assert_eq!(task(&state(&garden, &[]), "T777")["planned"], false);
+}
+
+#[test]
+fn a_plan_that_changed_since_it_was_frozen_is_told() {
+    let garden = Garden::sprout();
+    garden.write("task-tree.json", TREE);
+    let blob = garden.git(["hash-object", "-w", "task-tree.json"]).answer();
+    let start = TaskCommit::run_start("main", "s1", &"0".repeat(40))
+        .trailer("Plan", &format!("task-tree.json@{blob}"));
+    garden.commit(start.to_string());
+    garden.arborist(["state"]).succeeds().out("plan task-tree.json as frozen\n");
+    garden.write("task-tree.json", TREE.replace("manual", "handbook"));
+    garden.arborist(["state"]).succeeds().out("plan task-tree.json as frozen (the file has changed since)");
 }
 
 #[test]

@@ -76,12 +76,12 @@ fn check_names_commit_line_fault_and_fix() {
     said.out(&format!("{}:7: 'passed' is not a legal value of Arborist-Result", &bad[..10]))
         .out("    | Arborist-Result: passed")
         .out("    = write: Arborist-Result: <pass or fail>")
-        .err("3 messages checked, 1 sound task commits, 1 that claim to be and do not count");
+        .err("3 messages checked, 1 task commit sound, 1 that does not count");
     garden
         .arborist(["trailers", "check", "HEAD~2..HEAD~1"])
         .succeeds()
         .silent()
-        .err("1 message checked, 0 of them task commits");
+        .err("1 message checked, 0 task commits among them");
     garden.arborist(["trailers", "check", "-q", "HEAD~1"]).succeeds().silent().never("checked");
     garden.arborist(["trailers", "check", "HEAD"]).exits(1);
 }
@@ -151,7 +151,7 @@ fn log_answers_by_task_step_result_session_and_date() {
 #[test]
 fn wrong_arguments_are_refused_with_129() {
     let garden = Garden::sprout();
-    garden.arborist(["trailers", "log", "--step", "bake"]).exits(129).err("expected run-start");
+    garden.arborist(["trailers", "log", "--step", "bake"]).exits(129).err("possible values: run-start");
     garden.arborist(["trailers", "log", "--task", "a b"]).exits(129).err("not a valid task id");
     garden.arborist(["trailers", "log", "--result", "good"]).exits(129).err("approved");
     garden.arborist(["trailers", "log", "no-such-branch"]).exits(128).err("names no commit");

@@ -36,7 +36,8 @@ pub(super) fn run(file: &Path) -> Outcome {
                 Place { line, text: lines.get(line - 1).copied().unwrap_or_default() }
             };
             Err(refusal("this message claims to be a task's and is not sound", &faults, place)
-                .hint("if it is not about a task, begin its subject and its lines in another way"))
+                .hint("if it is not about a task, begin its subject and its lines in another way")
+                .hint(format!("your words are kept; mend them with: git commit -e -F '{}'", file.display())))
         }
         Reading::Foreign | Reading::Sound(_) => Ok(Exit::Done),
     }

@@ -17,6 +17,7 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>, task: &TaskId) {
     let Some(standing) = view.progress.find(task) else {
         return;
     };
+    tree::warn_of_ignored(ui, view);
     let (mark, tone) = tree::mark(ui, standing);
     let name = plain_text(standing.name);
     ui.line(&format!(
@@ -50,6 +51,11 @@ fn facts(view: &View<'_>, standing: &Standing<'_>) -> Vec<(&'static str, String)
     if !needs.is_empty() {
         facts.push(("depends on", needs.join(", ")));
     }
+    let children: Vec<String> =
+        standing.planned.iter().flat_map(|task| &task.children).map(|id| need(view, id)).collect();
+    if !children.is_empty() {
+        facts.push(("tasks", children.join(", ")));
+    }
     if let Some(history) = standing.history {
         facts.extend(history_facts(history));
     }
@@ -60,6 +66,9 @@ fn state_words(standing: &Standing<'_>) -> String {
     let mut words = standing.state.as_str().to_owned();
     if let Some(attempt) = standing.attempt() {
         words.push_str(&format!(", attempt {}", attempt.ordinal()));
+    }
+    if standing.is_stray {
+        words.push_str(", not in the plan");
     }
     if standing.is_ready {
         words.push_str(", ready to be taken up");
@@ -80,12 +89,14 @@ fn history_facts(history: &TaskHistory) -> Vec<(&'static str, String)> {
     if !history.forks.is_empty() {
         let forks: Vec<String> = history.forks.iter().map(Oid::short).collect();
         facts.push(("forked", format!("none of {} is an ancestor of another", forks.join(", "))));
+        facts.push(("to settle it", "write a commit that follows both, such as a reset of the task".into()));
     }
     if let Some(last) = history.last() {
         facts.push(("commit", format!("{}, {} ago", last.commit.short(), clock::age(last.time))));
     }
-    let trailer =
-        |key: Key| history.events.iter().rev().find_map(|event| event.trailers.get(key)).map(str::to_owned);
+    let trailer = |key: Key| {
+        history.current().iter().rev().find_map(|event| event.trailers.get(key)).map(str::to_owned)
+    };
     facts.extend(trailer(Key::Report).map(|path| ("report", path)));
     facts.extend(trailer(Key::TestLog).map(|path| ("test log", path)));
     facts.extend(trailer(Key::ReviewLog).map(|path| ("review log", path)));

@@ -72,6 +72,8 @@ struct TaskDocument {
     ready: bool,
     /// Whether it is complete on the run's branch.
     landed: bool,
+    /// Whether the plan knows it; true where there is no plan.
+    planned: bool,
     /// What the plan says that it waits for.
     depends_on: Vec<String>,
     /// Tasks that it waits for and that are not done.
@@ -117,7 +119,7 @@ fn plan(shown: &Shown) -> Option<PlanDocument> {
     match shown {
         Shown::Nothing => None,
         Shown::File(path) => Some(PlanDocument { path: path.clone(), blob: None }),
-        Shown::Frozen(frozen) => {
+        Shown::Frozen(frozen, _) => {
             Some(PlanDocument { path: frozen.path.clone(), blob: Some(frozen.blob.to_string()) })
         }
     }
@@ -140,6 +142,7 @@ impl TaskDocument {
             time: last.map(|event| rfc3339(event.time)),
             ready: standing.is_ready,
             landed: standing.is_landed(),
+            planned: !standing.is_stray,
             depends_on: task.map(|task| texts(&task.depends_on)).unwrap_or_default(),
             waits_for: texts(&standing.waits_for),
             parent: task.and_then(|task| task.parent.as_ref()).map(ToString::to_string),

@@ -95,8 +95,12 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
     let scope = Scope::resolve(&repository, args.scope.as_ref())?;
+    let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
     // The process ends when it is shown: to free ten thousand commits one by one would be a tenth of its time.
     let run: &Run = Box::leak(Box::new(Run::scan(&repository, scope, Reading::Cached)?));
+    if is_gone && run.start.is_none() && run.tasks.is_empty() {
+        return Err(unknown_scope(run));
+    }
     let found = source::find(&repository, &settings, run, args.tree.as_deref())?;
     let progress = Progress::new(found.plan.as_ref(), run, found.boxes);
     let totals = Totals::of_run(run);
@@ -105,6 +109,16 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     view.refuse_unknown(found.plan.as_ref())?;
     view.show(ui, kind)?;
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
+}
+
+fn unknown_scope(run: &Run) -> Failure {
+    let branch = &run.scope.branch;
+    let failure =
+        Failure::new(Exit::Fatal, format!("there is no branch '{branch}', and no run of it in this history"));
+    match &run.other {
+        Some(other) => failure.hint(format!("this history has a run of '{other}': --scope {other}")),
+        None => failure.hint("see the branches with: git branch"),
+    }
 }
 
 /// How to show it.
@@ -146,11 +160,12 @@ impl View<'_> {
             .filter(move |standing| !only_ready || standing.is_ready)
     }
 
-    /// Whether all tasks that were asked for need no more work.
+    /// Whether all tasks that were asked for need no more work. Where nothing is known, nothing is done.
     fn is_settled(&self) -> bool {
         let tasks = &self.options.tasks;
-        let mut asked = self.progress.standings.iter().filter(|s| tasks.is_empty() || tasks.contains(s.id));
-        asked.all(|standing| standing.state.is_settled())
+        let mut asked =
+            self.progress.standings.iter().filter(|s| tasks.is_empty() || tasks.contains(s.id)).peekable();
+        asked.peek().is_some() && asked.all(|standing| standing.state.is_settled())
     }
 
     fn refuse_unknown(&self, plan: Option<&Plan>) -> Result<(), Failure> {

@@ -19,8 +19,17 @@ pub(crate) enum Shown {
     Nothing,
     /// A file as it is now.
     File(String),
-    /// The plan that the run was frozen with.
-    Frozen(PlanRef),
+    /// The plan that the run was frozen with, and whether the file is still the same.
+    Frozen(PlanRef, Freshness),
+}
+
+/// Whether the file of a frozen plan still says the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    /// It does, or there is no such file.
+    Same,
+    /// It does not.
+    Changed,
 }
 
 pub(super) struct Found {
@@ -63,10 +72,21 @@ fn candidates(run: &Run) -> [String; 4] {
 fn load(file: &Path, label: String, boxes: Boxes) -> Result<Found, Failure> {
     let bytes = std::fs::read(file).map_err(|error| {
         Failure::new(Exit::Fatal, format!("could not read the plan '{label}': {error}"))
-            .hint("name another with --tree, or unset arborist.tree")
+            .hint("it is named by --tree, ARBORIST_TREE, git config arborist.tree or a config.toml")
     })?;
     let plan = Plan::read(&label, &bytes)?;
     Ok(Found { plan: Some(plan), shown: Shown::File(label), boxes })
+}
+
+/// Compared as it stands in the worktree; where filters change files, git's own line ends would tell the same.
+fn freshness(repository: &Repository, frozen: &PlanRef, bytes: &[u8]) -> Freshness {
+    let file = repository.worktree.as_ref().and_then(|top| std::fs::read(top.join(&frozen.path)).ok());
+    let is_same =
+        |now: &[u8]| now == bytes || String::from_utf8_lossy(now).replace("\r\n", "\n").as_bytes() == bytes;
+    match file {
+        Some(now) if !is_same(&now) => Freshness::Changed,
+        _ => Freshness::Same,
+    }
 }
 
 fn load_frozen(repository: &Repository, frozen: &PlanRef) -> Result<Found, Failure> {
@@ -78,5 +98,9 @@ fn load_frozen(repository: &Repository, frozen: &PlanRef) -> Result<Found, Failu
         .hint("fetch it, or name a file with --tree")
     })?;
     let plan = Plan::read(&frozen.path, &bytes)?;
-    Ok(Found { plan: Some(plan), shown: Shown::Frozen(frozen.clone()), boxes: Boxes::Count })
+    Ok(Found {
+        plan: Some(plan),
+        shown: Shown::Frozen(frozen.clone(), freshness(repository, frozen, &bytes)),
+        boxes: Boxes::Count,
+    })
 }

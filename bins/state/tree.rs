@@ -2,13 +2,16 @@
 
 use arborist_core::{
     history::{Event, State},
-    message::plain_text,
+    message::{Step, plain_text},
     name::Oid,
     progress::Standing,
 };
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::{View, source::Shown};
+use super::{
+    View,
+    source::{Freshness, Shown},
+};
 use crate::{
     clock,
     ui::{Tone, Ui},
@@ -16,17 +19,22 @@ use crate::{
 
 /// Names wider than this push what follows them to the right.
 const WIDEST_NAME: usize = 56;
+const NARROWEST_NAME: usize = 16;
+/// What stands beside id and name in a line: mark, state, and a remark of usual length.
+const REST: usize = 42;
 const BAR: usize = 24;
 
 pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
-    show_heading(ui, view);
     warn_of_ignored(ui, view);
+    show_heading(ui, view);
     let asked: Vec<&Standing<'_>> = view.asked().collect();
     if asked.is_empty() {
-        return ui.line(nothing(view));
+        ui.line(&nothing(view));
+        return hint_at_other(ui, view);
     }
     let ids = asked.iter().map(|s| s.id.as_str().len()).max().unwrap_or(0);
-    let names = asked.iter().map(|s| s.name.width() + 2 * s.depth).max().unwrap_or(0).min(WIDEST_NAME);
+    let room = ui.width().map_or(WIDEST_NAME, |width| width.saturating_sub(ids + REST).max(NARROWEST_NAME));
+    let names = asked.iter().map(|s| s.name.width() + 2 * s.depth).max().unwrap_or(0).min(room);
     for standing in asked {
         if standing.is_leaf() {
             show_task(ui, standing, ids, names);
@@ -43,16 +51,24 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
     }
 }
 
-fn nothing(view: &View<'_>) -> &'static str {
+fn nothing(view: &View<'_>) -> String {
     match (view.options.only_ready, &view.plan) {
-        (true, _) => "nothing is ready",
-        (false, Shown::Nothing) => "no plan, and no task commits in this history",
-        (false, _) => "the plan has no tasks",
+        (true, _) => "nothing is ready".into(),
+        (false, Shown::Nothing) => {
+            format!("no plan, and no task commits of '{}' in this history", view.run.scope.branch)
+        }
+        (false, _) => "the plan has no tasks".into(),
+    }
+}
+
+fn hint_at_other(ui: &mut Ui, view: &View<'_>) {
+    if let Some(other) = &view.run.other {
+        ui.hint(&format!("this history has a run of '{other}': git arborist state --scope {other}"));
     }
 }
 
 /// Nothing is ignored in silence.
-fn warn_of_ignored(ui: &mut Ui, view: &View<'_>) {
+pub(super) fn warn_of_ignored(ui: &mut Ui, view: &View<'_>) {
     let run = view.run;
     let (Some(tip), count @ 1..) = (run.scope.tip, run.ignored) else {
         return;
@@ -69,7 +85,7 @@ pub(super) fn show_line(ui: &mut Ui, view: &View<'_>) {
     if view.progress.leaves().next().is_some() {
         ui.line(&summary(view));
     } else {
-        ui.line(&format!("{}: {}", view.run.scope.branch, nothing(view)));
+        ui.line(&nothing(view));
     }
 }
 
@@ -83,7 +99,7 @@ fn summary(view: &View<'_>) -> String {
         (view.count(State::Failed), "failed"),
         (view.count(State::Forked), "forked"),
         (view.count(State::Skipped), "skipped"),
-        (ready, "ready"),
+        (ready, "ready to begin"),
     ];
     parts
         .extend(counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
@@ -92,7 +108,7 @@ fn summary(view: &View<'_>) -> String {
 
 /// Skipped tasks are nobody's work and count in neither.
 fn counts(view: &View<'_>) -> (usize, usize) {
-    let total = view.progress.leaves().count() - view.count(State::Skipped);
+    let total = view.progress.counted().count() - view.count(State::Skipped);
     (view.count(State::Complete), total)
 }
 
@@ -129,7 +145,10 @@ fn origin(view: &View<'_>) -> Option<String> {
     let plan = match &view.plan {
         Shown::Nothing => None,
         Shown::File(path) => Some(format!("plan {path}")),
-        Shown::Frozen(frozen) => Some(format!("plan {} as frozen", frozen.path)),
+        Shown::Frozen(frozen, Freshness::Same) => Some(format!("plan {} as frozen", frozen.path)),
+        Shown::Frozen(frozen, Freshness::Changed) => {
+            Some(format!("plan {} as frozen (the file has changed since)", frozen.path))
+        }
     };
     let parts: Vec<String> = session.into_iter().chain(plan).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
@@ -137,11 +156,12 @@ fn origin(view: &View<'_>) -> Option<String> {
 
 fn show_phase(ui: &mut Ui, standing: &Standing<'_>) {
     let (mark, tone) = mark(ui, standing);
-    let name = plain_text(standing.name);
+    let name = one_line(standing.name);
     let indent = "  ".repeat(standing.depth);
     let state = if standing.state == State::Pending { "" } else { standing.state.as_str() };
+    let id = ui.paint(Tone::Dim, standing.id.as_str());
     let line = format!(
-        "{indent}{} {}  {}",
+        "{indent}{} {id} {}  {}",
         ui.paint(tone, mark),
         ui.paint(Tone::Strong, &name),
         ui.paint(tone, state)
@@ -151,7 +171,8 @@ fn show_phase(ui: &mut Ui, standing: &Standing<'_>) {
 
 fn show_task(ui: &mut Ui, standing: &Standing<'_>, ids: usize, names: usize) {
     let (mark, tone) = mark(ui, standing);
-    let name = plain_text(standing.name);
+    let name = one_line(standing.name);
+    let name = if ui.width().is_some() { cut(&name, names.saturating_sub(2 * standing.depth)) } else { name };
     let indent = "  ".repeat(standing.depth);
     let pad = names.saturating_sub(name.width() + 2 * standing.depth);
     let word =
@@ -161,15 +182,37 @@ fn show_task(ui: &mut Ui, standing: &Standing<'_>, ids: usize, names: usize) {
         ui.paint(tone, mark),
         standing.id,
         " ".repeat(pad),
-        ui.paint(tone, &format!("{word:<12}")),
+        ui.paint(tone, &format!("{word:<13}")),
         remark(standing),
     );
     ui.line(line.trim_end());
 }
 
+fn one_line(text: &str) -> String {
+    plain_text(text).replace('\n', " ")
+}
+
+/// `text` in at most `width` columns.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut kept = String::new();
+    for c in text.chars() {
+        if kept.width() + c.width().unwrap_or(0) + 1 > width {
+            break;
+        }
+        kept.push(c);
+    }
+    kept + "…"
+}
+
 /// What else there is to say: the attempt, how long ago, what it waits for.
 fn remark(standing: &Standing<'_>) -> String {
     let mut parts = Vec::new();
+    if let Some(last) = standing.history.and_then(|history| history.last()).filter(|last| last.is_failure()) {
+        parts.extend(failure_word(last));
+    }
     if let Some(attempt) = standing.attempt().filter(|attempt| attempt.0 > 0) {
         parts.push(format!("attempt {}", attempt.ordinal()));
     }
@@ -178,6 +221,9 @@ fn remark(standing: &Standing<'_>) -> String {
     }
     if standing.history.is_some_and(|history| !history.is_landed) {
         parts.push("not landed".into());
+    }
+    if standing.is_stray {
+        parts.push("not in the plan".into());
     }
     if let Some(history) = standing.history.filter(|history| !history.forks.is_empty()) {
         parts.push(format!(
@@ -189,6 +235,16 @@ fn remark(standing: &Standing<'_>) -> String {
         parts.push(format!("waits for {}", list(&standing.waits_for, ", ")));
     }
     parts.join(", ")
+}
+
+/// What went wrong last, where the state alone does not tell.
+fn failure_word(last: &Event) -> Option<String> {
+    match last.status().step() {
+        Step::Implement => Some("the agent failed".into()),
+        Step::Test => Some("tests failed".into()),
+        Step::Review => Some("rejected".into()),
+        _ => None,
+    }
 }
 
 /// The first three, and how many more.
@@ -208,6 +264,9 @@ pub(super) fn mark(ui: &Ui, standing: &Standing<'_>) -> (&'static str, Tone) {
         State::Skipped => ("⊘", "-", Tone::Dim),
         State::Pending if standing.is_ready => ("○", "o", Tone::Strong),
         State::Pending => ("·", ".", Tone::Dim),
+        _ if standing.history.and_then(|history| history.last()).is_some_and(Event::is_failure) => {
+            ("▶", ">", Tone::Bad)
+        }
         State::Implementing | State::Testing | State::Reviewing => ("▶", ">", Tone::Busy),
     };
     (if ui.has_unicode() { fancy } else { plain }, tone)
@@ -221,7 +280,7 @@ pub(super) fn show_event(ui: &mut Ui, event: &Event) {
         "      {} {:>4} {attempt:<3} {} {}",
         ui.paint(Tone::Busy, &event.commit.short()),
         clock::age(event.time),
-        ui.paint(tone, &format!("{:<15}", event.status())),
+        ui.paint(tone, &format!("{:<16}", event.status())),
         plain_text(&event.subject.text),
     );
     ui.line(line.trim_end());

@@ -27,6 +27,9 @@ pub(super) struct CheckArgs {
     quiet: bool,
 }
 
+/// How many faults of one message are told.
+const MOST: usize = 8;
+
 /// How many messages were looked at.
 #[derive(Default)]
 struct Tally {
@@ -63,13 +66,17 @@ impl Tally {
             Reading::Sound(_) => self.sound += 1,
             Reading::Unsound(faults) => {
                 self.unsound += 1;
-                for fault in faults {
+                let more = faults.len().saturating_sub(MOST);
+                for fault in faults.into_iter().take(MOST) {
                     let line = String::from_utf8_lossy(
                         text.split(|b| *b == b'\n').nth(fault.line - 1).unwrap_or_default(),
                     );
                     ui.line(&format!("{label}:{}: {}", fault.line, ui.paint(Tone::Bad, &fault.what)));
                     ui.line(&format!("    | {}", short(&line)));
                     ui.line(&format!("    = {}", fault.fix));
+                }
+                if more > 0 {
+                    ui.line(&format!("{label}: and {more} more"));
                 }
             }
         }
@@ -78,11 +85,13 @@ impl Tally {
     fn summary(&self) -> String {
         let Self { seen, sound, unsound } = self;
         let messages = if *seen == 1 { "message" } else { "messages" };
+        let commits = |count: usize| {
+            if count == 1 { "1 task commit".to_owned() } else { format!("{count} task commits") }
+        };
         match unsound {
-            0 => format!("{seen} {messages} checked, {sound} of them task commits, all sound"),
-            _ => format!(
-                "{seen} {messages} checked, {sound} sound task commits, {unsound} that claim to be and do not count"
-            ),
+            0 => format!("{seen} {messages} checked, {} among them, all sound", commits(*sound)),
+            1 => format!("{seen} {messages} checked, {} sound, 1 that does not count", commits(*sound)),
+            _ => format!("{seen} {messages} checked, {} sound, {unsound} that do not count", commits(*sound)),
         }
     }
 }

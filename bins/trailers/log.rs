@@ -7,7 +7,10 @@ use arborist_core::{
     message::{Reading, Step, claims, plain_text, read},
     name::{SessionId, TaskId},
 };
-use clap::Args;
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -26,8 +29,8 @@ pub(super) struct LogArgs {
     /// Only this task
     #[arg(long, value_name = "TASK")]
     task: Option<TaskId>,
-    /// Only this step: run-start, plan, implement, test, review, complete, merge or reset
-    #[arg(long, value_name = "STEP", value_parser = step)]
+    /// Only this step
+    #[arg(long, value_name = "STEP", value_parser = steps())]
     step: Option<Step>,
     /// Only this result
     #[arg(long, value_name = "RESULT", value_parser = ["pass", "fail", "approved", "rejected"])]
@@ -53,10 +56,9 @@ pub struct LogDocument {
     commits: Vec<EventDocument>,
 }
 
-fn step(text: &str) -> Result<Step, String> {
-    text.parse().map_err(|()| {
-        "expected run-start, plan, implement, test, review, complete, merge or reset".to_owned()
-    })
+fn steps() -> impl TypedValueParser<Value = Step> {
+    let names = Step::ALL.iter().map(|step| step.as_str());
+    PossibleValuesParser::new(names).try_map(|name| name.parse().map_err(|()| "no such step"))
 }
 
 pub(super) fn run(args: &LogArgs, ui: &mut Ui) -> Outcome {
@@ -76,6 +78,9 @@ fn find(args: &LogArgs, repository: &Repository) -> Result<Vec<Event>, Failure> 
     revisions.extend(args.since.as_ref().map(|date| format!("--since={date}")));
     revisions.extend(revision(repository, &args.revision)?);
     let mut events = Vec::new();
+    if args.max_count == Some(0) {
+        return Ok(events);
+    }
     for commit in repository.stream_commits(&revisions)? {
         let commit = commit?;
         if !claims(commit.message()) {

@@ -67,7 +67,11 @@ impl Objection {
                 "merge the commits into a branch that stays, and push that first".into()
             }
             Self::Unsound { commit, fault, .. } => {
-                format!("commit {}, line {}: {}", commit.short(), fault.line, fault.fix)
+                let commit = commit.short();
+                format!(
+                    "reword it before you push (git rebase -i {commit}^), or push all the same with --no-verify\nin {commit}, line {}: {}",
+                    fault.line, fault.fix
+                )
             }
         }
     }

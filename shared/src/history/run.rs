@@ -93,6 +93,8 @@ pub struct Run {
     pub tasks: Vec<TaskHistory>,
     /// How many commits of the run claim to be task commits and are not sound, so that they do not count.
     pub ignored: usize,
+    /// The branch of another run that this history holds; only looked for where this branch has none of its own.
+    pub other: Option<BranchName>,
 }
 
 impl Run {
@@ -105,7 +107,8 @@ impl Run {
         }
         let start = run_start(&walk);
         let ignored = walk.graph.entries.iter().filter(|entry| matches!(entry.note, Note::Unsound)).count();
-        let mut run = Self { scope, start, tasks: Vec::new(), ignored };
+        let other = other_run(&walk.graph).cloned().filter(|_| start.is_none());
+        let mut run = Self { scope, start, tasks: Vec::new(), ignored, other };
         run.tasks = run.fold(walk.graph);
         run.add_task_branches(repository, refs)?;
         Ok(run)

@@ -58,8 +58,10 @@ impl Key {
             Self::TestRuntime => (is_decimal(value), "seconds, such as 3.2"),
             Self::Cost => (is_decimal(value), "US dollars, such as 0.05"),
             Self::Base | Self::Source => (value.parse::<Oid>().is_ok(), "a full commit id"),
-            Self::Plan => (value == "none" || PlanRef::parse(value).is_some(), "<path>@<blob id>, or none"),
-            Self::Session => (value.parse::<SessionId>().is_ok(), "a session id"),
+            Self::Plan => (value == "none" || PlanRef::parse(value).is_some(), "path@blob-id, or none"),
+            Self::Session => {
+                (value.parse::<SessionId>().is_ok(), "an id of letters, digits, dots, underscores and dashes")
+            }
             Self::TestType => (is_test_types(value), "unit, integration or e2e, several joined by a comma"),
             Self::Report | Self::TestLog | Self::ReviewLog => {
                 (is_path(value), "a path relative to the top of the repository, with '/'")

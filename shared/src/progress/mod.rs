@@ -37,6 +37,8 @@ pub struct Standing<'a> {
     pub history: Option<&'a TaskHistory>,
     /// Its state.
     pub state: State,
+    /// Whether there is a plan and it does not know this.
+    pub is_stray: bool,
     /// How many phases it stands in.
     pub depth: usize,
     /// The leaves that it waits for and that are not settled.
@@ -91,7 +93,7 @@ impl<'a> Progress<'a> {
         }
         for history in &run.tasks {
             if !progress.index.contains_key(&history.id) {
-                progress.push(unplanned(history));
+                progress.push(Standing { is_stray: plan.is_some(), ..unplanned(history) });
             }
         }
         if let Some(plan) = plan {
@@ -112,10 +114,15 @@ impl<'a> Progress<'a> {
         self.standings.iter().filter(|standing| standing.is_leaf())
     }
 
-    /// How many leaves are in `state`.
+    /// The leaves that make up the work: those of the plan, or all where there is none.
+    pub fn counted(&self) -> impl Iterator<Item = &Standing<'a>> {
+        self.leaves().filter(|standing| !standing.is_stray)
+    }
+
+    /// How many of the leaves that are counted are in `state`.
     #[must_use]
     pub fn count(&self, state: State) -> usize {
-        self.leaves().filter(|standing| standing.state == state).count()
+        self.counted().filter(|standing| standing.state == state).count()
     }
 
     fn push(&mut self, standing: Standing<'a>) {
@@ -164,6 +171,7 @@ fn leaf<'a>(task: &'a Task, history: Option<&'a TaskHistory>, boxes: Boxes, dept
         planned: Some(task),
         history,
         state,
+        is_stray: false,
         depth,
         waits_for: Vec::new(),
         is_ready: false,
@@ -178,6 +186,7 @@ fn unplanned(history: &TaskHistory) -> Standing<'_> {
         planned: None,
         history: Some(history),
         state,
+        is_stray: false,
         depth: 0,
         waits_for: Vec::new(),
         is_ready: is_unfinished(state),

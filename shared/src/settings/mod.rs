@@ -142,7 +142,7 @@ impl Settings {
 
     fn add_environment(&mut self) {
         for setting in SETTINGS {
-            if let Ok(value) = std::env::var(setting.variable) {
+            if let Some(value) = std::env::var(setting.variable).ok().filter(|value| !value.is_empty()) {
                 self.found.push(Found { key: setting.key, value });
             }
         }
