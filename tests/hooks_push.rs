@@ -73,7 +73,7 @@ fn an_unsound_commit_is_refused_with_its_line_and_the_fix() {
                 .exits(1)
                 .err(&format!("error: commit {} claims to be a task's and is not sound", &bad[..10]))
                 .err("line 1: done")
-                .err("hint: commit");
+                .err("hint: reword it");
         }
     });
 }

@@ -19,3 +19,5 @@ pub mod history;
 pub mod plan;
 
 pub mod progress;
+
+pub mod agent;

@@ -1,0 +1,86 @@
+//! What can be wrong with a runner before it is started.
+
+use super::{EventFormat, Placeholder, Preset};
+use crate::{
+    failure::{Exit, Explain},
+    message::nearest,
+};
+
+/// A runner that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AgentError {
+    /// No preset and no configured runner has this name.
+    #[error("unknown runner '{name}'")]
+    UnknownRunner {
+        /// As written.
+        name: String,
+    },
+    /// The template names something that nobody fills in.
+    #[error("runner '{runner}' uses the unknown placeholder '{{{name}}}'")]
+    UnknownPlaceholder {
+        /// The runner.
+        runner: String,
+        /// As written, without braces.
+        name: String,
+    },
+    /// The template has no program, or one that is to be filled in.
+    #[error("the command of runner '{runner}' does not begin with a program")]
+    NoProgram {
+        /// The runner.
+        runner: String,
+    },
+    /// No such event stream.
+    #[error("unknown event format '{name}'")]
+    UnknownFormat {
+        /// As written.
+        name: String,
+    },
+    /// The program is not on `PATH`.
+    #[error("'{program}' is not installed")]
+    NotInstalled {
+        /// The program.
+        program: String,
+        /// How to get it, if we know.
+        install: Option<String>,
+    },
+}
+
+impl Explain for AgentError {
+    fn exit(&self) -> Exit {
+        Exit::Fatal
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::UnknownRunner { name } => {
+                Some(proposal(name, Preset::names(), "a runner of your own is set up under [runners.<name>]"))
+            }
+            Self::UnknownPlaceholder { name, .. } => {
+                let known: Vec<String> =
+                    Placeholder::ALL.iter().map(|known| format!("{{{}}}", known.as_str())).collect();
+                let names = Placeholder::ALL.iter().map(|known| known.as_str());
+                Some(proposal(name, names, &format!("known are {}", known.join(", "))))
+            }
+            Self::NoProgram { .. } => {
+                Some("write the program first: command = [\"robot\", \"{prompt}\"]".into())
+            }
+            Self::UnknownFormat { name } => {
+                let names = || EventFormat::ALL.iter().map(|format| format.as_str());
+                let all = format!("known are {}", names().collect::<Vec<_>>().join(", "));
+                Some(proposal(name, names(), &all))
+            }
+            Self::NotInstalled { program, install } => Some(match install {
+                Some(install) => format!("install it with: {install}"),
+                None => format!("put '{program}' on PATH, or choose another runner"),
+            }),
+        }
+    }
+}
+
+/// The nearest known word, else a general word of help.
+fn proposal<'a>(word: &str, known: impl IntoIterator<Item = &'a str>, otherwise: &str) -> String {
+    match nearest(word, known) {
+        Some(meant) => format!("did you mean '{meant}'?"),
+        None => otherwise.to_owned(),
+    }
+}

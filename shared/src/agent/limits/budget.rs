@@ -1,0 +1,134 @@
+//! What a task and a run may spend. What was spent is counted from history, so a restart does not give it back.
+
+use std::{fmt, time::Duration};
+
+use crate::progress::Totals;
+
+/// Most that may be spent; nothing where there is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Budget {
+    /// US dollars.
+    pub cost: Option<f64>,
+    /// Tokens, read and written.
+    pub tokens: Option<u64>,
+    /// Time at work.
+    pub time: Option<Duration>,
+}
+
+/// What was spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spent {
+    /// By the trailers.
+    pub totals: Totals,
+    /// Time at work.
+    pub time: Duration,
+}
+
+/// Whose budget it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// One task's.
+    Task,
+    /// The whole run's.
+    Run,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Task => "task",
+            Self::Run => "run",
+        })
+    }
+}
+
+/// A budget that is used up.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+pub enum Overrun {
+    /// Too much money.
+    #[error("the {level} has cost ${spent:.2} of ${limit:.2}")]
+    Cost {
+        /// Whose budget.
+        level: Level,
+        /// US dollars.
+        spent: f64,
+        /// US dollars.
+        limit: f64,
+    },
+    /// Too many tokens.
+    #[error("the {level} has used {spent} of {limit} tokens")]
+    Tokens {
+        /// Whose budget.
+        level: Level,
+        /// Read and written.
+        spent: u64,
+        /// Read and written.
+        limit: u64,
+    },
+    /// Too much time.
+    #[error("the {level} has taken {} of {} s", .spent.as_secs(), .limit.as_secs())]
+    Time {
+        /// Whose budget.
+        level: Level,
+        /// At work.
+        spent: Duration,
+        /// At work.
+        limit: Duration,
+    },
+}
+
+impl Budget {
+    /// `Err` with what is used up. A budget of which nothing is left is used up.
+    pub fn check(&self, level: Level, spent: &Spent) -> Result<(), Overrun> {
+        let cost = spent.totals.cost.unwrap_or(0.0);
+        let tokens = spent.totals.tokens_in.unwrap_or(0).saturating_add(spent.totals.tokens_out.unwrap_or(0));
+        if let Some(limit) = self.cost.filter(|limit| cost >= *limit) {
+            return Err(Overrun::Cost { level, spent: cost, limit });
+        }
+        if let Some(limit) = self.tokens.filter(|limit| tokens >= *limit) {
+            return Err(Overrun::Tokens { level, spent: tokens, limit });
+        }
+        match self.time.filter(|limit| spent.time >= *limit) {
+            Some(limit) => Err(Overrun::Time { level, spent: spent.time, limit }),
+            None => Ok(()),
+        }
+    }
+
+    /// How much time is left, where time is limited. A call is ended when it has passed.
+    #[must_use]
+    pub fn time_left(&self, spent: &Spent) -> Option<Duration> {
+        self.time.map(|limit| limit.saturating_sub(spent.time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_budget_that_is_used_up_is_named() {
+        let budget = Budget { cost: Some(1.0), tokens: Some(100), time: Some(Duration::from_secs(60)) };
+        let spent = |cost, tokens_in, tokens_out, seconds| Spent {
+            totals: Totals { tokens_in, tokens_out, cost },
+            time: Duration::from_secs(seconds),
+        };
+        let table = [
+            (spent(None, None, None, 0), None),
+            (spent(Some(0.99), Some(60), Some(39), 59), None),
+            (spent(Some(1.0), None, None, 0), Some("the task has cost $1.00 of $1.00")),
+            (spent(None, Some(60), Some(40), 0), Some("the task has used 100 of 100 tokens")),
+            (
+                spent(None, Some(u64::MAX), Some(1), 0),
+                Some("the task has used 18446744073709551615 of 100 tokens"),
+            ),
+            (spent(None, None, None, 61), Some("the task has taken 61 of 60 s")),
+        ];
+        for (spent, expected) in table {
+            let found = budget.check(Level::Task, &spent).err().map(|overrun| overrun.to_string());
+            assert_eq!(found.as_deref(), expected, "{spent:?}");
+            assert_eq!(Budget::default().check(Level::Run, &spent), Ok(()));
+        }
+        assert_eq!(budget.time_left(&spent(None, None, None, 45)), Some(Duration::from_secs(15)));
+        assert_eq!(budget.time_left(&spent(None, None, None, 99)), Some(Duration::ZERO));
+    }
+}

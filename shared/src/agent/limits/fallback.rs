@@ -1,0 +1,138 @@
+//! Whom to ask when somebody cannot work: a chain of runners and models, taken one after the other.
+
+use std::{fmt, str::FromStr};
+
+use super::super::FailureKind;
+
+/// A runner, and a model of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The runner's name.
+    pub runner: String,
+    /// The model, if not the runner's own choice.
+    pub model: Option<String>,
+}
+
+/// A choice that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not a runner, nor a runner and a model with ':' between them")]
+pub struct ChoiceError(String);
+
+impl FromStr for Choice {
+    type Err = ChoiceError;
+
+    /// Reads `runner` or `runner:model`. A model may hold `:` itself.
+    fn from_str(text: &str) -> Result<Self, ChoiceError> {
+        let (runner, model) = match text.split_once(':') {
+            Some((runner, model)) => (runner, Some(model)),
+            None => (text, None),
+        };
+        if runner.trim().is_empty() || model.is_some_and(|model| model.trim().is_empty()) {
+            return Err(ChoiceError(text.to_owned()));
+        }
+        Ok(Self { runner: runner.trim().to_owned(), model: model.map(|model| model.trim().to_owned()) })
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.model {
+            Some(model) => write!(f, "{}:{model}", self.runner),
+            None => f.write_str(&self.runner),
+        }
+    }
+}
+
+/// Why somebody cannot work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setback {
+    /// The program is not there.
+    NotInstalled,
+    /// It ran and failed so.
+    Failure(FailureKind),
+}
+
+impl Setback {
+    /// Whether somebody else may do better at once. An overload passes, and any other failure is an attempt that
+    /// was used.
+    #[must_use]
+    pub fn justifies_another(self) -> bool {
+        matches!(self, Self::NotInstalled | Self::Failure(FailureKind::Auth | FailureKind::Limit))
+    }
+}
+
+/// Choices in order; the first is the one that was wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    first: Choice,
+    others: Vec<Choice>,
+}
+
+impl Chain {
+    /// A chain. What stands in it twice counts once.
+    #[must_use]
+    pub fn new(first: Choice, others: impl IntoIterator<Item = Choice>) -> Self {
+        let mut chain = Self { first, others: Vec::new() };
+        for other in others {
+            if !chain.iter().any(|known| *known == other) {
+                chain.others.push(other);
+            }
+        }
+        chain
+    }
+
+    /// All choices in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Choice> {
+        std::iter::once(&self.first).chain(&self.others)
+    }
+
+    /// The one that was wanted.
+    #[must_use]
+    pub fn first(&self) -> &Choice {
+        &self.first
+    }
+
+    /// Whom to ask after `current` had this setback; nobody if it justifies nobody, or the chain is at its end.
+    #[must_use]
+    pub fn find_next(&self, current: &Choice, setback: Setback) -> Option<&Choice> {
+        let place = self.iter().position(|choice| choice == current)?;
+        setback.justifies_another().then(|| self.iter().nth(place + 1)).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(text: &str) -> Choice {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn choices_are_read_back_as_they_are_written() {
+        for text in ["claude", "claude:opus", "opencode:fake/m:free"] {
+            assert_eq!(choice(text).to_string(), text);
+        }
+        for text in ["", ":m", "claude:", " "] {
+            assert!(text.parse::<Choice>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_next_is_asked_only_when_that_can_help() {
+        let chain = Chain::new(choice("claude:opus"), [choice("codex"), choice("codex"), choice("gemini")]);
+        let table = [
+            ("claude:opus", Setback::NotInstalled, Some("codex")),
+            ("claude:opus", Setback::Failure(FailureKind::Auth), Some("codex")),
+            ("codex", Setback::Failure(FailureKind::Limit), Some("gemini")),
+            ("gemini", Setback::Failure(FailureKind::Limit), None),
+            ("codex", Setback::Failure(FailureKind::Overload), None),
+            ("codex", Setback::Failure(FailureKind::Other), None),
+            ("aider", Setback::NotInstalled, None),
+        ];
+        for (current, setback, expected) in table {
+            let next = chain.find_next(&choice(current), setback).map(Choice::to_string);
+            assert_eq!(next.as_deref(), expected, "{current} {setback:?}");
+        }
+    }
+}

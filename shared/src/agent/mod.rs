@@ -1,0 +1,29 @@
+//! Agent programs: how one is called, how its event stream is read, what its end means, and what it may spend.
+//!
+//! Nothing here starts a process or looks at a clock. A [`Runner`] gives an [`Invocation`], an [`EventReader`]
+//! turns what the program prints into [`AgentEvent`]s, a [`Tally`] of these gives an [`Outcome`], and [`limits`]
+//! decides what follows from it. What an agent says is data, never a command.
+
+mod cause;
+mod error;
+mod event;
+mod format;
+pub mod limits;
+mod outcome;
+mod preset;
+pub mod redact;
+mod runner;
+mod stream;
+mod tally;
+mod template;
+
+pub use cause::{FailureKind, LimitKind, Wait};
+pub use error::AgentError;
+pub use event::{AgentEvent, Scope, Usage};
+pub use format::EventFormat;
+pub use outcome::{End, Outcome};
+pub use preset::{Preset, RunnerKind};
+pub use runner::{Invocation, Overrides, Request, Runner};
+pub use stream::EventReader;
+pub use tally::Tally;
+pub use template::{Placeholder, Template};

@@ -1,0 +1,251 @@
+//! The agent programs that we know: how each is called without a terminal and without questions, and where to get
+//! it. The prompt goes to standard input wherever the program takes it there.
+
+use super::{AgentError, EventFormat, Overrides, Runner};
+
+/// A program that is known by name.
+#[derive(Debug, Clone, Copy)]
+pub struct Preset {
+    /// Its name, which is also that of the runner.
+    pub name: &'static str,
+    /// The call, as words with a space between them.
+    pub command: &'static str,
+    /// The call that goes on with a session, where that is another one.
+    pub resume: Option<&'static str>,
+    /// What it prints.
+    pub events: EventFormat,
+    /// Variables that it needs.
+    pub env: &'static [(&'static str, &'static str)],
+    /// How to get it.
+    pub install: &'static str,
+}
+
+/// What a runner's name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunnerKind {
+    /// A program, called by its template.
+    Program(Runner),
+    /// The task's own `command`, by `sh -c`.
+    Shell,
+    /// The built-in agent that needs no network.
+    Demo,
+}
+
+impl RunnerKind {
+    /// What `name` stands for, given what the configuration says about it. A configured command makes any name
+    /// a program.
+    pub fn resolve(name: &str, own: &Overrides) -> Result<Self, AgentError> {
+        match (name, &own.command) {
+            (SHELL, None) => Ok(Self::Shell),
+            (DEMO, None) => Ok(Self::Demo),
+            _ => Runner::new(name, own).map(Self::Program),
+        }
+    }
+}
+
+/// The runner that runs a task's own command.
+const SHELL: &str = "shell";
+
+/// The runner that is built in.
+const DEMO: &str = "demo";
+
+impl Preset {
+    /// The preset of this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|preset| preset.name == name)
+    }
+
+    /// The program that it starts.
+    #[must_use]
+    pub fn program(&self) -> &'static str {
+        self.command.split(' ').next().unwrap_or_default()
+    }
+
+    /// Every name that needs no configuration.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Self::ALL.iter().map(|preset| preset.name).chain([SHELL, DEMO])
+    }
+
+    /// All programs that are known.
+    pub const ALL: &[Self] = &[
+        Self {
+            name: "claude",
+            command: "claude -p --output-format stream-json --verbose --dangerously-skip-permissions \
+                --model {model} --resume {session}",
+            resume: None,
+            events: EventFormat::Claude,
+            env: &[],
+            install: "npm install -g @anthropic-ai/claude-code",
+        },
+        Self {
+            name: "codex",
+            command: "codex exec --json -s workspace-write --skip-git-repo-check -m {model} -C {dir} -",
+            resume: Some(
+                "codex exec --json -s workspace-write --skip-git-repo-check -m {model} -C {dir} \
+                resume {session} -",
+            ),
+            events: EventFormat::Codex,
+            env: &[],
+            install: "npm install -g @openai/codex",
+        },
+        Self {
+            name: "gemini",
+            command: "gemini -o stream-json --approval-mode yolo --skip-trust -m {model} -r {session}",
+            resume: None,
+            events: EventFormat::Gemini,
+            env: &[],
+            install: "npm install -g @google/gemini-cli",
+        },
+        Self {
+            name: "opencode",
+            command: "opencode run --format json --auto --dir {dir} -m {model} -s {session}",
+            resume: None,
+            events: EventFormat::Opencode,
+            env: &[],
+            install: "npm install -g opencode-ai",
+        },
+        Self {
+            name: "aider",
+            command: "aider --yes-always --no-auto-commits --no-dirty-commits --no-check-update \
+                --no-gitignore --no-pretty --model {model} --message-file {prompt-file}",
+            resume: None,
+            events: EventFormat::Text,
+            env: &[],
+            install: "python -m pip install aider-install && aider-install",
+        },
+        Self {
+            name: "cursor-agent",
+            command: "cursor-agent -p --force --trust --output-format stream-json --model {model} --resume \
+                {session} {prompt}",
+            resume: None,
+            events: EventFormat::Claude,
+            env: &[],
+            install: "curl https://cursor.com/install -fsS | bash",
+        },
+        Self {
+            name: "copilot",
+            command: "copilot -p {prompt} --allow-all-tools --no-ask-user --model {model} \
+                --resume={session}",
+            resume: None,
+            events: EventFormat::Text,
+            env: &[],
+            install: "npm install -g @github/copilot",
+        },
+        Self {
+            name: "qwen",
+            command: "qwen -o stream-json --approval-mode yolo -m {model} --resume {session}",
+            resume: None,
+            events: EventFormat::Claude,
+            env: &[],
+            install: "npm install -g @qwen-code/qwen-code",
+        },
+        Self {
+            name: "amp",
+            command: "amp -x --stream-json --dangerously-allow-all",
+            resume: Some("amp threads continue {session} -x --stream-json --dangerously-allow-all"),
+            events: EventFormat::Claude,
+            env: &[],
+            install: "npm install -g @sourcegraph/amp",
+        },
+        Self {
+            name: "goose",
+            command: "goose run -q --model {model} -i -",
+            resume: None,
+            events: EventFormat::Text,
+            env: &[("GOOSE_MODE", "auto")],
+            install: "curl -fsSL https://github.com/block/goose/releases/download/stable/download_cli.sh | bash",
+        },
+    ];
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeMap, ffi::OsStr, path::Path};
+
+    use super::{super::Request, *};
+    use crate::failure::Explain;
+
+    fn call(runner: &Runner, session: Option<&str>) -> (Vec<String>, bool) {
+        let call = runner.call(&Request {
+            prompt: "do it",
+            model: Some("m"),
+            dir: Path::new("/r p"),
+            session,
+            prompt_file: Some(Path::new("/tmp/p")),
+        });
+        (call.args, call.stdin.is_some())
+    }
+
+    #[test]
+    fn every_preset_gets_its_prompt_exactly_once() {
+        for preset in Preset::ALL {
+            let runner = Runner::new(preset.name, &Overrides::default()).unwrap();
+            for session in [None, Some("s1")] {
+                let (args, on_stdin) = call(&runner, session);
+                let told = args.iter().filter(|arg| *arg == "do it" || *arg == "/tmp/p").count();
+                assert_eq!(told + usize::from(on_stdin), 1, "{}: {args:?}", preset.name);
+                assert!(!args.iter().any(|arg| arg.contains('{')), "{}: {args:?}", preset.name);
+                let resumes = args.iter().any(|arg| arg.contains("s1"));
+                assert_eq!(resumes, session.is_some() && runner.can_resume(), "{}: {args:?}", preset.name);
+            }
+        }
+    }
+
+    #[test]
+    fn codex_goes_on_with_a_session_by_another_call() {
+        let codex = Runner::new("codex", &Overrides::default()).unwrap();
+        let (args, _) = call(&codex, Some("s1"));
+        assert_eq!(&args[args.len() - 5..], ["-C", "/r p", "resume", "s1", "-"]);
+    }
+
+    #[test]
+    fn a_preset_is_overridden_field_by_field() {
+        let own = Overrides {
+            events: Some(EventFormat::Text),
+            env: BTreeMap::from([("A".to_owned(), "b".to_owned())]),
+            ..Overrides::default()
+        };
+        let goose = Runner::new("goose", &own).unwrap();
+        assert_eq!((goose.events, goose.program()), (EventFormat::Text, "goose"));
+        let env = goose.call(&Request {
+            prompt: "x",
+            model: None,
+            dir: Path::new("."),
+            session: None,
+            prompt_file: None,
+        });
+        let set = [("A", "b"), ("GOOSE_MODE", "auto")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        assert_eq!(env.env, set);
+        let own = Overrides { command: Some(vec!["my-codex".into()]), ..Overrides::default() };
+        let codex = Runner::new("codex", &own).unwrap();
+        assert_eq!(
+            (codex.events, codex.program(), codex.can_resume()),
+            (EventFormat::Codex, "my-codex", false)
+        );
+    }
+
+    #[test]
+    fn special_names_are_special_until_they_are_configured() {
+        let own = Overrides { command: Some(vec!["zsh".into()]), ..Overrides::default() };
+        assert_eq!(RunnerKind::resolve("shell", &Overrides::default()).unwrap(), RunnerKind::Shell);
+        assert_eq!(RunnerKind::resolve("demo", &Overrides::default()).unwrap(), RunnerKind::Demo);
+        assert!(matches!(RunnerKind::resolve("shell", &own).unwrap(), RunnerKind::Program(_)));
+        let error = RunnerKind::resolve("cluade", &Overrides::default()).unwrap_err();
+        assert_eq!(error.hint().unwrap(), "did you mean 'claude'?");
+    }
+
+    #[test]
+    fn a_program_that_is_missing_says_how_to_get_it() {
+        let nowhere = OsStr::new("/nonexistent");
+        let own = Overrides { command: Some(vec!["/bin/no-such".into()]), ..Overrides::default() };
+        let codex =
+            Runner::new("codex", &Overrides::default()).unwrap().require_program(nowhere).unwrap_err();
+        assert_eq!(codex.to_string(), "'codex' is not installed");
+        assert_eq!(codex.hint().unwrap(), "install it with: npm install -g @openai/codex");
+        let robot = Runner::new("codex", &own).unwrap().require_program(nowhere).unwrap_err();
+        assert!(robot.hint().unwrap().contains("on PATH"), "{robot}");
+        let own = Overrides { command: Some(vec!["sh".into()]), ..Overrides::default() };
+        assert!(Runner::new("robot", &own).unwrap().require_program(OsStr::new("/usr/bin:/bin")).is_ok());
+    }
+}

@@ -1,0 +1,119 @@
+//! The shapes of well-known tokens: a beginning, and what may follow it.
+
+/// Which bytes belong to a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Alphabet {
+    /// Letters and digits.
+    Alphanumeric,
+    /// Also `_` and `-`.
+    Word,
+    /// Also what base64 and web tokens use.
+    Token,
+}
+
+impl Alphabet {
+    pub(super) fn holds(self, byte: u8) -> bool {
+        let extra: &[u8] = match self {
+            Self::Alphanumeric => b"",
+            Self::Word => b"_-",
+            Self::Token => b"_-.+/=~",
+        };
+        byte.is_ascii_alphanumeric() || extra.contains(&byte)
+    }
+}
+
+/// What shall follow a beginning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rest {
+    /// At least so many bytes of an alphabet; all of them go.
+    Run(Alphabet, usize),
+    /// A label that ends in `PRIVATE KEY-----` or `PRIVATE KEY BLOCK-----`, and a block.
+    Pem,
+}
+
+/// A kind of token.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) opening: &'static str,
+    pub(super) rest: Rest,
+    /// How much of the opening is no secret and stays.
+    pub(super) kept: usize,
+}
+
+const fn token(opening: &'static str, alphabet: Alphabet, least: usize) -> Shape {
+    Shape { opening, rest: Rest::Run(alphabet, least), kept: 0 }
+}
+
+/// `Bearer ` stays, so that one sees what was there.
+const fn bearer(opening: &'static str) -> Shape {
+    Shape { opening, rest: Rest::Run(Alphabet::Token, 12), kept: opening.len() }
+}
+
+pub(super) const SHAPES: &[Shape] = &[
+    token("sk-", Alphabet::Word, 20),
+    token("sk_live_", Alphabet::Word, 16),
+    token("rk_live_", Alphabet::Word, 16),
+    token("ghp_", Alphabet::Word, 20),
+    token("gho_", Alphabet::Word, 20),
+    token("ghu_", Alphabet::Word, 20),
+    token("ghs_", Alphabet::Word, 20),
+    token("ghr_", Alphabet::Word, 20),
+    token("github_pat_", Alphabet::Word, 20),
+    token("glpat-", Alphabet::Word, 20),
+    token("npm_", Alphabet::Word, 30),
+    token("hf_", Alphabet::Alphanumeric, 30),
+    token("AKIA", Alphabet::Alphanumeric, 16),
+    token("ASIA", Alphabet::Alphanumeric, 16),
+    token("AIza", Alphabet::Word, 30),
+    token("xoxa-", Alphabet::Word, 10),
+    token("xoxb-", Alphabet::Word, 10),
+    token("xoxe-", Alphabet::Word, 10),
+    token("xoxe.", Alphabet::Token, 10),
+    token("xoxp-", Alphabet::Word, 10),
+    token("xoxr-", Alphabet::Word, 10),
+    token("xoxs-", Alphabet::Word, 10),
+    token("xapp-", Alphabet::Word, 10),
+    bearer("Bearer "),
+    bearer("bearer "),
+    bearer("BEARER "),
+    Shape { opening: "-----BEGIN ", rest: Rest::Pem, kept: 0 },
+];
+
+/// The most bytes behind an opening that must be seen to tell whether it is a token.
+pub(super) const LOOKAHEAD: usize = 80;
+
+impl Shape {
+    /// How many bytes of `text`, which begins with the opening, are surely secret.
+    pub(super) fn measure(&self, text: &[u8]) -> Option<usize> {
+        let rest = &text[self.opening.len()..];
+        let length = match self.rest {
+            Rest::Run(alphabet, least) => rest
+                .get(..least)
+                .is_some_and(|run| run.iter().all(|byte| alphabet.holds(*byte)))
+                .then_some(least)?,
+            Rest::Pem => pem_label(rest)?,
+        };
+        Some(self.opening.len() + length)
+    }
+
+    /// Whether this may begin behind `before`. In the middle of a word it is no token: `task-…` is none.
+    pub(super) fn may_follow(&self, before: Option<u8>) -> bool {
+        self.rest == Rest::Pem || before.is_none_or(|byte| !Alphabet::Word.holds(byte))
+    }
+}
+
+/// The length of the label of a private key, with the dashes behind it.
+fn pem_label(rest: &[u8]) -> Option<usize> {
+    let rest = &rest[..rest.len().min(LOOKAHEAD)];
+    let label = rest
+        .iter()
+        .position(|byte| !(byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b' '))?;
+    let text = &rest[..label];
+    let is_private = text.ends_with(b"PRIVATE KEY") || text.ends_with(b"PRIVATE KEY BLOCK");
+    (is_private && rest[label..].starts_with(b"-----")).then_some(label + 5)
+}
+
+/// Bytes that may stand in a block, in a file or in a JSON string.
+pub(super) fn is_pem(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte.is_ascii_whitespace() || b"+/=-\\:,".contains(&byte)
+}

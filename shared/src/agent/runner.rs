@@ -1,0 +1,160 @@
+//! A runner: how one agent program is called. Asking for a call is pure; somebody else starts it.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+use super::{AgentError, EventFormat, Placeholder, Preset, Template};
+use crate::process::{find_program, is_executable};
+
+/// What is wanted of an agent, this once.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// What it is to do.
+    pub prompt: &'a str,
+    /// With which model, if not the program's own choice.
+    pub model: Option<&'a str>,
+    /// Where it works.
+    pub dir: &'a Path,
+    /// The program's own session to go on with.
+    pub session: Option<&'a str>,
+    /// A file that holds the prompt, for runners that want one.
+    pub prompt_file: Option<&'a Path>,
+}
+
+/// A call, ready to be started without a shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invocation {
+    /// The program, by name or path.
+    pub program: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables to set for it.
+    pub env: Vec<(String, String)>,
+    /// What stands on its standard input; otherwise that is closed at once.
+    pub stdin: Option<Vec<u8>>,
+}
+
+/// How an agent program is called, and what it prints.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Runner {
+    /// Its name in the configuration.
+    pub name: String,
+    /// What it prints.
+    pub events: EventFormat,
+    command: Template,
+    resume: Option<Template>,
+    env: BTreeMap<String, String>,
+    install: Option<String>,
+}
+
+/// What the configuration says about a runner, field by field.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Overrides {
+    /// The call.
+    pub command: Option<Vec<String>>,
+    /// The call that goes on with a session.
+    pub resume: Option<Vec<String>>,
+    /// The event stream.
+    pub events: Option<EventFormat>,
+    /// Variables; they are added to those of a preset.
+    pub env: BTreeMap<String, String>,
+}
+
+impl Runner {
+    /// The runner called `name`: a preset as changed by `own`, or one that is all the user's. A command of the
+    /// user's own replaces the preset's call as a whole, its way to resume included.
+    pub fn new(name: &str, own: &Overrides) -> Result<Self, AgentError> {
+        let preset = Preset::find(name);
+        let called = preset.filter(|_| own.command.is_none());
+        let command = template(name, own.command.as_deref(), called.map(|preset| preset.command))?
+            .ok_or_else(|| AgentError::UnknownRunner { name: name.to_owned() })?;
+        let resume = template(name, own.resume.as_deref(), called.and_then(|preset| preset.resume))?;
+        let given = preset.map(|preset| preset.env).unwrap_or_default();
+        let given = given.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+        let install = preset.filter(|preset| preset.program() == command.program());
+        Ok(Self {
+            name: name.to_owned(),
+            events: own.events.or(preset.map(|preset| preset.events)).unwrap_or(EventFormat::Text),
+            command,
+            resume,
+            env: given.chain(own.env.clone()).collect(),
+            install: install.map(|preset| preset.install.to_owned()),
+        })
+    }
+
+    /// The program that it starts.
+    #[must_use]
+    pub fn program(&self) -> &str {
+        self.command.program()
+    }
+
+    /// Whether a call needs the prompt in a file.
+    #[must_use]
+    pub fn wants_prompt_file(&self) -> bool {
+        self.templates().any(|template| template.uses(Placeholder::PromptFile))
+    }
+
+    /// Whether it can go on with a session of the program's own.
+    #[must_use]
+    pub fn can_resume(&self) -> bool {
+        self.templates().any(|template| template.uses(Placeholder::Session))
+    }
+
+    fn templates(&self) -> impl Iterator<Item = &Template> {
+        std::iter::once(&self.command).chain(&self.resume)
+    }
+
+    /// The call for a request. Where the prompt does not stand among the arguments it goes to standard input.
+    #[must_use]
+    pub fn call(&self, request: &Request<'_>) -> Invocation {
+        let template = match (&self.resume, request.session) {
+            (Some(resume), Some(_)) => resume,
+            _ => &self.command,
+        };
+        let dir = request.dir.to_string_lossy();
+        let file = request.prompt_file.map(Path::to_string_lossy);
+        let args = template.fill(|gap| match gap {
+            Placeholder::Prompt => Some(request.prompt),
+            Placeholder::PromptFile => file.as_deref(),
+            Placeholder::Model => request.model,
+            Placeholder::Dir => Some(&dir),
+            Placeholder::Session => request.session,
+        });
+        let told =
+            template.uses(Placeholder::Prompt) || (template.uses(Placeholder::PromptFile) && file.is_some());
+        Invocation {
+            program: template.program().to_owned(),
+            args,
+            env: self.env.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+            stdin: (!told).then(|| request.prompt.as_bytes().to_vec()),
+        }
+    }
+
+    /// Where the program is, given the value of `PATH`.
+    pub fn require_program(&self, path: &OsStr) -> Result<PathBuf, AgentError> {
+        let program = self.program();
+        let found = if program.contains('/') {
+            Some(PathBuf::from(program)).filter(|file| is_executable(file))
+        } else {
+            find_program(program, path)
+        };
+        found.ok_or_else(|| AgentError::NotInstalled {
+            program: program.to_owned(),
+            install: self.install.clone(),
+        })
+    }
+}
+
+/// The user's own words, else those of a preset.
+fn template(
+    name: &str,
+    own: Option<&[String]>,
+    preset: Option<&str>,
+) -> Result<Option<Template>, AgentError> {
+    let preset = || preset.map(|words| words.split(' ').map(str::to_owned).collect());
+    let words: Option<Vec<String>> = own.map(<[String]>::to_vec).or_else(preset);
+    words.map(|words| Template::parse(name, &words)).transpose()
+}

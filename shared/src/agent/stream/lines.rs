@@ -1,0 +1,129 @@
+//! Lines out of bytes that come in any pieces, at bounded memory. Where a line is cut depends on the line alone,
+//! never on how it arrived.
+
+use memchr::memchr;
+
+use super::super::EventFormat;
+
+/// Longest piece of plain text that is given out at once.
+const PIECE: usize = 64 * 1024;
+
+/// Longest line that is read as JSON. Programs put whole files on a line, and pictures.
+const LONGEST: usize = 8 * 1024 * 1024;
+
+/// A line, without its end.
+pub(super) enum Line<'a> {
+    /// Words, whole or a piece of a line that is very long.
+    Words(String),
+    /// What begins like a JSON object.
+    Json(&'a [u8]),
+    /// What begins like a JSON object and is too long to be read.
+    TooLong(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Unclear,
+    Words,
+    Json,
+}
+
+/// The unfinished line.
+#[derive(Debug)]
+pub(super) struct Lines {
+    is_text: bool,
+    kind: Kind,
+    buffer: Vec<u8>,
+    /// Bytes of an overlong line that were let go.
+    dropped: usize,
+}
+
+impl Lines {
+    pub(super) fn new(format: EventFormat) -> Self {
+        let is_text = format == EventFormat::Text;
+        Self { is_text, kind: Kind::Unclear, buffer: Vec::new(), dropped: 0 }
+    }
+
+    pub(super) fn feed(&mut self, mut bytes: &[u8], mut give: impl FnMut(Line<'_>)) {
+        while let Some(end) = memchr(b'\n', bytes) {
+            self.add(&bytes[..end], &mut give);
+            self.end(&mut give);
+            bytes = &bytes[end + 1..];
+        }
+        self.add(bytes, &mut give);
+    }
+
+    /// Gives a last line that has no end.
+    pub(super) fn finish(&mut self, mut give: impl FnMut(Line<'_>)) {
+        if !self.buffer.is_empty() || self.dropped > 0 {
+            self.end(&mut give);
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8], give: &mut impl FnMut(Line<'_>)) {
+        for part in bytes.chunks(PIECE) {
+            self.add_part(part, give);
+        }
+    }
+
+    /// What stands before the first byte that is no space says nothing, and would blur where a line is cut.
+    fn add_part(&mut self, mut bytes: &[u8], give: &mut impl FnMut(Line<'_>)) {
+        if self.kind == Kind::Unclear {
+            self.kind = self.kind_of(bytes);
+            bytes = if self.is_text { bytes } else { bytes.trim_ascii_start() };
+        }
+        if self.dropped > 0 {
+            self.dropped = self.dropped.saturating_add(bytes.len());
+            return;
+        }
+        self.buffer.extend_from_slice(bytes);
+        if self.kind != Kind::Json {
+            while self.buffer.len() > PIECE {
+                let cut = char_start(&self.buffer, PIECE);
+                give(Line::Words(String::from_utf8_lossy(&self.buffer[..cut]).into_owned()));
+                self.buffer.drain(..cut);
+            }
+        } else if self.buffer.len() > LONGEST {
+            self.dropped = self.buffer.len();
+            self.buffer = Vec::new();
+        }
+    }
+
+    /// The first byte that is no space decides. Text has no JSON in it.
+    fn kind_of(&self, bytes: &[u8]) -> Kind {
+        match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            _ if self.is_text => Kind::Words,
+            None => Kind::Unclear,
+            Some(b'{') => Kind::Json,
+            Some(_) => Kind::Words,
+        }
+    }
+
+    fn end(&mut self, give: &mut impl FnMut(Line<'_>)) {
+        let line = self.buffer.strip_suffix(b"\r").unwrap_or(&self.buffer);
+        match self.kind {
+            Kind::Json if self.dropped > 0 => give(Line::TooLong(self.dropped)),
+            Kind::Json => give(Line::Json(line)),
+            _ => give(Line::Words(String::from_utf8_lossy(line).into_owned())),
+        }
+        self.buffer.clear();
+        self.buffer.shrink_to(PIECE);
+        (self.kind, self.dropped) = (Kind::Unclear, 0);
+    }
+}
+
+/// A line as text, in pieces of bounded length.
+pub(super) fn pieces(line: &[u8]) -> impl Iterator<Item = String> {
+    let mut rest = line;
+    std::iter::from_fn(move || {
+        let cut = if rest.len() > PIECE { char_start(rest, PIECE) } else { rest.len() };
+        let (piece, after) = rest.split_at(cut);
+        rest = after;
+        (!piece.is_empty()).then(|| String::from_utf8_lossy(piece).into_owned())
+    })
+}
+
+/// The last place at or before `at` where a character begins; `at` itself in what is no UTF-8.
+fn char_start(bytes: &[u8], at: usize) -> usize {
+    (at - 3..=at).rev().find(|place| bytes[*place] & 0xc0 != 0x80).unwrap_or(at)
+}

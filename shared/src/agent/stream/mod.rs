@@ -1,0 +1,98 @@
+//! The reader of event streams. It takes bytes as they come, in any pieces, and survives whatever they are.
+
+mod claude;
+mod codex;
+mod gemini;
+mod lines;
+mod opencode;
+mod skim;
+mod tools;
+mod turns;
+
+use serde_json::Value;
+
+use self::{
+    claude::Claude,
+    codex::Codex,
+    gemini::Gemini,
+    lines::{Line, Lines},
+    opencode::Opencode,
+    skim::skim,
+};
+use super::{AgentEvent, EventFormat};
+
+/// Whether a dialect knew what to do with an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    Yes,
+    No,
+}
+
+/// How one program speaks.
+trait Dialect: Send {
+    /// Reads one event. One that is not known is shown as it stands.
+    fn read(&mut self, event: &Value, out: &mut Vec<AgentEvent>) -> Known;
+
+    /// The stream is over; a turn that is open ends with it.
+    fn close(&mut self, out: &mut Vec<AgentEvent>);
+}
+
+/// Turns what a program prints into events. The pieces in which bytes arrive make no difference.
+pub struct EventReader {
+    lines: Lines,
+    dialect: Option<Box<dyn Dialect>>,
+}
+
+impl std::fmt::Debug for EventReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventReader").field("lines", &self.lines).finish_non_exhaustive()
+    }
+}
+
+impl EventReader {
+    /// A reader at the beginning of a stream.
+    #[must_use]
+    pub fn new(format: EventFormat) -> Self {
+        let dialect: Option<Box<dyn Dialect>> = match format {
+            EventFormat::Claude => Some(Box::<Claude>::default()),
+            EventFormat::Codex => Some(Box::<Codex>::default()),
+            EventFormat::Gemini => Some(Box::<Gemini>::default()),
+            EventFormat::Opencode => Some(Box::<Opencode>::default()),
+            EventFormat::Text => None,
+        };
+        Self { lines: Lines::new(format), dialect }
+    }
+
+    /// Takes more bytes; gives what they told.
+    pub fn feed(&mut self, bytes: &[u8]) -> Vec<AgentEvent> {
+        let mut events = Vec::new();
+        let Self { lines, dialect } = self;
+        lines.feed(bytes, |line| read_line(dialect.as_deref_mut(), line, &mut events));
+        events
+    }
+
+    /// The stream is over: reads a last line that nobody ended, and closes what is open.
+    pub fn finish(&mut self) -> Vec<AgentEvent> {
+        let mut events = Vec::new();
+        let Self { lines, dialect } = self;
+        lines.finish(|line| read_line(dialect.as_deref_mut(), line, &mut events));
+        if let Some(dialect) = dialect {
+            dialect.close(&mut events);
+        }
+        events
+    }
+}
+
+fn read_line(dialect: Option<&mut (dyn Dialect + 'static)>, line: Line<'_>, out: &mut Vec<AgentEvent>) {
+    match (dialect, line) {
+        (None, Line::Words(words)) => out.push(AgentEvent::Text(words)),
+        (Some(_), Line::Words(words)) if words.trim().is_empty() => {}
+        (_, Line::Words(words)) => out.push(AgentEvent::Unread(words)),
+        (_, Line::TooLong(bytes)) => out.push(AgentEvent::Unread(format!("[a line of {bytes} bytes]"))),
+        (Some(dialect), Line::Json(bytes)) => match skim(bytes) {
+            Some(event) if dialect.read(&event, out) == Known::Yes => {}
+            _ => out.extend(lines::pieces(bytes).map(AgentEvent::Unread)),
+        },
+        (None, Line::Json(bytes)) => out.extend(lines::pieces(bytes).map(AgentEvent::Text)),
+    }
+}

@@ -1,0 +1,111 @@
+//! OpenCode's stream. It says itself where steps begin and end, and it is done when one ends with `stop`.
+
+use serde_json::Value;
+
+use super::{
+    super::{AgentEvent, FailureKind, Scope, Usage, Wait},
+    Dialect, Known,
+    tools::{count, money, text, tool_call, word, written_file},
+    turns::Turns,
+};
+
+#[derive(Debug, Default)]
+pub(super) struct Opencode {
+    turns: Turns,
+    is_named: bool,
+    last_words: String,
+}
+
+impl Dialect for Opencode {
+    fn read(&mut self, event: &Value, out: &mut Vec<AgentEvent>) -> Known {
+        let part = &event["part"];
+        if !matches!(
+            word(event, "type"),
+            "step_start" | "step_finish" | "tool_use" | "text" | "reasoning" | "error"
+        ) {
+            return Known::No;
+        }
+        self.name_session(event, out);
+        match word(event, "type") {
+            "step_start" => {
+                self.turns.end(out);
+                self.last_words.clear();
+                self.turns.begin(out);
+            }
+            "step_finish" => self.step_finish(part, out),
+            "tool_use" => tool_use(part, out),
+            "text" => {
+                word(part, "text").clone_into(&mut self.last_words);
+                out.extend(text(part, "text").map(AgentEvent::Text));
+            }
+            "error" => {
+                self.turns.end(out);
+                out.push(failed(&event["error"]));
+            }
+            _ => {}
+        }
+        Known::Yes
+    }
+
+    fn close(&mut self, out: &mut Vec<AgentEvent>) {
+        self.turns.end(out);
+    }
+}
+
+impl Opencode {
+    /// Every event carries the session; one is enough.
+    fn name_session(&mut self, event: &Value, out: &mut Vec<AgentEvent>) {
+        if let Some(id) = text(event, "sessionID").filter(|_| !self.is_named) {
+            self.is_named = true;
+            out.push(AgentEvent::SessionStarted { id, model: None });
+        }
+    }
+
+    fn step_finish(&mut self, part: &Value, out: &mut Vec<AgentEvent>) {
+        out.push(AgentEvent::Usage { scope: Scope::Turn, usage: usage(part) });
+        self.turns.end(out);
+        match word(part, "reason") {
+            "tool-calls" | "unknown" | "" => {}
+            "stop" => out.push(AgentEvent::Finished { text: std::mem::take(&mut self.last_words) }),
+            reason => out.push(AgentEvent::Failed {
+                kind: FailureKind::Other,
+                message: format!("the model stopped: {reason}"),
+                wait: Wait::Unknown,
+            }),
+        }
+    }
+}
+
+/// A tool is told of when it has answered.
+fn tool_use(part: &Value, out: &mut Vec<AgentEvent>) {
+    let (name, state) = (word(part, "tool"), &part["state"]);
+    out.push(tool_call(name, &state["input"]));
+    if word(state, "status") == "completed" {
+        out.extend(written_file(name, &state["input"]).map(|path| AgentEvent::FileWritten { path }));
+    }
+}
+
+fn usage(part: &Value) -> Usage {
+    let tokens = &part["tokens"];
+    let cached = count(&tokens["cache"], "read").saturating_add(count(&tokens["cache"], "write"));
+    Usage {
+        tokens_in: count(tokens, "input").saturating_add(cached),
+        tokens_out: count(tokens, "output").saturating_add(count(tokens, "reasoning")),
+        cost: money(part, "cost"),
+    }
+}
+
+fn failed(error: &Value) -> AgentEvent {
+    let data = &error["data"];
+    let status = data["statusCode"].as_u64().map(FailureKind::of_status);
+    let kind = FailureKind::of_code(word(error, "name")).or(status).unwrap_or(FailureKind::Other);
+    let message = text(data, "message").or_else(|| text(error, "message")).or_else(|| text(error, "name"));
+    AgentEvent::Failed { kind, message: message.unwrap_or_default(), wait: asked_to_wait(data) }
+}
+
+fn asked_to_wait(data: &Value) -> Wait {
+    let headers = &data["responseHeaders"];
+    let precise = text(headers, "retry-after-ms").and_then(|value| value.trim().parse::<f64>().ok());
+    let plain = text(headers, "retry-after").map_or(Wait::Unknown, |value| Wait::of_header(&value));
+    precise.map_or(plain, |millis| Wait::for_seconds(millis / 1000.0))
+}

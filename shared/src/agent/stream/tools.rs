@@ -1,0 +1,78 @@
+//! Fields that several programs share: tool calls in one line, files that tools write, and small readers.
+
+use serde_json::Value;
+
+use super::super::AgentEvent;
+use crate::message::plain_text;
+
+/// Longest summary of a call, in characters.
+const SUMMARY: usize = 120;
+
+/// Fields that say most about a call, the best first.
+const TELLING: [&str; 10] = [
+    "command",
+    "file_path",
+    "filePath",
+    "path",
+    "notebook_path",
+    "pattern",
+    "query",
+    "url",
+    "description",
+    "prompt",
+];
+
+/// Tools that write the file that they name.
+const WRITERS: [&str; 12] = [
+    "Write",
+    "Edit",
+    "MultiEdit",
+    "NotebookEdit",
+    "write",
+    "edit",
+    "write_file",
+    "replace",
+    "create_file",
+    "edit_file",
+    "writeToolCall",
+    "editToolCall",
+];
+
+/// A call, ready to be shown.
+pub(super) fn tool_call(name: &str, input: &Value) -> AgentEvent {
+    let telling = TELLING.iter().find_map(|field| input.get(field)?.as_str()).unwrap_or_default();
+    AgentEvent::ToolCall { name: line(name), summary: line(telling) }
+}
+
+/// The file that a call is to write.
+pub(super) fn written_file(name: &str, input: &Value) -> Option<String> {
+    let fields = ["file_path", "filePath", "notebook_path", "path"];
+    WRITERS.contains(&name).then(|| fields.iter().find_map(|field| text(input, field))).flatten()
+}
+
+/// The first line, plain and short.
+fn line(text: &str) -> String {
+    let head: String = text.trim_start().chars().take(SUMMARY * 4).collect();
+    let plain = plain_text(&head);
+    plain.lines().next().unwrap_or_default().trim().chars().take(SUMMARY).collect()
+}
+
+/// A string field, if it holds anything.
+pub(super) fn text(value: &Value, field: &str) -> Option<String> {
+    value.get(field)?.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// A field as a string slice, empty if it is none.
+pub(super) fn word<'v>(value: &'v Value, field: &str) -> &'v str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A number that counts something; anything else is nothing.
+pub(super) fn count(value: &Value, field: &str) -> u64 {
+    value.get(field).and_then(Value::as_u64).unwrap_or(0)
+}
+
+/// A sum of money that makes sense.
+pub(super) fn money(value: &Value, field: &str) -> Option<f64> {
+    value.get(field)?.as_f64().filter(|sum| sum.is_finite() && *sum >= 0.0)
+}

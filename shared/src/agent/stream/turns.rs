@@ -1,0 +1,70 @@
+//! Where turns begin and end in streams that do not say so: with the agent's next move, and when the last tool
+//! that it called has answered. At that moment the tree stands still, because the model has the word.
+
+use std::collections::HashMap;
+
+use super::super::AgentEvent;
+
+/// Most tools that are waited for at once; a stream that calls more and never answers is not worth the memory.
+const MOST: usize = 1024;
+
+/// How a tool ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer {
+    Done,
+    Refused,
+}
+
+/// The turns of one call.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    number: u32,
+    is_open: bool,
+    /// The tools under way, each with the file that it is to write.
+    waiting: HashMap<String, Option<String>>,
+}
+
+impl Turns {
+    /// The agent moves: a turn is open from here on.
+    pub(super) fn begin(&mut self, out: &mut Vec<AgentEvent>) {
+        if !self.is_open {
+            self.is_open = true;
+            self.number = self.number.saturating_add(1);
+            out.push(AgentEvent::TurnStarted { number: self.number });
+        }
+    }
+
+    /// Ends the turn, if one is open.
+    pub(super) fn end(&mut self, out: &mut Vec<AgentEvent>) {
+        self.waiting.clear();
+        if self.is_open {
+            self.is_open = false;
+            out.push(AgentEvent::TurnEnded { number: self.number });
+        }
+    }
+
+    /// A tool was called that will write `file`, if any.
+    pub(super) fn call(&mut self, id: &str, file: Option<String>) {
+        if self.waiting.len() < MOST {
+            self.waiting.insert(id.to_owned(), file);
+        }
+    }
+
+    /// Whether this tool is under way.
+    pub(super) fn waits_for(&self, id: &str) -> bool {
+        self.waiting.contains_key(id)
+    }
+
+    /// A tool has answered; with the last one the turn ends.
+    pub(super) fn answer(&mut self, id: &str, answer: Answer, out: &mut Vec<AgentEvent>) {
+        let Some(file) = self.waiting.remove(id) else {
+            return;
+        };
+        if let (Some(path), Answer::Done) = (file, answer) {
+            out.push(AgentEvent::FileWritten { path });
+        }
+        if self.waiting.is_empty() {
+            self.end(out);
+        }
+    }
+}

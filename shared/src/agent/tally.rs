@@ -1,0 +1,170 @@
+//! The fold of a call's events into what it came to, with how the process ended. Neither is believed alone.
+
+use super::{AgentEvent, End, EventFormat, FailureKind, LimitKind, Outcome, Scope, Usage, Wait};
+
+/// Most of a plain-text runner's last words that is kept, in bytes.
+const LONGEST: usize = 64 * 1024;
+
+/// The last word of a stream. A later one takes the place of an earlier one.
+#[derive(Debug, Clone)]
+enum Verdict {
+    Finished(String),
+    Failed(FailureKind, String, Wait),
+}
+
+/// What is known of a call so far.
+#[derive(Debug, Clone)]
+pub struct Tally {
+    format: EventFormat,
+    session: Option<String>,
+    model: Option<String>,
+    turns: Option<Usage>,
+    call: Option<Usage>,
+    /// The provider let us wait, and nothing has happened since.
+    waiting: Option<(LimitKind, Wait)>,
+    verdict: Option<Verdict>,
+    words: String,
+}
+
+impl Tally {
+    /// Nothing is known of a call to a runner that prints `format`.
+    #[must_use]
+    pub fn new(format: EventFormat) -> Self {
+        Self {
+            format,
+            session: None,
+            model: None,
+            turns: None,
+            call: None,
+            waiting: None,
+            verdict: None,
+            words: String::new(),
+        }
+    }
+
+    /// The program's own session, once it is known.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    /// The model that works, once it is known.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
+    }
+
+    /// What was spent so far.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        self.call.or(self.turns)
+    }
+
+    /// Whether the program has said that it is done or has given up, even if its process goes on.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.verdict.is_some()
+    }
+
+    /// Takes in one event.
+    pub fn note(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::SessionStarted { id, model } => {
+                self.session = Some(id.clone());
+                self.model = model.clone().or(self.model.take());
+            }
+            AgentEvent::Usage { scope: Scope::Call, usage } => self.call = Some(*usage),
+            AgentEvent::Usage { scope: Scope::Turn, usage } => {
+                self.turns = Some(self.turns.unwrap_or_default().plus(*usage));
+            }
+            AgentEvent::RateLimited { kind, wait } => self.waiting = Some((*kind, *wait)),
+            AgentEvent::Failed { kind, message, wait } => {
+                self.verdict = Some(Verdict::Failed(*kind, message.clone(), *wait));
+            }
+            AgentEvent::Finished { text } => self.verdict = Some(Verdict::Finished(text.clone())),
+            AgentEvent::Text(words) => self.say(words),
+            // Whatever was said before, work goes on.
+            AgentEvent::TurnStarted { .. } => (self.waiting, self.verdict) = (None, None),
+            AgentEvent::ToolCall { .. } => self.waiting = None,
+            AgentEvent::TurnEnded { .. } | AgentEvent::FileWritten { .. } | AgentEvent::Unread(_) => {}
+        }
+    }
+
+    /// Keeps the end of what a program without events says.
+    fn say(&mut self, words: &str) {
+        if self.format != EventFormat::Text {
+            return;
+        }
+        self.words.push_str(words);
+        self.words.push('\n');
+        if self.words.len() > 2 * LONGEST {
+            let mut cut = self.words.len() - LONGEST;
+            while !self.words.is_char_boundary(cut) {
+                cut += 1;
+            }
+            self.words.drain(..cut);
+        }
+    }
+
+    /// What the call came to.
+    #[must_use]
+    pub fn conclude(mut self, end: &End) -> Outcome {
+        if self.format == EventFormat::Text {
+            return match end {
+                End::Code(0) => {
+                    let words = std::mem::take(&mut self.words);
+                    self.success(words.trim_end().to_owned())
+                }
+                end => self.failed(FailureKind::Other, end.words()),
+            };
+        }
+        match self.verdict.take() {
+            Some(Verdict::Failed(kind, message, wait)) => self.gave_up(kind, message, wait),
+            Some(Verdict::Finished(text)) => match end {
+                // Programs have been seen to hang behind their last word.
+                End::Code(0) | End::Stopped(_) => self.success(text),
+                end => self.failed(FailureKind::Other, format!("said that it was done, but {}", end.words())),
+            },
+            None => self.broke_off(end),
+        }
+    }
+
+    fn gave_up(self, kind: FailureKind, message: String, wait: Wait) -> Outcome {
+        let told = self.waiting.map_or(Wait::Unknown, |(_, wait)| wait);
+        match kind.as_limit() {
+            Some(kind) => self.limited(kind, wait.or(told), message),
+            None => self.failed(kind, message),
+        }
+    }
+
+    /// A stream without its last event. If the provider let us wait, that is why.
+    fn broke_off(self, end: &End) -> Outcome {
+        if let Some((kind, until)) = self.waiting {
+            return self.limited(kind, until, end.words());
+        }
+        let kind = match (self.format, end) {
+            (EventFormat::Gemini, End::Code(GEMINI_AUTH)) => FailureKind::Auth,
+            _ => FailureKind::Other,
+        };
+        let message = match end {
+            End::Code(0) => "ended without a result".to_owned(),
+            end => format!("ended without a result: {}", end.words()),
+        };
+        self.failed(kind, message)
+    }
+
+    fn success(self, text: String) -> Outcome {
+        Outcome::Success { text, usage: self.usage(), session: self.session }
+    }
+
+    fn limited(self, kind: LimitKind, until: Wait, message: String) -> Outcome {
+        Outcome::Limited { kind, until, message, usage: self.usage(), session: self.session }
+    }
+
+    fn failed(self, kind: FailureKind, message: String) -> Outcome {
+        Outcome::Failed { kind, message, usage: self.usage(), session: self.session }
+    }
+}
+
+/// The code that Gemini CLI keeps for a missing or wrong key.
+const GEMINI_AUTH: i32 = 41;
