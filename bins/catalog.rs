@@ -15,11 +15,17 @@ pub struct Verb {
     pub about: &'static str,
 }
 
+const PLAN: &str = "plan the work";
 const LOOK: &str = "look at a run";
 const SET_UP: &str = "set up";
 
 /// Every command of the suite, by topic.
 pub const VERBS: &[Verb] = &[
+    Verb {
+        name: "plan",
+        topic: PLAN,
+        about: "Turn a spec into a tree of tasks, check it and show its order",
+    },
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, under way, ready or failed" },
     Verb { name: "trailers", topic: LOOK, about: "Read, check and query the trailers that hold the state" },
     Verb { name: "hooks", topic: SET_UP, about: "Install the hooks that keep the state sound" },

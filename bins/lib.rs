@@ -7,6 +7,7 @@ pub mod document;
 pub mod entry;
 pub mod hooks;
 pub mod install_assets;
+pub mod plan;
 pub mod state;
 pub mod trailers;
 pub mod ui;

@@ -24,6 +24,7 @@ end
 
 function __git_arborist_verbs
     set -l known \
+        plan\t'Turn a spec into a tree of tasks, check it and show its order' \
         state\t'Show which tasks are done, under way, ready or failed' \
         trailers\t'Read, check and query the trailers that hold the state' \
         hooks\t'Install the hooks that keep the state sound' \
@@ -48,6 +49,17 @@ complete -c git-arborist -n __git_arborist_bare -f -a '(__git_arborist_verbs)'
 complete -c git-arborist -n __git_arborist_bare -f -s h -l help -d 'Show the commands by topic'
 complete -c git-arborist -n __git_arborist_bare -f -l version -d 'Show the version'
 complete -c git-arborist -n '__git_arborist_at help' -f -a '(__git_arborist_verbs)'
+
+# plan
+complete -c git-arborist -n '__git_arborist_in plan' -F
+complete -c git-arborist -n '__git_arborist_in plan' -s o -l output -r -F -d 'Write the tree to this file; what was added to it by hand is kept'
+complete -c git-arborist -n '__git_arborist_in plan' -l check -d 'Only say what is wrong or doubtful, a line each; exit with 1 if anything is wrong'
+complete -c git-arborist -n '__git_arborist_in plan' -l strict -d 'Take every warning for an error'
+complete -c git-arborist -n '__git_arborist_in plan' -l waves -d 'Show what can run at once'
+complete -c git-arborist -n '__git_arborist_in plan' -l format -x -a 'text json mermaid dot' -d 'How to print the plan'
+complete -c git-arborist -n '__git_arborist_in plan' -l tick -d 'Tick the boxes of tasks that are complete in the history of this branch'
+complete -c git-arborist -n '__git_arborist_in plan' -l assign-ids -d 'Give ids to boxes that have none'
+complete -c git-arborist -n '__git_arborist_in plan' -s h -l help -d 'Show what it does and takes'
 
 # state
 complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'

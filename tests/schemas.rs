@@ -4,17 +4,21 @@
 
 use std::fs;
 
+use arborist_core::plan::TreeDocument;
 use arborist_testkit::{Garden, TaskCommit};
 use git_arborist::{
     hooks::HooksStatus,
+    plan::WavesDocument,
     state::document::StateDocument,
     trailers::{log::LogDocument, parse::ParseDocument},
 };
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
-fn schemas() -> [(&'static str, Schema); 4] {
+fn schemas() -> [(&'static str, Schema); 6] {
     [
+        ("task-tree", schema_for!(TreeDocument)),
+        ("plan-waves", schema_for!(WavesDocument)),
         ("state", schema_for!(StateDocument)),
         ("trailers-parse", schema_for!(ParseDocument)),
         ("trailers-log", schema_for!(LogDocument)),
@@ -61,6 +65,13 @@ fn what_is_printed_is_what_is_promised() {
     validate("hooks-status", &garden.arborist(["hooks", "status", "--json"]).answer());
     garden.arborist(["hooks", "install", "-q"]).succeeds();
     validate("hooks-status", &garden.arborist(["hooks", "status", "--json"]).answer());
+    garden.write(
+        "tasks.md",
+        "## Phase 1: a\n- [x] T1 [P] [US1] a in `a.rs`\n- [-] T2 [P] b\n- [~] T3 c (after T2)\n",
+    );
+    garden.write("Cargo.toml", "");
+    validate("task-tree", &garden.arborist(["plan", "--format", "json"]).answer());
+    validate("plan-waves", &garden.arborist(["plan", "--waves", "--format", "json"]).answer());
     let unsound = b"x\n\nArborist-Step: complete\n";
     validate("trailers-parse", &garden.arborist_with(["trailers", "parse", "--json"], unsound).answer());
 }

@@ -8,6 +8,7 @@ use clap::CommandFactory;
 #[must_use]
 pub fn definitions() -> Vec<clap::Command> {
     vec![
+        crate::plan::PlanArgs::command(),
         crate::state::StateArgs::command(),
         crate::trailers::TrailersArgs::command(),
         crate::hooks::HooksArgs::command(),

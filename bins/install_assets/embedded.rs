@@ -19,6 +19,7 @@ pub(super) const ASSETS: &[Asset] = &[
     asset!(FishCompletion, "completions", "git-arborist.fish"),
     asset!(Man1, "man", "git-arborist-hooks.1"),
     asset!(Man1, "man", "git-arborist-install-assets.1"),
+    asset!(Man1, "man", "git-arborist-plan.1"),
     asset!(Man1, "man", "git-arborist-state.1"),
     asset!(Man1, "man", "git-arborist-trailers.1"),
     asset!(Man5, "man", "git-arborist-trailers.5"),

@@ -142,7 +142,7 @@ impl Kind {
             "TASK" => Self::Task,
             "BRANCH" => Self::Branch,
             "REV" | "REVISION" | "RANGE" | "COMMIT" => Self::Revision,
-            "FILE" => Self::File,
+            "FILE" | "SPEC" => Self::File,
             "DIR" => Self::Folder,
             _ => Self::Text,
         }

@@ -1,6 +1,6 @@
 //! From what a reader found to a plan: ids that are unique, dependencies that lead somewhere, no circles.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     Plan, PlanError, Problem, Task,
@@ -40,9 +40,7 @@ pub(super) fn assemble(files: &[SpecFile<'_>], found: Found) -> Result<Plan, Pla
     check_needs(files, &drafts, &index, &mut problems);
     adopt_children(&mut drafts, &index);
     for draft in &mut drafts {
-        let mut needs: Vec<TaskId> = draft.needs.iter().map(|(id, _)| id.clone()).collect();
-        dedup_in_order(&mut needs);
-        draft.task.depends_on = needs;
+        draft.task.depends_on = once_each(&draft.needs);
     }
     if !problems.is_empty() {
         return Err(wrong(files, problems));
@@ -60,6 +58,7 @@ fn finish(
         tasks: drafts.into_iter().map(|draft| draft.task).collect(),
         spec_files: files.iter().map(|file| file.label.to_owned()).collect(),
         warnings,
+        unread: Vec::new(),
         extra: serde_json::Map::new(),
         index,
         flow,
@@ -72,9 +71,9 @@ pub(super) fn wrong(files: &[SpecFile<'_>], mut problems: Vec<Problem>) -> PlanE
     PlanError::Wrong(problems)
 }
 
-fn dedup_in_order(ids: &mut Vec<TaskId>) {
-    let mut seen = std::collections::HashSet::new();
-    ids.retain(|id| seen.insert(id.clone()));
+fn once_each(needs: &[(TaskId, Place)]) -> Vec<TaskId> {
+    let mut seen = HashSet::new();
+    needs.iter().map(|(id, _)| id).filter(|id| needs.len() == 1 || seen.insert(*id)).cloned().collect()
 }
 
 fn index_of(files: &[SpecFile<'_>], drafts: &[Draft], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
@@ -116,16 +115,19 @@ fn check_needs(
     for draft in drafts {
         for (id, place) in draft.needs.iter().filter(|(id, _)| !index.contains_key(id)) {
             let what = format!("'{}' depends on '{id}', which is not in the plan", draft.task.id);
-            problems.push(files[place.file].problem(place.at, what, unknown_fix(id, index)));
+            let fix = unknown_fix(id.as_str(), index, problems.len());
+            problems.push(files[place.file].problem(place.at, what, fix));
         }
     }
 }
 
-/// What to do about an id that is not there.
-pub(super) fn unknown_fix(id: &TaskId, index: &HashMap<TaskId, usize>) -> String {
-    let mut known: Vec<&str> = index.keys().map(TaskId::as_str).collect();
+/// What to do about an id that is not there. Only the first few are worth the search for what was meant.
+pub(super) fn unknown_fix(id: &str, index: &HashMap<TaskId, usize>, told: usize) -> String {
+    const WORTH_IT: usize = 20;
+    let mut known: Vec<&str> =
+        index.keys().map(TaskId::as_str).take(if told < WORTH_IT { 5000 } else { 0 }).collect();
     known.sort_unstable();
-    match nearest(id.as_str(), known.into_iter().take(2000)) {
+    match nearest(id, known) {
         Some(meant) => format!("did you mean '{meant}'? Else add the task '{id}' or drop the dependency"),
         None => format!("add the task '{id}' or drop the dependency"),
     }
@@ -144,7 +146,11 @@ fn shape_of(drafts: &[Draft], index: &HashMap<TaskId, usize>) -> Shape {
     let place = |id: &TaskId| index.get(id).copied();
     Shape {
         parents: drafts.iter().map(|draft| draft.task.parent.as_ref().and_then(place)).collect(),
-        needs: drafts.iter().map(|draft| draft.task.depends_on.iter().filter_map(place).collect()).collect(),
+        needs: drafts
+            .iter()
+            .enumerate()
+            .flat_map(|(at, draft)| draft.task.depends_on.iter().filter_map(place).map(move |on| (at, on)))
+            .collect(),
         leaves: drafts.iter().map(|draft| draft.task.is_leaf()).collect(),
     }
 }

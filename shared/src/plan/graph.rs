@@ -6,13 +6,15 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use super::edges::Edges;
+
 /// The nodes of a tree by position, parents before children.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
     /// The parent of each node.
     pub(super) parents: Vec<Option<usize>>,
-    /// What each node waits for, as declared.
-    pub(super) needs: Vec<Vec<usize>>,
+    /// Who waits for whom, as declared.
+    pub(super) needs: Vec<(usize, usize)>,
     /// Which nodes have no children.
     pub(super) leaves: Vec<bool>,
 }
@@ -21,7 +23,7 @@ pub(super) struct Shape {
 #[derive(Debug)]
 pub(super) struct Flow {
     gates: Vec<usize>,
-    next: Vec<Vec<usize>>,
+    next: Edges,
     leaves: Vec<bool>,
 }
 
@@ -42,21 +44,19 @@ fn is_start(gate: usize) -> bool {
 }
 
 impl Shape {
-    fn edges(&self) -> Vec<Vec<usize>> {
-        let mut next = vec![Vec::new(); 2 * self.parents.len()];
+    fn edges(&self) -> Edges {
+        let mut pairs = Vec::with_capacity(3 * self.parents.len() + self.needs.len());
         for (child, parent) in self.parents.iter().enumerate() {
             if let Some(parent) = *parent {
-                next[start(parent)].push(start(child));
-                next[end(child)].push(end(parent));
+                pairs.push((start(parent), start(child)));
+                pairs.push((end(child), end(parent)));
             }
             if self.leaves[child] {
-                next[start(child)].push(end(child));
-            }
-            for need in &self.needs[child] {
-                next[end(*need)].push(start(child));
+                pairs.push((start(child), end(child)));
             }
         }
-        next
+        pairs.extend(self.needs.iter().map(|(who, on)| (end(*on), start(*who))));
+        Edges::new(2 * self.parents.len(), &pairs)
     }
 
     /// Kahn's algorithm; among leaves that could come next, the first in the tree does. If nodes wait for each
@@ -70,26 +70,26 @@ impl Shape {
             .enumerate()
             .filter(|(_, count)| **count == 0)
             .for_each(|(gate, _)| queue.add(gate, &self));
-        let mut gates = Vec::with_capacity(next.len());
+        let mut gates = Vec::with_capacity(next.gates());
         while let Some(gate) = queue.take() {
             gates.push(gate);
-            for after in &next[gate] {
+            for after in next.of(gate) {
                 waits[*after] -= 1;
                 if waits[*after] == 0 {
                     queue.add(*after, &self);
                 }
             }
         }
-        if gates.len() < next.len() {
+        if gates.len() < next.gates() {
             return Err(find_circle(&next, &waits));
         }
         Ok(Flow { gates, next, leaves: self.leaves })
     }
 }
 
-fn count_waits(next: &[Vec<usize>]) -> Vec<usize> {
-    let mut waits = vec![0; next.len()];
-    next.iter().flatten().for_each(|after| waits[*after] += 1);
+fn count_waits(next: &Edges) -> Vec<usize> {
+    let mut waits = vec![0; next.gates()];
+    next.ends.iter().for_each(|after| waits[*after] += 1);
     waits
 }
 
@@ -115,12 +115,12 @@ impl Queue {
 }
 
 /// Every gate that is still closed waits for another closed one, so walking back must come round.
-fn find_circle(next: &[Vec<usize>], waits: &[usize]) -> Vec<usize> {
-    let mut before = vec![usize::MAX; next.len()];
-    for (gate, afters) in next.iter().enumerate().filter(|(gate, _)| waits[*gate] > 0) {
-        afters.iter().for_each(|after| before[*after] = gate);
+fn find_circle(next: &Edges, waits: &[usize]) -> Vec<usize> {
+    let mut before = vec![usize::MAX; next.gates()];
+    for gate in (0..next.gates()).filter(|gate| waits[*gate] > 0) {
+        next.of(gate).iter().for_each(|after| before[*after] = gate);
     }
-    let mut seen_at = vec![usize::MAX; next.len()];
+    let mut seen_at = vec![usize::MAX; next.gates()];
     let mut path = Vec::new();
     let mut gate = waits.iter().position(|count| *count > 0).unwrap_or_default();
     while seen_at[gate] == usize::MAX {
@@ -150,17 +150,23 @@ impl Flow {
 
     /// For each node, how many unsettled leaves stand one behind the other before it can start.
     pub(super) fn depths(&self, is_settled: impl Fn(usize) -> bool) -> Vec<usize> {
-        let mut depth = vec![0; self.next.len()];
+        self.fold(|leaf, depth| if is_settled(leaf) { 0 } else { depth + 1 })
+    }
+
+    /// Carries a number through the gates. What comes to a node is the largest of what leaves those it waits
+    /// for; `through` says what leaves a leaf. Gives what comes to each node.
+    pub(super) fn fold(&self, through: impl Fn(usize, usize) -> usize) -> Vec<usize> {
+        let mut value = vec![0; self.next.gates()];
         for gate in &self.gates {
-            if !is_start(*gate) && self.leaves[node(*gate)] {
-                let own = node(*gate);
-                depth[*gate] = if is_settled(own) { 0 } else { depth[start(own)] + 1 };
+            let own = node(*gate);
+            if !is_start(*gate) && self.leaves[own] {
+                value[*gate] = through(own, value[start(own)]);
             }
-            for after in &self.next[*gate] {
-                depth[*after] = depth[*after].max(depth[*gate]);
+            for after in self.next.of(*gate) {
+                value[*after] = value[*after].max(value[*gate]);
             }
         }
-        depth.into_iter().step_by(2).collect()
+        value.into_iter().step_by(2).collect()
     }
 }
 
@@ -172,7 +178,7 @@ mod tests {
     fn shape(nodes: &[(Option<usize>, &[usize])]) -> Shape {
         Shape {
             parents: nodes.iter().map(|(parent, _)| *parent).collect(),
-            needs: nodes.iter().map(|(_, needs)| needs.to_vec()).collect(),
+            needs: (0..nodes.len()).flat_map(|at| nodes[at].1.iter().map(move |need| (at, *need))).collect(),
             leaves: (0..nodes.len()).map(|at| nodes.iter().all(|(parent, _)| *parent != Some(at))).collect(),
         }
     }

@@ -4,20 +4,33 @@
 //! What is wrong is never guessed at and never dropped: it is a [`Problem`] with a place and a proposal.
 
 mod assemble;
+mod edges;
+mod edit;
+mod forecast;
 mod graph;
 mod json;
+mod markdown;
 mod problem;
+mod proposal;
+mod read;
 mod task;
 mod text;
+mod update;
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+pub use edit::{Edit, apply_edits, tick_style};
+pub use forecast::Conflict;
+pub use json::TreeDocument;
+pub use markdown::{Unread, Why, plan_ids};
 pub use problem::{PlanError, Problem};
+pub use proposal::{Proposal, propose_test};
 pub use task::{Mark, Source, Task, TestCommand, TestKind};
+pub use update::Changes;
 
-use self::{graph::Flow, text::SpecFile};
+use self::graph::Flow;
 use crate::name::TaskId;
 
 /// A tree of tasks that makes sense: ids are unique, dependencies lead somewhere, nothing waits for itself.
@@ -29,6 +42,8 @@ pub struct Plan {
     pub spec_files: Vec<String>,
     /// What is doubtful, in the order of the files.
     pub warnings: Vec<Problem>,
+    /// Lines that look like tasks and were not taken.
+    pub unread: Vec<Unread>,
     /// Keys of the tree file that we do not know, kept for a rewrite.
     pub extra: Map<String, Value>,
     index: HashMap<TaskId, usize>,
@@ -36,12 +51,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads a plan from a file's content. `label` is how the file is named in messages.
-    pub fn read(label: &str, bytes: &[u8]) -> Result<Self, PlanError> {
-        let file = SpecFile::new(label, bytes)?;
-        json::read(file)
-    }
-
     /// The node with this id.
     #[must_use]
     pub fn find(&self, id: &TaskId) -> Option<&Task> {
@@ -95,6 +104,11 @@ impl Plan {
         at.sort_unstable();
         at.dedup();
         at.into_iter().map(|at| self.tasks[at].id.clone()).collect()
+    }
+
+    fn sort_warnings(&mut self) {
+        let rank = |problem: &Problem| self.spec_files.iter().position(|file| *file == problem.file);
+        self.warnings.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
     }
 
     /// The positions of the leaves at or below `id`.

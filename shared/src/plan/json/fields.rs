@@ -18,6 +18,9 @@ use crate::{
     },
 };
 
+/// Objects with more keys than this are looked up by hash.
+const SMALL: usize = 32;
+
 /// An id with the place where it is written.
 pub(super) type Placed = (TaskId, Place);
 
@@ -50,16 +53,19 @@ impl<'a> Fields<'a> {
     /// An object as key and value pairs; a key that stands twice is wrong.
     pub(super) fn pairs<'v>(&mut self, object: &'v Object<'a>) -> Vec<(&'v str, &'v Value<'a>)> {
         let mut seen: HashMap<&str, Place> = HashMap::new();
-        let mut pairs = Vec::with_capacity(object.properties.len());
+        let is_small = object.properties.len() <= SMALL;
+        let mut pairs: Vec<(&'v str, &'v Value<'a>)> = Vec::with_capacity(object.properties.len());
         for property in &object.properties {
-            let (name, place) = (property.name.as_str(), self.place(property));
-            if let Some(first) = seen.insert(name, place) {
+            let name = property.name.as_str();
+            // Most objects are nodes: to look through a few keys is cheaper than to hash them.
+            let first = match is_small {
+                true => pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| self.place(*value)),
+                false => seen.insert(name, self.place(property)),
+            };
+            if let Some(first) = first {
                 let line = self.file.line_of(first.at);
-                self.wrong(
-                    place,
-                    format!("the key '{name}' stands already in line {line}"),
-                    "keep one of them",
-                );
+                let what = format!("the key '{name}' stands already in line {line}");
+                self.wrong(self.place(property), what, "keep one of them");
             }
             pairs.push((name, &property.value));
         }
@@ -139,7 +145,11 @@ impl<'a> Fields<'a> {
 
     pub(super) fn id(&mut self, key: &str, value: &Value<'_>) -> Option<Placed> {
         let place = self.place(value);
-        match self.text(key, value)?.parse() {
+        let Value::StringLit(text) = value else {
+            self.mistyped(value, key, "a text");
+            return None;
+        };
+        match text.value.parse() {
             Ok(id) => Some((id, place)),
             Err(error) => {
                 let error: crate::name::NameError = error;

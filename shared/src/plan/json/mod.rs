@@ -1,12 +1,16 @@
 //! JSON plans: strict JSON, every value with its place.
 
 mod fields;
+mod form;
 mod kinship;
 mod node;
+mod taskmaster;
 mod tree;
 
 #[cfg(test)]
 mod tests;
+
+pub use form::TreeDocument;
 
 use jsonc_parser::{CollectOptions, ParseOptions, ast::Value, parse_to_ast};
 
@@ -23,7 +27,14 @@ pub(super) fn read(file: SpecFile<'_>) -> Result<Plan, PlanError> {
         let fix = "mend the JSON; comments and trailing commas are not allowed";
         wrong(std::slice::from_ref(&file), vec![file.problem(start + at, what, fix)])
     })?;
-    tree::read(file, &value, start)
+    match taskmaster::find_list(&value) {
+        Some(list) if !has_nodes(&value) => taskmaster::read(file, list, start),
+        _ => tree::read(file, &value, start),
+    }
+}
+
+fn has_nodes(value: &Value<'_>) -> bool {
+    value.as_object().is_some_and(|object| object.get("nodes").is_some())
 }
 
 /// Strict JSON as a tree of values with byte ranges, or where and why it is none.

@@ -88,8 +88,10 @@ impl Node {
 }
 
 fn check_id(fields: &mut Fields<'_>, key: &TaskId, value: &Value<'_>) {
-    let Some((id, place)) = fields.id("id", value) else { return };
-    if id != *key {
+    if value.as_string_lit().is_some_and(|id| id.value == key.as_str()) {
+        return;
+    }
+    if let Some((id, place)) = fields.id("id", value) {
         let what = format!("the node '{key}' says that its id is '{id}'");
         fields.wrong(place, what, "make key and id the same");
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     name::TaskId,
-    plan::{Mark, Plan, TestKind},
+    plan::{Mark, Plan, TestKind, TreeDocument},
 };
 
 fn ids<'a>(ids: impl IntoIterator<Item = &'a TaskId>) -> Vec<&'a str> {
@@ -128,4 +128,42 @@ fn a_deep_tree_and_deep_nesting_do_not_overflow_the_stack() {
     let json = format!("{{\"nodes\": {{{}, \"n50000\": {{}}}}}}", nodes.join(","));
     assert_eq!(Plan::read("t", json.as_bytes()).unwrap().order().len(), 1);
     assert!(Plan::read("t", "[".repeat(100_000).as_bytes()).is_err());
+}
+
+#[test]
+fn unknown_keys_survive_a_rewrite_and_nothing_else_changes() {
+    let plan = Plan::read("tree.json", TREE.as_bytes()).unwrap();
+    let written = serde_json::to_string_pretty(&TreeDocument::from(&plan)).unwrap();
+    let again = Plan::read("tree.json", written.as_bytes()).unwrap();
+    assert_eq!(again.tasks, plan.tasks);
+    assert_eq!((&again.extra, &again.spec_files), (&plan.extra, &plan.spec_files));
+    assert!(written.contains("\"colour\": \"red\"") && written.contains("\"shell\": \"sh\""));
+}
+
+#[test]
+fn every_mark_survives_a_rewrite() {
+    let text = "- [ ] T1 a\n- [x] T2 b\n- [-] T3 c\n- [~] T4 d\n- [!] T5 e\n";
+    let plan = Plan::read("tasks.md", text.as_bytes()).unwrap();
+    let written = serde_json::to_vec(&TreeDocument::from(&plan)).unwrap();
+    let marks: Vec<Mark> =
+        Plan::read("tree.json", &written).unwrap().tasks.iter().map(|task| task.mark).collect();
+    assert_eq!(marks, Mark::ALL);
+}
+
+#[test]
+fn tasks_of_task_master_are_read_with_their_subtasks() {
+    for json in [
+        r#"{"tasks": [{"id": 1, "title": "a", "status": "done", "priority": "high", "subtasks": [
+            {"id": 1, "title": "b"}, {"id": 2, "title": "c", "dependencies": [1]}]},
+            {"id": 2, "title": "d", "dependencies": [1], "details": "how"}]}"#,
+        r#"{"other": {"tasks": []}, "master": {"tasks": [{"id": "1", "title": "a", "subtasks": [
+            {"id": 1, "title": "b"}, {"id": 2, "title": "c", "dependencies": ["1.1"]}]},
+            {"id": 2, "title": "d", "dependencies": ["1"]}], "metadata": {}}}"#,
+    ] {
+        let plan = Plan::read("tasks.json", json.as_bytes()).unwrap();
+        assert_eq!(ids(plan.tasks.iter().map(|task| &task.id)), ["1", "1.1", "1.2", "2"]);
+        assert_eq!(ids(&plan.leaf_dependencies(&"2".parse().unwrap())), ["1.1", "1.2"]);
+        assert_eq!(ids(&plan.leaf_dependencies(&"1.2".parse().unwrap())), ["1.1"]);
+    }
+    assert!(complaint(r#"{"tasks": [{"title": "a"}]}"#).contains("1:12: a task has no 'id'"));
 }

@@ -1,0 +1,59 @@
+//! `--check`: everything that is wrong or doubtful, a line each, as compilers print it.
+
+use arborist_core::{
+    failure::Exit,
+    plan::{Plan, PlanError, Problem, Why},
+};
+
+use super::{Strictness, sources::Sources, text};
+use crate::{
+    entry::Outcome,
+    ui::{Tone, Ui},
+};
+
+/// Whatever is doubtful about a plan, in the order of its files.
+pub(super) fn findings(plan: &Plan) -> Vec<Problem> {
+    let unread = plan.unread.iter().filter(|unread| unread.why != Why::Step);
+    let mut findings: Vec<Problem> = plan.warnings.clone();
+    findings.extend(unread.map(|unread| unread.problem.clone()));
+    findings.extend(plan.conflict_warnings());
+    let rank = |problem: &Problem| plan.spec_files.iter().position(|file| *file == problem.file);
+    findings.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
+    findings
+}
+
+pub(super) fn run(ui: &mut Ui, sources: &Sources, strictness: Strictness) -> Outcome {
+    let plan = match sources.read() {
+        Ok(plan) => plan,
+        Err(PlanError::Wrong(problems)) => {
+            problems.iter().for_each(|problem| show(ui, problem, Severity::Error));
+            return Ok(Exit::No);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let findings = findings(&plan);
+    let severity = if strictness == Strictness::Strict { Severity::Error } else { Severity::Warning };
+    findings.iter().for_each(|problem| show(ui, problem, severity));
+    text::summary(&plan).iter().for_each(|line| ui.line(line));
+    let is_wrong = severity == Severity::Error && !findings.is_empty();
+    Ok(if is_wrong { Exit::No } else { Exit::Done })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Severity {
+    Error,
+    Warning,
+}
+
+fn show(ui: &mut Ui, problem: &Problem, severity: Severity) {
+    let Problem { file, line, column, what, fix } = problem;
+    let word = match severity {
+        Severity::Error => ui.paint(Tone::Bad, "error"),
+        Severity::Warning => ui.paint(Tone::Busy, "warning"),
+    };
+    let place = ui.paint(Tone::Strong, &format!("{file}:{line}:{column}"));
+    ui.line(&format!("{place}: {word}: {what}"));
+    if !fix.is_empty() {
+        ui.line(&ui.paint(Tone::Dim, &format!("    fix: {fix}")));
+    }
+}

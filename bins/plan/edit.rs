@@ -1,0 +1,83 @@
+//! Changes to the spec itself: ticks for what is done, and ids for boxes that have none.
+
+use std::collections::HashSet;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    history::{Reading, Run, Scope, State},
+    name::TaskId,
+    plan::{Edit, Plan, apply_edits, plan_ids, tick_style},
+};
+
+use super::{
+    output::replace,
+    sources::{Document, Sources},
+    unwritten,
+};
+use crate::{entry::Outcome, ui::Ui};
+
+/// Ticks the boxes of tasks that are complete in the history of the branch that is checked out.
+pub(super) fn tick(ui: &mut Ui, sources: &Sources) -> Outcome {
+    let plan = sources.read()?;
+    let done = complete_tasks(sources)?;
+    let is_done = |task: &arborist_core::plan::Task| done.contains(&task.id);
+    let mut count = 0;
+    for document in &sources.documents {
+        let style = tick_style(&String::from_utf8_lossy(&document.bytes));
+        let edits: Vec<Edit> =
+            plan.plan_ticks(style, is_done).into_iter().filter(|edit| edit.file == document.label).collect();
+        apply(document, &edits)?;
+        count += edits.len();
+        edits.iter().for_each(|edit| ui.line(&format!("ticked {} ({}:{})", edit.task, edit.file, edit.line)));
+    }
+    tell_boxless(ui, &plan, &done);
+    if count == 0 {
+        ui.line("every box of a complete task is ticked already");
+    }
+    Ok(Exit::Done)
+}
+
+fn complete_tasks(sources: &Sources) -> Result<HashSet<TaskId>, Failure> {
+    let repository = sources.repository.as_ref().ok_or_else(|| {
+        Failure::new(Exit::Fatal, "the state of tasks is in the history of a repository, and here is none")
+            .hint("run this inside a repository")
+    })?;
+    let scope = Scope::resolve(repository, None)?;
+    let run = Run::scan(repository, scope, Reading::Cached)?;
+    let complete = run.tasks.into_iter().filter(|task| task.state.state == State::Complete);
+    Ok(complete.map(|task| task.id).collect())
+}
+
+/// Tasks that are headings, rows or nodes of JSON have no box that could be ticked.
+fn tell_boxless(ui: &mut Ui, plan: &Plan, done: &HashSet<TaskId>) {
+    let has_no_box = |task: &&arborist_core::plan::Task| {
+        task.source.as_ref().is_none_or(|source| source.mark_at.is_none())
+    };
+    let untold = plan.leaves().filter(|task| done.contains(&task.id) && !task.mark.is_settled());
+    for task in untold.filter(has_no_box) {
+        ui.warn(&format!("'{}' is complete and has no box to tick", task.id));
+    }
+}
+
+/// Gives ids to boxes that have none.
+pub(super) fn assign_ids(ui: &mut Ui, sources: &Sources) -> Outcome {
+    let mut count = 0;
+    for document in &sources.documents {
+        let edits = plan_ids(&document.label, &document.bytes)?;
+        apply(document, &edits)?;
+        count += edits.len();
+        edits.iter().for_each(|edit| ui.line(&format!("{}:{}: {}", edit.file, edit.line, edit.task)));
+    }
+    if count == 0 {
+        ui.line("there is no box without an id that could be a task");
+    }
+    Ok(Exit::Done)
+}
+
+fn apply(document: &Document, edits: &[Edit]) -> Result<(), Failure> {
+    if edits.is_empty() {
+        return Ok(());
+    }
+    let changed = apply_edits(&document.bytes, edits);
+    replace(&document.path, &changed).map_err(|error| unwritten(&document.path, &error))
+}

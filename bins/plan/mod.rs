@@ -1,0 +1,160 @@
+//! `git arborist plan`: a spec becomes a tree of tasks, is checked, shown, or gets its boxes ticked.
+
+mod check;
+mod edit;
+mod graph;
+mod output;
+mod sources;
+mod text;
+
+pub use text::WavesDocument;
+
+use std::path::PathBuf;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    plan::{Plan, PlanError, Proposal, propose_test},
+};
+use clap::{Parser, ValueEnum};
+
+use self::sources::Sources;
+use crate::{catalog, entry::Outcome, ui::Ui};
+
+const EXAMPLES: &str = "\
+WHAT IS READ
+   Markdown: list items with a box and an id, as '- [ ] T001 [P] [US1] text (depends on T000)'.
+   Also numbered lists, and headings or table rows that are tasks. Phases are headings that own tasks.
+   JSON: the tree file, and task-master's tasks.json.
+   What looks like a task and is none is counted, with the reason.
+
+EXAMPLES
+   The plan of this branch: phases, tasks, what waits for what
+       git arborist plan
+
+   Is this spec sound? One line for each thing that is not
+       git arborist plan --check specs/login/tasks.md
+
+   What can run at once, and which tasks would touch the same file
+       git arborist plan --waves
+
+   Write the tree file that a run takes
+       git arborist plan specs/login/tasks.md -o task-tree.json
+
+   Tick the boxes of what is done, as the history of this branch has it
+       git arborist plan --tick";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-plan", bin_name = "git arborist plan", about = catalog::about("plan"), after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct PlanArgs {
+    /// Files or folders with tasks; without any, where the plan of this branch is usually kept
+    #[arg(value_name = "SPEC")]
+    specs: Vec<PathBuf>,
+    /// Write the tree to this file; what was added to it by hand is kept
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Only say what is wrong or doubtful, a line each; exit with 1 if anything is wrong
+    #[arg(long, conflicts_with_all = ["output", "waves", "format", "tick", "assign_ids"])]
+    check: bool,
+    /// Take every warning for an error
+    #[arg(long)]
+    strict: bool,
+    /// Show what can run at once
+    #[arg(long, conflicts_with_all = ["output", "tick", "assign_ids"])]
+    waves: bool,
+    /// How to print the plan
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["tick", "assign_ids"])]
+    format: Option<Format>,
+    /// Tick the boxes of tasks that are complete in the history of this branch
+    #[arg(long, conflicts_with_all = ["output", "assign_ids"])]
+    tick: bool,
+    /// Give ids to boxes that have none
+    #[arg(long, conflicts_with = "output")]
+    assign_ids: bool,
+}
+
+/// How a plan is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// A tree for people
+    Text,
+    /// The tree file
+    Json,
+    /// A flowchart for Mermaid
+    Mermaid,
+    /// A graph for Graphviz
+    Dot,
+}
+
+/// What was meant by the arguments.
+enum Action {
+    Check,
+    Tick,
+    AssignIds,
+    Waves(Format),
+    Print(Format),
+    Write(PathBuf, Format),
+}
+
+impl PlanArgs {
+    fn action(&self) -> Action {
+        let format = self.format.unwrap_or(Format::Text);
+        match &self.output {
+            _ if self.check => Action::Check,
+            _ if self.tick => Action::Tick,
+            _ if self.assign_ids => Action::AssignIds,
+            _ if self.waves => Action::Waves(format),
+            Some(file) => Action::Write(file.clone(), self.format.unwrap_or(Format::Json)),
+            None => Action::Print(format),
+        }
+    }
+}
+
+/// Runs the command.
+#[allow(clippy::needless_pass_by_value, reason = "every command's body takes its arguments")]
+pub fn run(args: PlanArgs, ui: &mut Ui) -> Outcome {
+    let sources = Sources::find(&args.specs, ui)?;
+    let strictness = if args.strict { Strictness::Strict } else { Strictness::Lenient };
+    match args.action() {
+        Action::Check => check::run(ui, &sources, strictness),
+        Action::AssignIds => edit::assign_ids(ui, &sources),
+        Action::Tick => edit::tick(ui, &sources),
+        Action::Waves(format) => {
+            let (plan, _) = read(&sources, strictness)?;
+            text::waves(ui, &plan, format)
+        }
+        Action::Print(format) => {
+            let (plan, proposal) = read(&sources, strictness)?;
+            output::print(ui, (plan, proposal), &sources, format)
+        }
+        Action::Write(file, format) => {
+            let (plan, proposal) = read(&sources, strictness)?;
+            output::write(ui, (plan, proposal), &sources, (&file, format))
+        }
+    }
+}
+
+/// Whether warnings are errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Strictness {
+    Strict,
+    Lenient,
+}
+
+/// The plan, and the test command that the repository suggests.
+fn read(sources: &Sources, strictness: Strictness) -> Result<(Plan, Option<Proposal>), Failure> {
+    let plan = sources.read()?;
+    let findings = check::findings(&plan);
+    if strictness == Strictness::Strict && !findings.is_empty() {
+        return Err(PlanError::Wrong(findings).into());
+    }
+    // A tree file says itself how its tasks are tested.
+    let top = sources.top().filter(|_| sources.is_spec_of(&plan));
+    let proposal = top.and_then(|top| propose_test(|name| std::fs::read_to_string(top.join(name)).ok()));
+    Ok((plan, proposal))
+}
+
+/// A file that could not be written.
+fn unwritten(file: &std::path::Path, error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Fatal, format!("could not write '{}': {error}", file.display()))
+}

@@ -1,0 +1,112 @@
+//! Printing a plan, and writing the tree file.
+
+use std::{fs, path::Path};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    plan::{Changes, Plan, PlanError, Proposal, TreeDocument},
+};
+
+use super::{Format, graph, sources::Sources, text, unwritten};
+use crate::{entry::Outcome, ui::Ui};
+
+/// Prints the plan. What sums it up goes with the tree for people, and beside anything that programs read.
+pub(super) fn print(
+    ui: &mut Ui,
+    (mut plan, proposal): (Plan, Option<Proposal>),
+    sources: &Sources,
+    format: Format,
+) -> Outcome {
+    warn(ui, &plan);
+    let mut summary = text::summary(&plan);
+    if let Some(Proposal { test, because }) = &proposal {
+        summary.push(format!("test command: {} (from {because})", test.command));
+    }
+    if format == Format::Text {
+        text::tree(ui, &plan);
+        ui.line("");
+        summary.iter().for_each(|line| ui.line(line));
+        return Ok(Exit::Done);
+    }
+    ui.out(&rendered(&mut plan, proposal.as_ref(), sources, format)?);
+    summary.iter().for_each(|line| ui.err(&format!("{line}\n")));
+    Ok(Exit::Done)
+}
+
+/// Writes the plan to a file, all or nothing.
+pub(super) fn write(
+    ui: &mut Ui,
+    (mut plan, proposal): (Plan, Option<Proposal>),
+    sources: &Sources,
+    (file, format): (&Path, Format),
+) -> Outcome {
+    warn(ui, &plan);
+    let mut summary = text::summary(&plan);
+    if format == Format::Json {
+        summary.extend(keep_additions(&mut plan, file)?);
+    }
+    let text = rendered(&mut plan, proposal.as_ref(), sources, format)?;
+    replace(file, text.as_bytes()).map_err(|error| unwritten(file, &error))?;
+    ui.err(&format!("wrote {}\n", file.display()));
+    summary.iter().for_each(|line| ui.err(&format!("{line}\n")));
+    Ok(Exit::Done)
+}
+
+fn warn(ui: &mut Ui, plan: &Plan) {
+    plan.warnings.iter().for_each(|problem| ui.warn(&problem.to_string()));
+}
+
+fn rendered(
+    plan: &mut Plan,
+    proposal: Option<&Proposal>,
+    sources: &Sources,
+    format: Format,
+) -> Result<String, Failure> {
+    match format {
+        Format::Mermaid => Ok(graph::mermaid(plan)),
+        Format::Dot => Ok(graph::dot(plan)),
+        Format::Json | Format::Text => {
+            plan.rename_files(|label| sources.label_from_top(label));
+            if let Some(proposal) = proposal {
+                plan.accept(proposal);
+            }
+            let json = serde_json::to_string_pretty(&TreeDocument::from(&*plan))
+                .map_err(|error| Failure::new(Exit::Fatal, format!("could not write JSON: {error}")))?;
+            Ok(json + "\n")
+        }
+    }
+}
+
+/// Keeps what a tree file that is there already says beyond the spec, and tells what changed in it.
+fn keep_additions(plan: &mut Plan, file: &Path) -> Result<Vec<String>, Failure> {
+    let bytes = match fs::read(file) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unwritten(file, &error)),
+    };
+    let old = Plan::read(&file.display().to_string(), &bytes).map_err(|error: PlanError| {
+        Failure::from(error).hint("it would be overwritten: mend it, or move it away")
+    })?;
+    let Changes { added, gone } = plan.take_over(&old);
+    let told = [("new", added), ("gone", gone)].into_iter().filter(|(_, ids)| !ids.is_empty());
+    Ok(told
+        .map(|(word, ids)| {
+            format!("{word}: {}", ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "))
+        })
+        .collect())
+}
+
+/// Writes beside the file and renames, so that nobody ever sees half of it.
+pub(super) fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let beside = target.with_file_name(name);
+    fs::write(&beside, bytes)?;
+    if let Ok(before) = fs::metadata(&target) {
+        fs::set_permissions(&beside, before.permissions())?;
+    }
+    fs::rename(&beside, &target).inspect_err(|_| {
+        let _ = fs::remove_file(&beside);
+    })
+}

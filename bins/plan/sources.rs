@@ -1,0 +1,182 @@
+//! Which files a plan is made from: those that are named, a folder's task lists, or the usual places.
+
+use std::{
+    fs,
+    path::{Component, Path, PathBuf},
+};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{Config, GitError, Repository},
+    plan::{Plan, PlanError},
+    settings::Settings,
+};
+
+use crate::ui::Ui;
+
+/// The file that spec-kit keeps tasks in.
+const TASKS: &str = "tasks.md";
+
+/// A file with its content.
+pub(super) struct Document {
+    pub(super) path: PathBuf,
+    /// How it is named in messages.
+    pub(super) label: String,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The files of a plan, and the repository that they belong to, if any.
+pub(super) struct Sources {
+    pub(super) documents: Vec<Document>,
+    pub(super) repository: Option<Repository>,
+}
+
+impl Sources {
+    /// Finds and loads the files. Without a repository, files must be named.
+    pub(super) fn find(specs: &[PathBuf], ui: &mut Ui) -> Result<Self, Failure> {
+        let repository = match Repository::discover() {
+            Ok(repository) => Some(repository),
+            Err(GitError::NoRepository { .. }) if !specs.is_empty() => None,
+            Err(error) => return Err(error.into()),
+        };
+        let mut paths = Vec::new();
+        for spec in specs {
+            paths.extend(if spec.is_dir() { files_of(spec)? } else { vec![spec.clone()] });
+        }
+        if let Some(repository) = &repository {
+            let config = Config::load(repository)?;
+            ui.configure(&config);
+            if specs.is_empty() {
+                paths.push(usual_place(repository, &Settings::load(repository, &config)?)?);
+            }
+        }
+        let documents = paths.into_iter().map(load).collect::<Result<_, _>>()?;
+        Ok(Self { documents, repository })
+    }
+
+    /// The plan that the files make.
+    pub(super) fn read(&self) -> Result<Plan, PlanError> {
+        let documents: Vec<(&str, &[u8])> = self
+            .documents
+            .iter()
+            .map(|document| (document.label.as_str(), document.bytes.as_slice()))
+            .collect();
+        Plan::read_all(&documents)
+    }
+
+    /// Whether the plan was read from a spec; a tree file only names the specs that it was made from.
+    pub(super) fn is_spec_of(&self, plan: &Plan) -> bool {
+        self.documents.iter().any(|document| plan.spec_files.contains(&document.label))
+    }
+
+    /// The top of the worktree.
+    pub(super) fn top(&self) -> Option<&Path> {
+        self.repository.as_ref()?.worktree.as_deref()
+    }
+
+    /// A label of ours as a path from the top of the repository, with `/`. What leads elsewhere, and what a tree
+    /// file itself names, stays as it is.
+    pub(super) fn label_from_top(&self, label: &str) -> String {
+        if self.documents.iter().all(|document| document.label != label) {
+            return label.to_owned();
+        }
+        let Some(repository) = &self.repository else { return label.to_owned() };
+        let Some(top) = &repository.worktree else { return label.to_owned() };
+        let full = normal(&repository.dir.join(label));
+        full.strip_prefix(normal(top)).ok().and_then(Path::to_str).map_or(label.to_owned(), str::to_owned)
+    }
+}
+
+/// A path without `.` and `..`, by its text alone.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                normal.pop();
+            }
+            other => normal.push(other),
+        }
+    }
+    normal
+}
+
+fn load(path: PathBuf) -> Result<Document, Failure> {
+    let label = path.display().to_string();
+    match fs::read(&path) {
+        Ok(bytes) => Ok(Document { path, label, bytes }),
+        Err(error) => Err(PlanError::Unreadable { file: label, why: error.to_string() }.into()),
+    }
+}
+
+/// The task lists of a folder, sorted: every `tasks.md` in it or below, else every Markdown file right in it.
+fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let mut lists = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in entries(&folder)? {
+            if entry.is_dir() && !is_hidden(&entry) {
+                open.push(entry);
+            } else if entry.file_name().is_some_and(|name| name == TASKS) {
+                lists.push(entry);
+            }
+        }
+    }
+    if lists.is_empty() {
+        lists = entries(folder)?
+            .into_iter()
+            .filter(|entry| entry.extension().is_some_and(|e| e == "md"))
+            .collect();
+    }
+    lists.sort();
+    if lists.is_empty() {
+        let what = format!("there is no Markdown file in '{}'", folder.display());
+        return Err(Failure::new(Exit::Fatal, what).hint("name a file with tasks"));
+    }
+    Ok(lists)
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .is_none_or(|name| name.starts_with('.') || name == "node_modules")
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let unreadable = |error: std::io::Error| {
+        Failure::from(PlanError::Unreadable { file: folder.display().to_string(), why: error.to_string() })
+    };
+    fs::read_dir(folder)
+        .map_err(unreadable)?
+        .map(|entry| entry.map(|entry| entry.path()).map_err(unreadable))
+        .collect()
+}
+
+/// Where the plan of a branch is kept when nobody names it, as a path from the current directory.
+fn usual_place(repository: &Repository, settings: &Settings) -> Result<PathBuf, Failure> {
+    let top = repository.worktree.as_deref().ok_or_else(|| {
+        Failure::new(Exit::Fatal, "this repository has no worktree to find a plan in").hint("name a file")
+    })?;
+    let branch = repository.head.branch.as_ref().map(|branch| format!("specs/{branch}/{TASKS}"));
+    let usual = ["task-tree.json".to_owned()].into_iter().chain(branch);
+    let usual = usual.chain([format!("spec/{TASKS}"), TASKS.to_owned()]);
+    let mut places: Vec<String> = settings.tree().map(str::to_owned).into_iter().collect();
+    if places.is_empty() {
+        places.extend(usual);
+    }
+    let found = places.iter().find(|place| settings.tree().is_some() || top.join(place).is_file());
+    match found {
+        Some(place) => Ok(from_here(&repository.dir, top, place)),
+        None => Err(Failure::new(Exit::Fatal, "no plan was found")
+            .hint(format!("name a file, or keep one in: {}", places.join(", ")))),
+    }
+}
+
+/// A path from the top of the worktree as one from the current directory.
+fn from_here(here: &Path, top: &Path, place: &str) -> PathBuf {
+    let depth = here.strip_prefix(top).map_or(0, |below| below.components().count());
+    let mut path: PathBuf = std::iter::repeat_n("..", depth).collect();
+    path.push(place);
+    path
+}

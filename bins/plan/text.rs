@@ -1,0 +1,169 @@
+//! The plan for people: the tree, the waves, and a few lines that sum it up.
+
+use std::collections::BTreeMap;
+
+use arborist_core::{
+    failure::Exit,
+    name::TaskId,
+    plan::{Conflict, Mark, Plan, Task, Why},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Format;
+use crate::{
+    document,
+    entry::Outcome,
+    ui::{Tone, Ui},
+};
+
+/// Prints the tree, in the order of the document.
+pub(super) fn tree(ui: &mut Ui, plan: &Plan) {
+    let mut open: Vec<(&Task, usize)> = plan.roots().map(|task| (task, 0)).collect();
+    open.reverse();
+    while let Some((task, depth)) = open.pop() {
+        let line = if task.is_leaf() { leaf(ui, task) } else { phase(ui, task) };
+        ui.line(&format!("{}{line}", "  ".repeat(depth)));
+        let children = task.children.iter().rev().filter_map(|id| plan.find(id));
+        open.extend(children.map(|child| (child, depth + 1)));
+    }
+}
+
+fn phase(ui: &Ui, task: &Task) -> String {
+    let name = ui.paint(Tone::Strong, &task.name);
+    format!("{name} {}", ui.paint(Tone::Dim, &format!("({}){}", task.id, waits(task))))
+}
+
+fn leaf(ui: &Ui, task: &Task) -> String {
+    let (mark, tone) = match task.mark {
+        Mark::Todo => (" ", Tone::Strong),
+        Mark::Done => ("x", Tone::Good),
+        Mark::Skipped => ("-", Tone::Dim),
+        Mark::Partial => ("~", Tone::Busy),
+        Mark::Blocked => ("!", Tone::Bad),
+    };
+    let parallel = if task.parallel { " [P]" } else { "" };
+    let head = ui.paint(tone, &format!("[{mark}] {}{parallel}", task.id));
+    format!("{head} {}{}", task.name, ui.paint(Tone::Dim, &waits(task)))
+}
+
+fn waits(task: &Task) -> String {
+    if task.depends_on.is_empty() {
+        return String::new();
+    }
+    format!("  < {}", joined(&task.depends_on))
+}
+
+/// Ids with a space between them, a long list cut short.
+fn joined(ids: &[TaskId]) -> String {
+    const MOST: usize = 8;
+    let mut shown: Vec<String> = ids.iter().take(MOST).map(ToString::to_string).collect();
+    if ids.len() > MOST {
+        shown.push(format!("and {} more", ids.len() - MOST));
+    }
+    shown.join(" ")
+}
+
+/// What was read, what is done, and what looked like a task and was not taken.
+pub(super) fn summary(plan: &Plan) -> Vec<String> {
+    let count = |mark: Mark| plan.leaves().filter(|task| task.mark == mark).count();
+    let tasks = plan.leaves().count();
+    let phases = plan.tasks.len() - tasks;
+    let mut parts = Vec::new();
+    for (mark, word) in [
+        (Mark::Done, "done"),
+        (Mark::Skipped, "skipped"),
+        (Mark::Partial, "partial"),
+        (Mark::Blocked, "blocked"),
+        (Mark::Todo, "to do"),
+    ] {
+        let count = count(mark);
+        if count > 0 {
+            parts.push(format!("{count} {word}"));
+        }
+    }
+    let waves = plan.waves(|task| task.mark.is_settled()).len();
+    let mut lines = vec![format!(
+        "{} in {}: {}; {} left",
+        counted(tasks, "task"),
+        counted(phases, "phase"),
+        if parts.is_empty() { "nothing to do".into() } else { parts.join(", ") },
+        counted(waves, "wave")
+    )];
+    lines.extend(unread(plan));
+    lines
+}
+
+fn counted(count: usize, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
+}
+
+/// One line for each reason, with the first place.
+fn unread(plan: &Plan) -> Vec<String> {
+    let mut reasons: BTreeMap<Why, (usize, String)> = BTreeMap::new();
+    for unread in &plan.unread {
+        let place = || format!("{}:{}", unread.problem.file, unread.problem.line);
+        reasons.entry(unread.why).or_insert_with(|| (0, place())).0 += 1;
+    }
+    let line = |(why, (count, place)): (Why, (usize, String))| {
+        let subject = if count == 1 {
+            "1 line looks like a task and was".into()
+        } else {
+            format!("{count} lines look like tasks and were")
+        };
+        format!("{subject} not taken: {}, first at {place}", why.as_str())
+    };
+    reasons.into_iter().map(line).collect()
+}
+
+/// What can run at once.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct WavesDocument {
+    /// The ids of each wave. It waits for nothing but the waves before it.
+    waves: Vec<Vec<String>>,
+    /// Tasks of one wave that name the same file.
+    conflicts: Vec<ConflictDocument>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ConflictDocument {
+    /// The file, as the tasks name it.
+    file: String,
+    /// The ids of the tasks.
+    tasks: Vec<String>,
+}
+
+impl WavesDocument {
+    fn new(waves: &[Vec<&Task>], conflicts: &[Conflict]) -> Self {
+        let wave = |wave: &Vec<&Task>| wave.iter().map(|task| task.id.to_string()).collect();
+        let conflict = |conflict: &Conflict| ConflictDocument {
+            file: conflict.file.clone(),
+            tasks: conflict.tasks.iter().map(ToString::to_string).collect(),
+        };
+        Self { waves: waves.iter().map(wave).collect(), conflicts: conflicts.iter().map(conflict).collect() }
+    }
+}
+
+/// Prints what can run at once.
+pub(super) fn waves(ui: &mut Ui, plan: &Plan, format: Format) -> Outcome {
+    let waves = plan.waves(|task| task.mark.is_settled());
+    let conflicts = plan.conflicts();
+    if format == Format::Json {
+        return document::print(ui, &WavesDocument::new(&waves, &conflicts));
+    }
+    for (at, wave) in waves.iter().enumerate() {
+        ui.line(&ui.paint(Tone::Strong, &format!("wave {}, {}", at + 1, counted(wave.len(), "task"))));
+        wave.iter().for_each(|task| ui.line(&format!("  {} {}", task.id, task.name)));
+    }
+    if waves.is_empty() {
+        ui.line("nothing is left to do");
+    }
+    for conflict in conflicts {
+        ui.warn(&format!(
+            "{} may run at once and name the same file '{}'",
+            joined(&conflict.tasks),
+            conflict.file
+        ));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,53 @@
+//! Which tasks could get into each other's way: those that may run at once and name the same file.
+
+use std::collections::BTreeMap;
+
+use super::{Plan, Problem, Task};
+use crate::name::TaskId;
+
+/// Tasks of one wave that name the same file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The file, as the tasks name it.
+    pub file: String,
+    /// The tasks, in the order of the plan; at least two.
+    pub tasks: Vec<TaskId>,
+}
+
+impl Plan {
+    /// What to expect when each wave runs at once. Whole folders, which many tasks name, are left out.
+    #[must_use]
+    pub fn conflicts(&self) -> Vec<Conflict> {
+        let waves = self.waves(|task| task.mark.is_settled());
+        waves.iter().flat_map(|wave| conflicts_of(wave)).collect()
+    }
+
+    /// The conflicts as complaints, at the second of the tasks.
+    #[must_use]
+    pub fn conflict_warnings(&self) -> Vec<Problem> {
+        self.conflicts().iter().filter_map(|conflict| self.conflict_warning(conflict)).collect()
+    }
+
+    fn conflict_warning(&self, Conflict { file, tasks }: &Conflict) -> Option<Problem> {
+        let ids: Vec<String> = tasks.iter().map(|id| format!("'{id}'")).collect();
+        let source = self.find(tasks.get(1)?)?.source.as_ref()?;
+        Some(Problem {
+            file: source.file.clone(),
+            line: source.line,
+            column: 1,
+            what: format!("{} may run at once and name the same file '{file}'", ids.join(" and ")),
+            fix: "let one depend on the other, or drop [P] from one".into(),
+        })
+    }
+}
+
+fn conflicts_of(wave: &[&Task]) -> Vec<Conflict> {
+    let mut by_file: BTreeMap<&str, Vec<TaskId>> = BTreeMap::new();
+    for task in wave {
+        for file in task.files.iter().filter(|file| !file.ends_with('/')) {
+            by_file.entry(file).or_default().push(task.id.clone());
+        }
+    }
+    let shared = by_file.into_iter().filter(|(_, tasks)| tasks.len() > 1);
+    shared.map(|(file, tasks)| Conflict { file: file.to_owned(), tasks }).collect()
+}

@@ -1,0 +1,239 @@
+//! The head of a task: its box, its id in whatever dress, its tags, and the title that is left.
+
+use super::ids;
+
+/// A box at the start of a list item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Checkbox<'a> {
+    /// `[x]`: the one character in it.
+    Marked(&'a str),
+    /// `[]` or `[ x ]`: there is no one character that could be changed.
+    Malformed,
+}
+
+/// What the first line of a task says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Head<'a> {
+    pub(super) id: &'a str,
+    pub(super) tags: Vec<String>,
+    pub(super) is_parallel: bool,
+    pub(super) is_struck: bool,
+    /// Whether the word "Task" stands before the id.
+    pub(super) is_worded: bool,
+    pub(super) title: String,
+}
+
+/// Emphasis, code and strike, longest first: they may be wrapped around an id.
+const DRESS: [&str; 6] = ["**", "__", "~~", "`", "*", "_"];
+
+/// Splits a box from what follows it. A link is no box.
+pub(super) fn checkbox(content: &str) -> Option<(Checkbox<'_>, &str)> {
+    let inner = content.strip_prefix('[')?;
+    let (inside, rest) = inner.split_once(']')?;
+    let checkbox = match inside.chars().count() {
+        1 => Checkbox::Marked(inside),
+        0 | 2 | 3 if inside.trim().chars().count() <= 1 => Checkbox::Malformed,
+        _ => return None,
+    };
+    // Some tools write `[ ]*` for a task that may be left out.
+    let rest = rest.strip_prefix('*').filter(|rest| rest.starts_with(' ')).unwrap_or(rest);
+    let is_apart = rest.is_empty() || rest.starts_with([' ', '\t']);
+    (is_apart || ids::lettered(rest).is_some()).then_some((checkbox, rest))
+}
+
+impl<'a> Head<'a> {
+    /// Reads what stands behind the box, if it has an id.
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let mut head = Self::default();
+        let mut open = Vec::new();
+        let rest = head.find_id(text, &mut open)?;
+        let rest = head.take_tags(rest, &mut open);
+        head.title = undressed(rest, &open);
+        Some(head)
+    }
+
+    /// Skips emoji, emphasis and tags up to the id, and notes which emphasis is open behind it.
+    fn find_id(&mut self, text: &'a str, open: &mut Vec<&'static str>) -> Option<&'a str> {
+        let mut rest = text.trim_start();
+        loop {
+            if let Some(id) = id_at(rest).filter(|id| self.is_worded || is_plain(id, &rest[id.len()..])) {
+                self.id = id;
+                return Some(&rest[id.len()..]).filter(|behind| !goes_on_as_range(behind));
+            }
+            if let Some((inside, behind)) = bracketed(rest) {
+                if let Some(id) = id_at(inside).filter(|id| id.len() == inside.len()) {
+                    self.id = id;
+                    return Some(behind);
+                }
+                self.add_tag(inside);
+                rest = behind.trim_start();
+            } else if let Some(dress) = DRESS.iter().find(|dress| rest.starts_with(**dress)) {
+                self.is_struck |= *dress == "~~";
+                open.push(*dress);
+                rest = &rest[dress.len()..];
+            } else if let Some(behind) = rest.strip_prefix("Task ").or_else(|| rest.strip_prefix("task ")) {
+                self.is_worded = true;
+                rest = behind.trim_start();
+            } else {
+                let next = rest.chars().next()?;
+                let is_ornament = next.is_whitespace() || (!next.is_ascii() && !next.is_alphanumeric());
+                rest = is_ornament.then(|| &rest[next.len_utf8()..])?;
+            }
+        }
+    }
+
+    /// Takes tags, the ends of emphasis and separators that stand between id and title.
+    fn take_tags(&mut self, text: &'a str, open: &mut Vec<&'static str>) -> &'a str {
+        let mut rest = text;
+        let mut is_separated = false;
+        loop {
+            rest = rest.trim_start();
+            if let Some(at) = open.iter().position(|dress| rest.starts_with(dress)) {
+                rest = &rest[open.remove(at).len()..];
+            } else if let Some((inside, behind)) = tag(rest) {
+                self.add_tag(inside);
+                rest = behind;
+            } else if let Some(behind) = separator(rest).filter(|_| !is_separated) {
+                is_separated = true;
+                rest = behind;
+            } else {
+                return rest;
+            }
+        }
+    }
+
+    fn add_tag(&mut self, tag: &str) {
+        let is_story =
+            |part: &str| part.starts_with("US") && part[2..].starts_with(|c: char| c.is_ascii_digit());
+        if tag == "P" || tag.starts_with("P ") {
+            self.is_parallel = true;
+        }
+        if is_story(tag) {
+            self.tags.extend(tag.split(['+', '/', ',']).map(|part| part.trim().to_owned()));
+        } else if tag != "P" {
+            self.tags.push(tag.to_owned());
+        }
+    }
+}
+
+fn id_at(text: &str) -> Option<&str> {
+    let is_keycap = |id: &&str| !text[id.len()..].starts_with('\u{fe0f}');
+    ids::lettered(text).or_else(|| ids::numeric(text).filter(is_keycap)).filter(|id| ids::parse(id).is_some())
+}
+
+/// A bare number such as the 3 of "3 nodes" is no id; `1.2`, `3.` and `3)` are.
+fn is_plain(id: &str, behind: &str) -> bool {
+    id.contains(|c: char| !c.is_ascii_digit()) || behind.starts_with(['.', ')', ':'])
+}
+
+/// `T001-T003` speaks of several tasks and is none.
+fn goes_on_as_range(behind: &str) -> bool {
+    let next = behind.trim_start_matches([' ', '*', '`']).strip_prefix(['-', '–', '—', '~', '…']);
+    next.is_some_and(|last| ids::lettered(last.trim_start_matches([' ', '*', '`'])).is_some())
+}
+
+/// `[inside]` at the start of `text`, and what is behind it. Links and links of links are none.
+fn bracketed(text: &str) -> Option<(&str, &str)> {
+    const LONGEST: usize = 60;
+    let (inside, behind) = text.strip_prefix('[')?.split_once(']')?;
+    let is_tag = !inside.is_empty() && inside.len() <= LONGEST && !inside.contains('[');
+    (is_tag && !behind.starts_with(['(', '[', ':'])).then_some((inside, behind))
+}
+
+/// A tag at the start of `text`; `(P)` is one too.
+fn tag(text: &str) -> Option<(&str, &str)> {
+    bracketed(text).or_else(|| text.strip_prefix("(P)").map(|behind| ("P", behind)))
+}
+
+/// What may stand between id and title: `:`, `.`, `)` at once, a dash before white space.
+fn separator(text: &str) -> Option<&str> {
+    let next = text.chars().next()?;
+    let behind = &text[next.len_utf8()..];
+    match next {
+        ':' | '：' | '.' | ')' | '—' | '–' | '、' => Some(behind),
+        '-' | '|' if behind.starts_with([' ', '\t']) => Some(behind),
+        _ => None,
+    }
+}
+
+/// The title without the ends of what was opened before the id.
+fn undressed(text: &str, open: &[&str]) -> String {
+    let mut title = text.trim().to_owned();
+    for dress in open {
+        if let Some(at) = title.find(dress) {
+            title.replace_range(at..at + dress.len(), "");
+        }
+    }
+    title.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_dress_of_an_id_is_seen_through() {
+        for (text, id, tags, title) in [
+            (" T001 do it", "T001", &[][..], "do it"),
+            (" **T001** — do it", "T001", &[], "do it"),
+            (" **T001 [P]** do it", "T001", &["P"], "do it"),
+            (" **T001 [P] [US1]**: do **it**", "T001", &["P", "US1"], "do **it**"),
+            (" ✅ T001 [US2] [P] do `it`", "T001", &["P", "US2"], "do `it`"),
+            (" ⚠️ T001 x", "T001", &[], "x"),
+            (" ~~T051~~ ~~do it~~", "T051", &[], "~~do it~~"),
+            (" ~~T051 do it~~ moved", "T051", &[], "do it moved"),
+            (" `T001` `src/a.rs` x", "T001", &[], "`src/a.rs` x"),
+            (" [T001] [P] [US1+US2] x", "T001", &["P", "US1", "US2"], "x"),
+            (" [P] T001 x", "T001", &["P"], "x"),
+            (" [US1] [Edge Case] T001: x", "T001", &["US1", "Edge Case"], "x"),
+            (" T001 [P with T002] x", "T001", &["P", "P with T002"], "x"),
+            (" T001 [see](http://a) x", "T001", &[], "[see](http://a) x"),
+            (" T001 [[note]] x", "T001", &[], "[[note]] x"),
+            (" 1.1 do it", "1.1", &[], "do it"),
+            (" 2. do it", "2", &[], "do it"),
+            (" 2.1 (P) do it", "2.1", &["P"], "do it"),
+            (" Task 1.1: do it", "1.1", &[], "do it"),
+            (" **Task T1**: do it", "T1", &[], "do it"),
+            (" T1", "T1", &[], ""),
+        ] {
+            let head = Head::parse(text).unwrap_or_else(|| panic!("{text}"));
+            let parallel = head.is_parallel.then(|| "P".to_owned());
+            let found: Vec<String> = parallel.into_iter().chain(head.tags).collect();
+            assert_eq!(
+                (head.id, found, head.title.as_str()),
+                (id, tags.iter().map(|t| (*t).to_owned()).collect(), title)
+            );
+        }
+    }
+
+    #[test]
+    fn what_has_no_id_is_no_task() {
+        for text in [
+            "do it",
+            "TXXX x",
+            "[P] tasks = different files",
+            "",
+            "第1步",
+            "`a/b.rs` x",
+            "FR-003 x",
+            "1️⃣ x",
+            "3 nodes",
+            "T001-T003 x",
+            "**T001** – **T003**",
+        ] {
+            assert_eq!(Head::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_box_holds_one_character_or_none() {
+        assert_eq!(checkbox("[x] a"), Some((Checkbox::Marked("x"), " a")));
+        assert_eq!(checkbox("[ ]* a"), Some((Checkbox::Marked(" "), " a")));
+        assert_eq!(checkbox("[] a"), Some((Checkbox::Malformed, " a")));
+        assert_eq!(checkbox("[ x ] a"), Some((Checkbox::Malformed, " a")));
+        assert_eq!(checkbox("[x]T001 a"), Some((Checkbox::Marked("x"), "T001 a")));
+        for text in ["[x](a)", "[ab] c", "[x]y", "x", "[x", "["] {
+            assert_eq!(checkbox(text), None, "{text}");
+        }
+    }
+}

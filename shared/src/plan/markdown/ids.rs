@@ -1,0 +1,118 @@
+//! Task ids as people write them: `T001`, `T003a`, `T007.1`, `T-HF01`, `TASK-12`, and plain numbers `1.2`.
+
+use crate::name::TaskId;
+
+/// The id that `text` begins with: `T-?[A-Za-z]{0,3}\d+(?:[.\-]?\d+|[A-Za-z])*`, or `TASK-` and a number.
+/// What follows must not go on with the same word. Gives the id as written and its length.
+pub(super) fn lettered(text: &str) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let mut at = if text.starts_with("TASK-") {
+        5
+    } else {
+        let dash = usize::from(bytes.get(1) == Some(&b'-'));
+        let letters = bytes.iter().skip(1 + dash).take_while(|byte| byte.is_ascii_alphabetic()).count();
+        (bytes.first() == Some(&b'T') && letters <= 3).then_some(1 + dash + letters)?
+    };
+    let digits = digits_at(bytes, at);
+    if digits == 0 {
+        return None;
+    }
+    at += digits;
+    loop {
+        let joint = usize::from(matches!(bytes.get(at), Some(b'.' | b'-')));
+        match digits_at(bytes, at + joint) {
+            0 if bytes.get(at).is_some_and(u8::is_ascii_alphabetic) => at += 1,
+            0 => break,
+            digits => at += joint + digits,
+        }
+    }
+    whole_word(text, at)
+}
+
+/// A number with dots: `3`, `1.1`, `2.4.1`.
+pub(super) fn numeric(text: &str) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let mut at = digits_at(bytes, 0);
+    if at == 0 || at > 4 {
+        return None;
+    }
+    while bytes.get(at) == Some(&b'.') && digits_at(bytes, at + 1) > 0 {
+        at += 1 + digits_at(bytes, at + 1);
+    }
+    whole_word(text, at)
+}
+
+fn digits_at(bytes: &[u8], at: usize) -> usize {
+    bytes.iter().skip(at).take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+fn whole_word(text: &str, len: usize) -> Option<&str> {
+    let goes_on = text[len..].starts_with(|next: char| next == '_' || next.is_ascii_alphanumeric());
+    (!goes_on).then(|| &text[..len])
+}
+
+/// The id as a name, if it is one.
+pub(super) fn parse(text: &str) -> Option<TaskId> {
+    text.parse().ok()
+}
+
+/// Ids in the order in which they count: by what stands before the number, the number, and what follows it.
+pub(super) type SortKey = (String, u64, String);
+
+/// Where an id stands among its like, so that `T004-T007` takes in `T005a`.
+pub(super) fn sort_key(id: &str) -> SortKey {
+    let start = id.bytes().take_while(|byte| !byte.is_ascii_digit()).count();
+    let end = start + digits_at(id.as_bytes(), start);
+    (id[..start].to_owned(), id[start..end].parse().unwrap_or(u64::MAX), id[end..].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_of_every_spelling_are_found_whole() {
+        for (text, wanted) in [
+            ("T001 x", Some("T001")),
+            ("T003a: x", Some("T003a")),
+            ("T068A", Some("T068A")),
+            ("T007.1 x", Some("T007.1")),
+            ("T054b-1 x", Some("T054b-1")),
+            ("T-HF01", Some("T-HF01")),
+            ("T-01** x", Some("T-01")),
+            ("T001. x", Some("T001")),
+            ("T001-T003", Some("T001")),
+            ("T001–T003", Some("T001")),
+            ("TASK-12 x", Some("TASK-12")),
+            ("TASK12 x", Some("TASK12")),
+            ("TXXX x", None),
+            ("Tests 1", None),
+            ("T001_x", None),
+            ("t001", None),
+            ("", None),
+            ("T", None),
+        ] {
+            assert_eq!(lettered(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_ids_only_as_whole_words() {
+        for (text, wanted) in [
+            ("1.1 x", Some("1.1")),
+            ("2. x", Some("2")),
+            ("10.2.3", Some("10.2.3")),
+            ("3rd", None),
+            ("x", None),
+        ] {
+            assert_eq!(numeric(text), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_count_by_their_number_first() {
+        let mut ids = ["T010", "T005a", "T9", "T005", "T-1", "T005.2"];
+        ids.sort_by_key(|id| sort_key(id));
+        assert_eq!(ids, ["T005", "T005.2", "T005a", "T9", "T010", "T-1"]);
+    }
+}

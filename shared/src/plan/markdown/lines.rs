@@ -1,0 +1,230 @@
+//! Markdown line by line: what each line is, and which lines are code, comment or front matter, where
+//! everything only looks like a task. Fences and comments follow CommonMark.
+
+use super::{
+    Offset,
+    blocks::{block_kind, columns, front_matter_lines, heading_text, marker_len, opens},
+};
+
+/// What a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Blank,
+    /// A heading of this level.
+    Heading(usize),
+    /// The first line of a list item, whose content begins at this column.
+    Item(usize),
+    /// A row of a table.
+    Row,
+    /// A thematic break.
+    Rule,
+    Quote,
+    Text,
+    /// In a fence, or a fence itself.
+    Code,
+    Comment,
+    FrontMatter,
+}
+
+/// A line without its line end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line<'a> {
+    /// Where it begins in the file.
+    pub(super) at: Offset,
+    pub(super) text: &'a str,
+    /// Columns of white space before the content.
+    pub(super) indent: usize,
+    pub(super) kind: Kind,
+}
+
+impl<'a> Line<'a> {
+    /// The content: behind white space, `#`s or list marker.
+    pub(super) fn content(&self) -> &'a str {
+        let text = self.text.trim_start_matches([' ', '\t', '\u{feff}']);
+        match self.kind {
+            Kind::Heading(_) => heading_text(text),
+            Kind::Item(_) => text[marker_len(text).unwrap_or(0)..].trim_start(),
+            _ => text,
+        }
+        .trim_end()
+    }
+
+    /// Where a part of this line begins in the file.
+    pub(super) fn offset_of(&self, part: &str) -> Offset {
+        self.at + (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize).min(self.text.len())
+    }
+}
+
+/// A fence or comment that is never closed, and where it begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unclosed {
+    pub(super) at: Offset,
+    pub(super) what: &'static str,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Fence {
+    at: Offset,
+    mark: u8,
+    len: usize,
+    /// A line left of this column ends the list item that the fence stands in, and the fence with it.
+    container: usize,
+}
+
+/// Goes through a text from top to bottom.
+#[derive(Debug, Default)]
+struct Scanner {
+    fence: Option<Fence>,
+    comment: Option<Offset>,
+    /// Columns at which the content of the open list items begins.
+    items: Vec<usize>,
+}
+
+/// All lines of `text` from `start` on, and the block that swallows the rest of the file, if one does.
+pub(super) fn scan(text: &str, start: Offset) -> (Vec<Line<'_>>, Option<Unclosed>) {
+    let mut scanner = Scanner::default();
+    let mut matter = front_matter_lines(&text[start..]);
+    let mut lines = Vec::new();
+    let mut at = start;
+    for raw in text[start..].split_inclusive('\n') {
+        let text = raw.strip_suffix('\n').unwrap_or(raw);
+        let text = text.strip_suffix('\r').unwrap_or(text);
+        let indent = columns(text);
+        let kind = if matter > 0 { Kind::FrontMatter } else { scanner.classify(at, text, indent) };
+        matter = matter.saturating_sub(1);
+        underline(&mut lines, text, kind);
+        lines.push(Line { at, text, indent, kind });
+        at += raw.len();
+    }
+    (lines, scanner.unclosed())
+}
+
+/// A line of `=` or `-` makes a heading of a paragraph that is the one line above it.
+fn underline(lines: &mut [Line<'_>], text: &str, kind: Kind) {
+    let is_run_of = |mark: char| text.len() > 1 && text.trim_end().chars().all(|c| c == mark);
+    let level = match kind {
+        Kind::Text if is_run_of('=') => 1,
+        Kind::Rule if is_run_of('-') => 2,
+        _ => return,
+    };
+    let is_alone = |before: Option<&Line<'_>>| before.is_none_or(|line| line.kind == Kind::Blank);
+    if let Some((last, before)) = lines.split_last_mut()
+        && last.kind == Kind::Text
+        && last.indent < 4
+        && is_alone(before.last())
+    {
+        last.kind = Kind::Heading(level);
+    }
+}
+
+impl Scanner {
+    fn unclosed(&self) -> Option<Unclosed> {
+        let fence = self.fence.map(|fence| Unclosed { at: fence.at, what: "code fence" });
+        fence.or_else(|| self.comment.map(|at| Unclosed { at, what: "comment" }))
+    }
+
+    fn classify(&mut self, at: Offset, text: &str, indent: usize) -> Kind {
+        let content = text.trim_start();
+        if self.comment.is_some() {
+            if content.contains("-->") {
+                self.comment = None;
+            }
+            return Kind::Comment;
+        }
+        if let Some(fence) = self.fence {
+            if content.is_empty() || indent >= fence.container {
+                if closes(fence, content) {
+                    self.fence = None;
+                }
+                return Kind::Code;
+            }
+            self.fence = None;
+        }
+        if content.is_empty() {
+            return Kind::Blank;
+        }
+        self.open(at, content, indent)
+    }
+
+    /// A line outside of fences and comments.
+    fn open(&mut self, at: Offset, content: &str, indent: usize) -> Kind {
+        while self.items.last().is_some_and(|column| *column > indent) {
+            self.items.pop();
+        }
+        let container = self.items.last().copied().unwrap_or(0);
+        if let Some((mark, len)) = opens(content).filter(|_| indent - container < 4) {
+            self.fence = Some(Fence { at, mark, len, container });
+            return Kind::Code;
+        }
+        if let Some(rest) = content.strip_prefix("<!--") {
+            self.comment = (!rest.contains("-->")).then_some(at);
+            return Kind::Comment;
+        }
+        let kind = block_kind(content, indent);
+        if let Kind::Item(column) = kind {
+            self.items.push(column);
+        }
+        kind
+    }
+}
+
+fn closes(fence: Fence, content: &str) -> bool {
+    let len = content.bytes().take_while(|byte| *byte == fence.mark).count();
+    len >= fence.len && content[len..].trim().is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(text: &str) -> Vec<Kind> {
+        scan(text, 0).0.iter().map(|line| line.kind).collect()
+    }
+
+    #[test]
+    fn fences_end_as_commonmark_says() {
+        use Kind::{Code, Item, Text};
+        for (text, wanted) in [
+            ("```\n- a\n```\n- b", vec![Code, Code, Code, Item(2)]),
+            ("~~~\n```\n~~~\na", vec![Code, Code, Code, Text]),
+            ("````\n```\n````\na", vec![Code, Code, Code, Text]),
+            ("```a``` b\n- c", vec![Text, Item(2)]),
+            ("- a\n  ```\n  x\n- b", vec![Item(2), Code, Code, Item(2)]),
+            ("- a\n  ```\n  x\n  ```\n  b", vec![Item(2), Code, Code, Code, Text]),
+        ] {
+            assert_eq!(kinds(text), wanted, "{text}");
+        }
+        assert_eq!(scan("a\n```\nb", 0).1.map(|unclosed| unclosed.at), Some(2));
+    }
+
+    #[test]
+    fn a_comment_counts_only_where_it_begins_a_block() {
+        use Kind::{Comment, Item};
+        assert_eq!(kinds("<!-- a\n- b\n-->\n- c"), [Comment, Comment, Comment, Item(2)]);
+        assert_eq!(kinds("- [ ] T001 strip `<!--`\n- b"), [Item(2), Item(2)]);
+        assert_eq!(kinds("<!-- a -->\n- c"), [Comment, Item(2)]);
+    }
+
+    #[test]
+    fn front_matter_is_left_alone_and_a_rule_is_no_front_matter() {
+        assert_eq!(kinds("---\na: 1\n---\nb")[..3], [Kind::FrontMatter; 3]);
+        assert_eq!(kinds("---\nsome words\n---\n")[0], Kind::Rule);
+    }
+
+    #[test]
+    fn an_underlined_line_is_a_heading_and_a_rule_below_a_list_is_none() {
+        use Kind::{Blank, Heading, Item, Rule, Text};
+        assert_eq!(kinds("A\n---\n\nB\n==\n"), [Heading(2), Rule, Blank, Heading(1), Text]);
+        assert_eq!(kinds("- a\n---\nb\nc\n---"), [Item(2), Rule, Text, Text, Rule]);
+    }
+
+    #[test]
+    fn content_stands_behind_the_marks() {
+        for (text, wanted) in
+            [("  12) x", "x"), ("## A ##", "A"), ("# C#", "C#"), ("*  y ", "y"), ("|a|", "|a|"), ("#", "")]
+        {
+            let (lines, _) = scan(text, 0);
+            assert_eq!(lines[0].content(), wanted);
+        }
+    }
+}

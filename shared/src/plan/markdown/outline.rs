@@ -1,0 +1,276 @@
+//! A Markdown file as an outline: sections, tasks with everything that belongs to them, and what is left over.
+
+use std::ops::Range;
+
+use super::{
+    Line, Offset,
+    boxes::TICKS,
+    entry::{Entry, Form, Why},
+    head::{Checkbox, Head, checkbox},
+    ids,
+    lines::Kind,
+    section::{Section, is_dependencies, phase_label},
+    table,
+};
+use crate::plan::{Mark, Problem, text::SpecFile};
+
+/// The level of a line in bold that is no heading but opens a phase.
+const BOLD_LEVEL: usize = 7;
+
+/// What a file holds, in its order.
+#[derive(Debug, Default)]
+pub(super) struct Outline<'a> {
+    pub(super) sections: Vec<Section>,
+    pub(super) entries: Vec<Entry>,
+    /// Paragraphs, items and lines of code in sections that list dependencies.
+    pub(super) dependencies: Vec<Vec<Line<'a>>>,
+    /// Cells that name what a task waits for.
+    pub(super) cells: Vec<(String, &'a str, Offset)>,
+    /// Lines that look like tasks: the id that they name, if any, and why they were not taken.
+    pub(super) unread: Vec<(Offset, Option<String>, Why)>,
+    pub(super) problems: Vec<Problem>,
+}
+
+/// Goes through the lines from top to bottom.
+pub(super) struct Builder<'f, 'a> {
+    pub(super) file: &'f SpecFile<'a>,
+    pub(super) lines: &'f [Line<'a>],
+    pub(super) outline: Outline<'a>,
+    pub(super) section: Option<usize>,
+    /// Open list items that are tasks, outermost first: the column of their content, and the task.
+    pub(super) open: Vec<(usize, usize)>,
+    /// The task that lines belong to: the innermost open item, or a heading.
+    pub(super) owner: Option<usize>,
+    is_after_blank: bool,
+}
+
+pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[Line<'a>]) -> Outline<'a> {
+    let mut builder = Builder {
+        file,
+        lines,
+        outline: Outline::default(),
+        section: None,
+        open: Vec::new(),
+        owner: None,
+        is_after_blank: false,
+    };
+    let mut at = 0;
+    while at < lines.len() {
+        at = builder.line(at);
+    }
+    builder.outline
+}
+
+impl<'a> Builder<'_, 'a> {
+    /// Takes the line at `at`, and gives the position of the next.
+    fn line(&mut self, at: usize) -> usize {
+        let line = self.lines[at];
+        match line.kind {
+            Kind::FrontMatter => {}
+            Kind::Blank => self.blank(at),
+            Kind::Heading(level) => self.heading(at, level, line.content()),
+            Kind::Item(column) => self.item(at, column),
+            Kind::Row => return self.table(at),
+            Kind::Rule => self.leave(),
+            Kind::Quote => self.aside(at, Why::Quoted),
+            Kind::Code => self.aside(at, Why::InCode),
+            Kind::Comment => self.look(at, Why::InComment),
+            Kind::Text => self.text(at),
+        }
+        self.is_after_blank = line.kind == Kind::Blank;
+        at + 1
+    }
+
+    fn is_in_dependencies(&self) -> bool {
+        self.section.is_some_and(|section| self.outline.sections[section].lists_dependencies)
+    }
+
+    /// Ends the open items; lines then belong to the heading, if that is a task.
+    fn leave(&mut self) {
+        self.open.clear();
+        self.owner = self.section.and_then(|section| self.outline.sections[section].task);
+    }
+
+    fn blank(&mut self, at: usize) {
+        if self.owner.is_some() {
+            self.say(at, "");
+        }
+    }
+
+    fn heading(&mut self, at: usize, level: usize, title: &str) {
+        while let Some(own) = self.section.filter(|own| self.outline.sections[*own].level >= level) {
+            self.section = self.outline.sections[own].parent;
+        }
+        let parent = self.section;
+        let line = self.lines[at];
+        let lists_dependencies = self.is_in_dependencies() || is_dependencies(title);
+        self.outline.sections.push(Section {
+            level,
+            title: title.to_owned(),
+            at: line.at,
+            parent,
+            task: None,
+            lists_dependencies,
+            text: String::new(),
+        });
+        let own = self.outline.sections.len() - 1;
+        self.section = Some(own);
+        self.open.clear();
+        self.owner = None;
+        if level > 1
+            && let Some(task) = self.heading_task(at, line.content())
+        {
+            self.outline.sections[own].task = Some(task);
+            self.owner = Some(task);
+        }
+    }
+
+    /// A heading that begins with an id is a task. A number alone only counts the sections.
+    fn heading_task(&mut self, at: usize, content: &'a str) -> Option<usize> {
+        let (boxed, rest) = match checkbox(content) {
+            Some((Checkbox::Marked(mark), rest)) => (Some(mark), rest),
+            _ => (None, content),
+        };
+        let head = Head::parse(rest).filter(|head| head.is_worded || ids::lettered(head.id).is_some())?;
+        let is_ticked = rest.trim_start().starts_with(TICKS);
+        let entry = self.entry(Form::Heading, at, head)?;
+        if is_ticked {
+            self.outline.entries[entry].mark = Mark::Done;
+        }
+        if let Some(mark) = boxed {
+            self.mark(entry, mark, self.lines[at].offset_of(mark));
+        }
+        Some(entry)
+    }
+
+    fn item(&mut self, at: usize, column: usize) {
+        let line = self.lines[at];
+        let content = line.content();
+        let is_nested = self.open.iter().any(|(column, _)| line.indent >= *column);
+        if let Some((checkbox, rest)) = checkbox(content) {
+            return self.boxed(at, (checkbox, rest), column);
+        }
+        if is_nested {
+            self.close_items(line.indent);
+            return self.say(at, line.text.trim_end());
+        }
+        self.leave();
+        match Head::parse(content).filter(|head| ids::lettered(head.id).is_some()) {
+            Some(head) if self.owner.is_none() && !self.is_in_dependencies() => self.bullet(at, head),
+            _ => self.prose(at),
+        }
+    }
+
+    /// Ends the items that a line at this indent does not belong to.
+    pub(super) fn close_items(&mut self, indent: usize) {
+        while self.open.last().is_some_and(|(column, _)| *column > indent) {
+            self.open.pop();
+        }
+        let heading = self.section.and_then(|section| self.outline.sections[section].task);
+        self.owner = self.open.last().map(|(_, entry)| *entry).or(heading);
+    }
+
+    fn text(&mut self, at: usize) {
+        let line = self.lines[at];
+        let content = line.content();
+        // `-[ ] T001` and `• [ ] T001` are no list items for Markdown, but for people they are.
+        let bare = content.trim_start_matches(['-', '*', '+', '•', '–', '·', '◦', ' ']);
+        if let Some((mark, rest)) = checkbox(bare).filter(|(_, rest)| Head::parse(rest).is_some()) {
+            return self.boxed(at, (mark, rest), line.indent + 2);
+        }
+        let bold = content.strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));
+        if let Some(title) = bold.filter(|title| !title.contains("**") && phase_label(title).is_some()) {
+            return self.heading(at, BOLD_LEVEL, title);
+        }
+        let is_nested = self.open.iter().any(|(column, _)| line.indent >= *column);
+        let is_lazy = !self.is_after_blank && !content.starts_with("**") && !self.open.is_empty();
+        if is_nested || line.indent > 0 && !self.open.is_empty() || is_lazy {
+            return self.say(at, line.text.trim_end());
+        }
+        self.leave();
+        self.prose(at);
+    }
+
+    /// Code and quotations belong to the task that they are indented under.
+    fn aside(&mut self, at: usize, why: Why) {
+        let line = self.lines[at];
+        self.look(at, why);
+        let is_nested = self.open.iter().any(|(column, _)| line.indent >= *column);
+        if line.indent == 0 && !is_nested {
+            self.leave();
+        }
+        self.prose(at);
+    }
+
+    /// Notes a line that looks like a task where tasks do not count.
+    fn look(&mut self, at: usize, why: Why) {
+        let line = self.lines[at];
+        let content = line.text.trim_start_matches([' ', '\t', '>', '-', '*', '+']);
+        let head = checkbox(content).and_then(|(_, rest)| Head::parse(rest));
+        if let Some(head) = head.filter(|head| ids::lettered(head.id).is_some()) {
+            self.outline.unread.push((line.at, Some(head.id.to_owned()), why));
+        }
+    }
+
+    fn table(&mut self, at: usize) -> usize {
+        let is_row = |line: &Line<'_>| line.kind == Kind::Row;
+        let end = at + self.lines[at..].iter().take_while(|line| is_row(line)).count();
+        for row in table::rows(&self.lines[at..end]) {
+            self.row(at, row);
+        }
+        if self.lines[at].indent == 0 {
+            self.leave();
+        }
+        (at..end).for_each(|at| self.prose(at));
+        end
+    }
+
+    /// A line that belongs to the open task.
+    pub(super) fn say(&mut self, at: usize, text: &str) {
+        let Some(owner) = self.owner else { return };
+        let column = self.open.last().map_or(0, |(column, _)| *column);
+        let entry = &mut self.outline.entries[owner];
+        entry.say(outdented(text, column));
+        entry.lines = extended(&entry.lines, at);
+    }
+
+    /// A line that belongs to the open task, or else to the section.
+    pub(super) fn prose(&mut self, at: usize) {
+        let line = self.lines[at];
+        if self.is_in_dependencies() {
+            self.dependency(line);
+        }
+        if self.owner.is_some() {
+            return self.say(at, line.text.trim_end());
+        }
+        if let Some(section) = self.section {
+            let text = &mut self.outline.sections[section].text;
+            text.push_str(line.text.trim());
+            text.push('\n');
+        }
+    }
+}
+
+impl<'a> Builder<'_, 'a> {
+    /// A line of a section that lists dependencies; plain text goes on with what stands before it.
+    fn dependency(&mut self, line: Line<'a>) {
+        match self.outline.dependencies.last_mut() {
+            Some(block)
+                if line.kind == Kind::Text && !self.is_after_blank && !line.text.starts_with("**") =>
+            {
+                block.push(line);
+            }
+            _ => self.outline.dependencies.push(vec![line]),
+        }
+    }
+}
+
+/// A line without the white space up to a column.
+fn outdented(text: &str, column: usize) -> &str {
+    let spaces = text.bytes().take(column).take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    &text[spaces..]
+}
+
+fn extended(lines: &Range<usize>, at: usize) -> Range<usize> {
+    if lines.end == at || lines.is_empty() { lines.start..at + 1 } else { lines.clone() }
+}

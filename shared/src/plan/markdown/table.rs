@@ -1,0 +1,189 @@
+//! Tables of tasks: a row for each, the columns known by their headings.
+
+use super::{
+    Line, Offset,
+    head::{Checkbox, Head, checkbox},
+};
+use crate::plan::Mark;
+
+/// A row whose first or second cell is an id.
+#[derive(Debug)]
+pub(super) struct Row<'a> {
+    pub(super) head: Head<'a>,
+    pub(super) at: Offset,
+    pub(super) mark: Mark,
+    pub(super) mark_at: Option<Offset>,
+    /// Everything that the other cells say, `heading: cell` each.
+    pub(super) text: String,
+    /// The cell that names dependencies.
+    pub(super) needs: Option<&'a str>,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Column {
+    Name,
+    Needs,
+    Status,
+    Parallel,
+    Other,
+}
+
+/// The rows of a table that are tasks. `lines` are all of the table, its heading first.
+pub(super) fn rows<'a>(lines: &[Line<'a>]) -> Vec<Row<'a>> {
+    let [heading, rule, body @ ..] = lines else { return Vec::new() };
+    if !is_rule(rule.text) {
+        return Vec::new();
+    }
+    let titles = cells(heading.text);
+    body.iter().filter_map(|line| row(line, &titles)).collect()
+}
+
+fn is_rule(text: &str) -> bool {
+    text.contains('-') && text.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
+}
+
+/// The cells of a row. A bar behind a backslash or in a code span does not part two cells.
+fn cells(text: &str) -> Vec<&str> {
+    let text = text.trim().trim_start_matches('|');
+    let mut cells = Vec::new();
+    let (mut start, mut is_code, mut is_escaped) = (0, false, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            '`' if !is_escaped => is_code = !is_code,
+            '|' if !is_escaped && !is_code => {
+                cells.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    if !text[start..].trim().is_empty() {
+        cells.push(text[start..].trim());
+    }
+    cells
+}
+
+fn column(title: &str) -> Column {
+    let title = title.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| title.contains(word));
+    if has(&["depend", "blocked by", "prereq", "after", "requires", "依赖", "依存"]) {
+        Column::Needs
+    } else if has(&["status", "state", "done", "状态", "✓", "✅"]) {
+        Column::Status
+    } else if has(&["parallel", "[p]"]) {
+        Column::Parallel
+    } else if has(&["task", "title", "name", "description", "what", "任务"]) {
+        Column::Name
+    } else {
+        Column::Other
+    }
+}
+
+fn row<'a>(line: &Line<'a>, titles: &[&str]) -> Option<Row<'a>> {
+    let cells = cells(line.text);
+    let id_at = (0..cells.len().min(2)).find(|at| id_cell(cells[*at]).is_some())?;
+    let (head, boxed) = id_cell(cells[id_at])?;
+    let mut row = Row {
+        at: line.offset_of(cells[id_at]),
+        mark: boxed.and_then(read_box).unwrap_or_default(),
+        mark_at: boxed.map(|mark| line.offset_of(mark)),
+        head,
+        text: String::new(),
+        needs: None,
+    };
+    for (at, cell) in cells.iter().enumerate().filter(|(at, cell)| *at != id_at && !cell.is_empty()) {
+        row.take(titles.get(at).copied().unwrap_or_default(), cell, line);
+    }
+    Some(row)
+}
+
+fn read_box(mark: &str) -> Option<Mark> {
+    mark.chars().next().and_then(Mark::from_box)
+}
+
+/// A cell that is an id and nothing else, with its box if it has one.
+fn id_cell(cell: &str) -> Option<(Head<'_>, Option<&str>)> {
+    let (boxed, rest) = match checkbox(cell) {
+        Some((Checkbox::Marked(mark), rest)) => (Some(mark), rest),
+        _ => (None, cell),
+    };
+    Head::parse(rest).filter(|head| head.title.is_empty()).map(|head| (head, boxed))
+}
+
+impl<'a> Row<'a> {
+    fn take(&mut self, title: &str, cell: &'a str, line: &Line<'a>) {
+        match column(title) {
+            Column::Needs => self.needs = Some(cell),
+            Column::Status => self.take_status(cell, line),
+            Column::Parallel => self.head.is_parallel |= !is_no(cell),
+            Column::Name if self.head.title.is_empty() => self.head.title = cell.to_owned(),
+            Column::Name | Column::Other => {}
+        }
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(&format!("{title}: {cell}"));
+    }
+
+    fn take_status(&mut self, cell: &'a str, line: &Line<'a>) {
+        if let Some((Checkbox::Marked(mark), _)) = checkbox(cell) {
+            self.mark = read_box(mark).unwrap_or_default();
+            self.mark_at = Some(line.offset_of(mark));
+            return;
+        }
+        let lower = cell.to_lowercase();
+        let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        self.mark = if says(&["not ", "todo", "to do", "pending"]) {
+            Mark::Todo
+        } else if says(&["✅", "✓", "✔", "done", "complete", "完成"]) || lower == "x" {
+            Mark::Done
+        } else if says(&["skip", "dropped", "cancel"]) {
+            Mark::Skipped
+        } else if says(&["progress", "partial", "🟡"]) {
+            Mark::Partial
+        } else if says(&["blocked", "⛔"]) {
+            Mark::Blocked
+        } else {
+            Mark::Todo
+        };
+    }
+}
+
+fn is_no(cell: &str) -> bool {
+    matches!(cell.to_lowercase().as_str(), "no" | "-" | "—" | "–" | "false" | "❌" | "n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::markdown::lines::scan;
+
+    #[test]
+    fn a_row_is_read_by_the_headings_of_its_columns() {
+        let text = "| ID | Task | Depends on | Status | Parallel | Path |\n|---|:-:|---|---|---|---|\n\
+                    | **T001** | do \\| it `a|b` | - | done | yes | src/a.rs |\n| x | y | z |\n";
+        let (lines, _) = scan(text, 0);
+        let rows = rows(&lines);
+        assert_eq!(rows.len(), 1);
+        let row = &rows[0];
+        assert_eq!((row.head.id, row.head.title.as_str()), ("T001", "do \\| it `a|b`"));
+        assert_eq!((row.mark, row.needs, row.head.is_parallel), (Mark::Done, Some("-"), true));
+        assert!(row.text.contains("Path: src/a.rs"));
+    }
+
+    #[test]
+    fn a_box_in_a_cell_can_be_ticked() {
+        let text = "| | ID | What |\n|-|-|-|\n| [ ] T001 | | x |\n";
+        let (lines, _) = scan(text, 0);
+        let row = &rows(&lines)[0];
+        assert_eq!(row.mark_at.map(|at| &text[at - 1..at + 2]), Some("[ ]"));
+    }
+
+    #[test]
+    fn rows_without_a_ruled_heading_are_no_table() {
+        let (lines, _) = scan("| T001 | x |\n| T002 | y |\n", 0);
+        assert!(rows(&lines).is_empty());
+    }
+}

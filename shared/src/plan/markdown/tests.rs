@@ -1,0 +1,275 @@
+//! Task lists as people write them, from the file to the plan.
+
+use crate::{
+    name::TaskId,
+    plan::{Mark, Plan, Task, Why, apply_edits, plan_ids},
+};
+
+fn plan(text: &str) -> Plan {
+    Plan::read("tasks.md", text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn complaint(text: &str) -> String {
+    Plan::read("tasks.md", text.as_bytes()).unwrap_err().to_string()
+}
+
+fn task<'p>(plan: &'p Plan, id: &str) -> &'p Task {
+    plan.find(&id.parse().unwrap()).unwrap_or_else(|| panic!("no {id}"))
+}
+
+fn shown<'a>(ids: impl IntoIterator<Item = &'a TaskId>) -> String {
+    ids.into_iter().map(TaskId::as_str).collect::<Vec<_>>().join(" ")
+}
+
+/// What a node waits for, as one line.
+fn needs(plan: &Plan, id: &str) -> String {
+    shown(&task(plan, id).depends_on)
+}
+
+fn leaves(plan: &Plan) -> String {
+    shown(plan.leaves().map(|task| &task.id))
+}
+
+#[test]
+fn phases_follow_each_other_and_stories_go_side_by_side() {
+    let plan = plan(
+        "# Tasks\n\n## Phase 1: Setup\n- [ ] T001 a\n\n## Phase 2: Foundational\n- [ ] T002 b\n\n\
+         ## Phase 3: User Story 1 - x (Priority: P1)\n- [ ] T003 [US1] c\n\n## Phase 4: User Story 2 - y\n\
+         - [ ] T004 [US2] d\n\n## Phase 5: Polish\n- [ ] T005 e\n",
+    );
+    assert_eq!(shown(plan.roots().map(|task| &task.id)), "phase-1 phase-2 phase-3 phase-4 phase-5");
+    assert_eq!(needs(&plan, "phase-2"), "phase-1");
+    assert_eq!(needs(&plan, "phase-3"), "phase-2");
+    assert_eq!(needs(&plan, "phase-4"), "phase-2");
+    assert_eq!(needs(&plan, "phase-5"), "phase-3 phase-4");
+    let waves: Vec<String> =
+        plan.waves(|_| false).iter().map(|wave| shown(wave.iter().map(|task| &task.id))).collect();
+    assert_eq!(waves, ["T001", "T002", "T003 T004", "T005"]);
+}
+
+#[test]
+fn within_a_phase_each_task_waits_for_the_last_that_is_not_parallel() {
+    let plan = plan("- [ ] T1 a\n- [ ] T2 [P] b\n- [ ] T3 [P] c\n- [ ] T4 d\n- [ ] T5 [P] e\n");
+    for (id, wanted) in [("T1", ""), ("T2", "T1"), ("T3", "T1"), ("T4", "T1"), ("T5", "T4")] {
+        assert_eq!(needs(&plan, id), wanted, "{id}");
+    }
+}
+
+#[test]
+fn what_is_written_down_is_an_edge_wherever_it_stands() {
+    for text in [
+        "- [ ] T1 a\n- [ ] T2 [P] b\n- [ ] T3 [P] c (depends on T2)\n",
+        "- [ ] T1 a\n- [ ] T2 [P] b\n- [ ] T3 [P] c\n  - **Depends on**: T2\n",
+        "- [ ] T1 a\n- [ ] T2 [P] b\n- [ ] T3 [P] c\n\n## Dependencies\n- T3 depends on T2\n",
+        "- [ ] T1 a\n- [ ] T2 [P] b\n- [ ] T3 [P] c\n\n## Dependencies\n- T2 blocks T3\n",
+        "- [ ] T1 a\n- [ ] T2 [P] b\n- [ ] T3 [P] c\n\n## Dependencies & Execution Order\n```\nT2 → T3\n```\n",
+        "- [ ] T1 a\n- [ ] T2 [P] b\n- [ ] T3 [P] c\n\n## Dependencies\nT3 -> T2\n",
+        "- [ ] T1 a\n- [ ] T2 [P] b\n- [ ] T3 [P] c\n\n| ID | Depends on |\n|---|---|\n| T3 | T2 |\n",
+    ] {
+        assert_eq!(needs(&plan(text), "T3"), "T2 T1", "{text}");
+    }
+}
+
+#[test]
+fn a_task_that_waits_for_something_further_down_leaves_the_order_of_its_phase() {
+    let plan = plan(
+        "## Phase 1: a\n- [ ] T1 a\n- [ ] T2 b (depends on T5)\n- [ ] T3 c\n## Phase 2: b\n- [ ] T4 d\n- [ ] T5 e\n",
+    );
+    assert_eq!(shown(plan.order().iter().map(|task| &task.id)), "T1 T3 T4 T5 T2");
+    assert_eq!(needs(&plan, "T3"), "T1");
+    assert_eq!(needs(&plan, "phase-2"), "T1 T3");
+    assert!(plan.warnings[0].to_string().starts_with("tasks.md:3:3: 'T2' waits for something further down"));
+}
+
+#[test]
+fn arrows_that_point_both_ways_are_refused_with_both_readings() {
+    let said = complaint("- [ ] T1 a\n- [ ] T2 b\n- [ ] T3 c\n\n## Dependencies\n- T1 -> T2\n- T3 -> T2\n");
+    assert!(said.starts_with("tasks.md:7:3: arrows point both ways: read as 'then', 'T3 → T2'"), "{said}");
+    assert!(said.contains("read as 'needs', 'T1 → T2' in line 6"), "{said}");
+}
+
+#[test]
+fn circles_and_clashes_name_every_line() {
+    assert_eq!(
+        complaint("- [ ] T1 a (depends on T2)\n- [ ] T2 b (depends on T1)\n"),
+        "tasks.md:1:24: tasks wait for each other: T1 (tasks.md:1) → T2 (tasks.md:2) → T1 (tasks.md:1)"
+    );
+    assert_eq!(
+        complaint("- [ ] T1 a\n\n- [ ] T1 b\n"),
+        "tasks.md:3:3: the id 'T1' is taken already, at tasks.md:1"
+    );
+    assert!(
+        complaint("- [ ] T1a x\n- [ ] T1A y\n").contains("differs only in case from 'T1a' at tasks.md:1")
+    );
+    assert!(
+        complaint("- [%] T1 x\n").starts_with("tasks.md:1:4: '%' is no mark that the box of 'T1' can have")
+    );
+    assert!(
+        complaint("- [] T1 x\n").starts_with("tasks.md:1:3: the box of 'T1' does not hold one character")
+    );
+}
+
+#[test]
+fn a_dependency_on_a_task_that_is_not_there_is_an_error() {
+    for text in
+        ["- [ ] T001 a\n- [ ] T002 b (depends on T01)\n", "- [ ] T001 a\n## Dependencies\n- T001 needs T01\n"]
+    {
+        let error = Plan::read("tasks.md", text.as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("a dependency names 'T01', which is not in the plan"), "{error}");
+        assert!(error.problems()[0].fix.contains("did you mean 'T001'?"));
+    }
+    let open = plan("- [ ] T001 a\n- [ ] T002 b\n- [ ] T009 [P] c (after T001-T005)\n");
+    assert_eq!(needs(&open, "T009"), "T001 T002");
+    assert_eq!(open.warnings.len(), 1);
+}
+
+#[test]
+fn slips_of_the_pen_are_seen_through() {
+    let plan = plan("Phase 1: Setup\n---\n- [ ]T1 a\n-[x] T2 b\n• [ ] T3 c\n[ ] T4 d\n+ [ ] T5 e\n");
+    assert_eq!(leaves(&plan), "T1 T2 T3 T4 T5");
+    assert_eq!((task(&plan, "T2").mark, plan.unread.len()), (Mark::Done, 0));
+    assert_eq!(shown(plan.roots().map(|task| &task.id)), "phase-1");
+}
+
+#[test]
+fn items_without_boxes_are_tasks_where_there_is_nothing_else() {
+    let plan = plan("## Phase 1: a\n- **T1** do it\n- ✅ T2 done\n## Dependencies\n- T2 depends on T1\n");
+    assert_eq!(leaves(&plan), "T1 T2");
+    assert_eq!(task(&plan, "T2").mark, Mark::Done);
+}
+
+#[test]
+fn marks_tell_what_the_plan_knows() {
+    let plan = plan(
+        "- [ ] T1 a\n- [x] T2 b\n- [X] T3 c\n- [-] T4 d\n- [~] T5 e\n- [!] T6 f\n- [ ] ~~T7 g~~\n- [x] ~~T8~~ h\n",
+    );
+    let marks: Vec<Mark> = plan.tasks.iter().map(|task| task.mark).collect();
+    use Mark::{Blocked, Done, Partial, Skipped, Todo};
+    assert_eq!(marks, [Todo, Done, Done, Skipped, Partial, Blocked, Skipped, Done]);
+}
+
+#[test]
+fn continuation_lines_and_nested_bullets_belong_to_the_task() {
+    let plan = plan(
+        "- [ ] T1 first line\r\n  goes on in `src/a.rs`\r\n  - Given x\r\n    - deeper\r\n\r\n  and later\r\n- [ ] T2 b\r\n**Checkpoint**: no\r\n",
+    );
+    let first = task(&plan, "T1");
+    assert_eq!(first.name, "first line goes on in `src/a.rs`");
+    assert_eq!(first.description, "first line\ngoes on in `src/a.rs`\n- Given x\n  - deeper\n\nand later");
+    assert_eq!(first.files, ["src/a.rs"]);
+    assert_eq!(task(&plan, "T2").description, "b");
+}
+
+#[test]
+fn headings_can_be_tasks_and_their_boxes_tell_how_far_they_are() {
+    let plan = plan(
+        "## Phase 1: a\n### T001: Make it\n**Preconditions**: none\n- [x] one\n- [ ] two\n### T002: Then\n**Preconditions**: T001 complete\n- [x] all\n\
+         ### ✅ T003: Done\n",
+    );
+    assert_eq!(leaves(&plan), "T001 T002 T003");
+    let marks: Vec<Mark> = plan.leaves().map(|task| task.mark).collect();
+    assert_eq!(marks, [Mark::Partial, Mark::Done, Mark::Done]);
+    assert_eq!(plan.unread.iter().filter(|unread| unread.why == Why::Step).count(), 3);
+    assert!(task(&plan, "T001").description.contains("- [ ] two"));
+}
+
+#[test]
+fn a_list_of_boxes_beside_headings_is_one_task_each() {
+    let plan = plan("### Task 1.1: Make it\n- [ ] a step\n\n## Checklist\n- [x] Task 1.1: Make it\n");
+    assert_eq!(leaves(&plan), "1.1");
+    assert_eq!(task(&plan, "1.1").mark, Mark::Done);
+}
+
+#[test]
+fn tables_are_tasks_where_there_is_nothing_else() {
+    let plan = plan(
+        "## 1. Setup\n| ID | Task | Depends on | Status |\n|---|---|---|---|\n| T001 | Make it | - | ✅ |\n\
+         ## 2. Core\n| ID | Task | Depends on |\n|---|---|---|\n| T002 | Go on | T001 |\n",
+    );
+    assert_eq!(leaves(&plan), "T001 T002");
+    assert_eq!((task(&plan, "T001").mark, task(&plan, "T001").name.as_str()), (Mark::Done, "Make it"));
+    assert_eq!(needs(&plan, "T002"), "T001");
+    assert_eq!(shown(plan.roots().map(|task| &task.id)), "1-setup 2-core");
+}
+
+#[test]
+fn numbered_lists_are_nested_by_their_indent() {
+    let plan = plan(
+        "## 1. Setup\n- [ ] 1.1 a\n- [x] 1.2 b\n## 2. Core\n- [ ] 2. Parent\n  - [ ] 2.1 (P) c\n    - a note\n  - [ ] 2.2 d, depends on 1.1\n",
+    );
+    assert_eq!(leaves(&plan), "1.1 1.2 2.1 2.2");
+    assert_eq!(task(&plan, "2.2").parent, Some("2".parse().unwrap()));
+    assert!(task(&plan, "2.1").parallel);
+    assert!(needs(&plan, "2.2").contains("1.1"));
+}
+
+#[test]
+fn what_only_looks_like_a_task_is_told_and_not_taken() {
+    let plan = plan(
+        "---\ntitle: x\n---\n- [ ] T001 a\n- [ ] no id\n- [P] tasks = different files\n- T009 no box\n> - [ ] T010 quoted\n\n\
+         ```\n- [ ] T001 again\n- [ ] T011 code\n```\n<!--\n- [ ] T012 comment\n-->\n- [ ] 3. a number\n",
+    );
+    assert_eq!(leaves(&plan), "T001");
+    let why: Vec<(usize, Why)> = plan.unread.iter().map(|unread| (unread.problem.line, unread.why)).collect();
+    assert_eq!(
+        why,
+        [
+            (5, Why::NoId),
+            (7, Why::NoBox),
+            (8, Why::Quoted),
+            (12, Why::InCode),
+            (15, Why::InComment),
+            (17, Why::Number)
+        ]
+    );
+}
+
+#[test]
+fn a_fence_that_swallows_the_rest_is_told() {
+    let plan = plan("- [ ] T001 a\n```\n- [ ] T002 b\n- [ ] T003 c\n");
+    assert_eq!(
+        plan.warnings[0].to_string(),
+        "tasks.md:2:1: this code fence is never closed, so the 2 lines below it are not read"
+    );
+    assert_eq!(plan.unread.len(), 2);
+}
+
+#[test]
+fn phases_are_named_by_their_label_and_keep_their_name_when_the_file_grows() {
+    let before = "## Phase 1: a\n- [ ] T1 a\n## Phase 3.1: b\n- [ ] T2 b\n## 阶段一：x\n- [ ] T3 c\n## Phase N: Convergence\n- [ ] T4 d\n";
+    let after = format!("{before}## Phase N: Convergence\n- [ ] T5 e\n### Phase 9: no task\n");
+    assert_eq!(shown(plan(before).roots().map(|task| &task.id)), "phase-1 phase-3.1 phase-3 phase-n");
+    assert_eq!(
+        shown(plan(&after).roots().map(|task| &task.id)),
+        "phase-1 phase-3.1 phase-3 phase-n phase-n-2"
+    );
+}
+
+#[test]
+fn several_files_make_one_plan() {
+    let plan = Plan::read_all(&[
+        ("a.md", b"- [ ] T1 a\n"),
+        ("b.md", b"- [ ] T2 [P] b (depends on T1)\n"),
+        ("c.md", b"# none\n"),
+    ])
+    .unwrap();
+    assert_eq!(leaves(&plan), "T1 T2");
+    assert_eq!(task(&plan, "T2").source.as_ref().unwrap().file, "b.md");
+    assert_eq!(plan.warnings[0].to_string(), "c.md:1:1: no task with an id was found");
+    let twice = Plan::read_all(&[("a.md", b"- [ ] T1 a\n"), ("b.md", b"- [ ] T1 b\n")]).unwrap_err();
+    assert_eq!(twice.to_string(), "b.md:1:3: the id 'T1' is taken already, at a.md:1");
+}
+
+#[test]
+fn boxes_without_ids_get_the_next_free_ones() {
+    let text =
+        "## Phase 1: a\n- [ ] T007 a\n- [ ] b\n  - [ ] a step\n- [x]   c\r\n## Checklist\n- [ ] all good\n";
+    let edits = plan_ids("tasks.md", text.as_bytes()).unwrap();
+    let changed = String::from_utf8(apply_edits(text.as_bytes(), &edits)).unwrap();
+    assert_eq!(
+        changed,
+        "## Phase 1: a\n- [ ] T007 a\n- [ ] T008 b\n  - [ ] T009 a step\n- [x]   T010 c\r\n## Checklist\n- [ ] all good\n"
+    );
+    let bare = plan_ids("tasks.md", b"- [ ] a\n- [ ] b\n").unwrap();
+    assert_eq!(shown(bare.iter().map(|edit| &edit.task)), "T001 T002");
+}

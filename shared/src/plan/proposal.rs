@@ -1,0 +1,110 @@
+//! Test commands, proposed from what a repository contains.
+
+use super::{TestCommand, TestKind};
+
+/// A test command and the file that speaks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proposal {
+    /// The command.
+    pub test: TestCommand,
+    /// Why: the file.
+    pub because: &'static str,
+}
+
+/// A file that tells how a project is tested: its name, the command, the framework.
+type Sign = (&'static str, &'static str, &'static str);
+
+/// Files whose presence is enough, the surest first.
+const SIGNS: &[Sign] = &[
+    ("Cargo.toml", "cargo test", "cargo"),
+    ("go.mod", "go test ./...", "go"),
+    ("mix.exs", "mix test", "exunit"),
+    ("Package.swift", "swift test", "swift"),
+    ("deno.json", "deno test", "deno"),
+    ("pom.xml", "mvn -q test", "junit"),
+    ("gradlew", "./gradlew test", "junit"),
+    ("build.gradle", "gradle test", "junit"),
+    ("build.gradle.kts", "gradle test", "junit"),
+    ("global.json", "dotnet test", "dotnet"),
+    (".rspec", "bundle exec rspec", "rspec"),
+    ("phpunit.xml", "vendor/bin/phpunit", "phpunit"),
+    ("phpunit.xml.dist", "vendor/bin/phpunit", "phpunit"),
+    ("pytest.ini", "pytest", "pytest"),
+    ("conftest.py", "pytest", "pytest"),
+    ("tox.ini", "pytest", "pytest"),
+];
+
+/// The test command of a repository. `read` gives the text of a file at its top, if it is there.
+pub fn propose_test(read: impl Fn(&str) -> Option<String>) -> Option<Proposal> {
+    let found = SIGNS.iter().find(|(file, ..)| read(file).is_some());
+    if let Some((file, command, framework)) = found {
+        return Some(proposal(command, framework, file));
+    }
+    if let Some(script) = read("package.json").as_deref().and_then(test_script) {
+        let framework = ["vitest", "jest", "mocha", "playwright"].iter().find(|name| script.contains(**name));
+        return Some(proposal(node_command(&read), framework.copied().unwrap_or_default(), "package.json"));
+    }
+    if read("pyproject.toml").is_some_and(|text| text.contains("pytest")) {
+        let command = if read("uv.lock").is_some() { "uv run pytest" } else { "pytest" };
+        return Some(proposal(command, "pytest", "pyproject.toml"));
+    }
+    if read("pubspec.yaml").is_some_and(|text| text.contains("sdk: flutter")) {
+        return Some(proposal("flutter test", "flutter", "pubspec.yaml"));
+    }
+    let has_target = |text: String| text.lines().any(|line| line.starts_with("test:"));
+    read("Makefile").is_some_and(has_target).then(|| proposal("make test", "", "Makefile"))
+}
+
+fn proposal(command: &str, framework: &str, because: &'static str) -> Proposal {
+    let framework = Some(framework.to_owned()).filter(|name| !name.is_empty());
+    let test = TestCommand {
+        kind: TestKind::Unit,
+        command: command.to_owned(),
+        framework,
+        ..TestCommand::default()
+    };
+    Proposal { test, because }
+}
+
+/// The `test` script of a `package.json`, unless it is the one that npm writes to say that there is none.
+fn test_script(text: &str) -> Option<String> {
+    let package: serde_json::Value = serde_json::from_str(text).ok()?;
+    let script = package.get("scripts")?.get("test")?.as_str()?;
+    (!script.contains("no test specified")).then(|| script.to_owned())
+}
+
+fn node_command(read: &impl Fn(&str) -> Option<String>) -> &'static str {
+    let locks = [
+        ("pnpm-lock.yaml", "pnpm test"),
+        ("yarn.lock", "yarn test"),
+        ("bun.lock", "bun run test"),
+        ("bun.lockb", "bun run test"),
+    ];
+    locks.iter().find(|(file, _)| read(file).is_some()).map_or("npm test", |(_, command)| command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_project_has_its_command() {
+        let script = r#"{"scripts": {"test": "vitest run"}}"#;
+        let none = r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#;
+        for (files, wanted) in [
+            (&[("Cargo.toml", "")][..], Some("cargo test")),
+            (&[("package.json", script)], Some("npm test")),
+            (&[("package.json", script), ("pnpm-lock.yaml", "")], Some("pnpm test")),
+            (&[("package.json", none)], None),
+            (&[("pyproject.toml", "[tool.pytest.ini_options]"), ("uv.lock", "")], Some("uv run pytest")),
+            (&[("Makefile", "all:\ntest: all\n")], Some("make test")),
+            (&[("Makefile", "all:\n")], None),
+            (&[], None),
+        ] {
+            let read =
+                |name: &str| files.iter().find(|(file, _)| *file == name).map(|(_, text)| (*text).to_owned());
+            let found = propose_test(read).map(|proposal| proposal.test.command);
+            assert_eq!(found.as_deref(), wanted, "{files:?}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! `git arborist plan` through the command line.
+
+use arborist_testkit::{Garden, Run};
+use serde_json::Value;
+
+const SPEC: &str = "\
+# Tasks: login
+
+## Phase 1: Setup
+
+- [x] T001 Create the project in `src/main.rs`
+- [ ] T002 [P] Configure it in `config.toml`
+- [ ] T003 [P] Document it in `config.toml`
+
+## Phase 2: Foundational
+
+- [ ] T004 Add a schema (depends on T002)
+
+## Phase 3: User Story 1 - Log in (Priority: P1)
+
+- [ ] T005 [US1] Add the form
+- [ ] check it by hand
+
+## Phase 4: User Story 2 - Log out
+
+- [ ] T006 [US2] Add the button
+
+## Notes
+
+- [P] tasks = different files
+";
+
+fn garden() -> Garden {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", SPEC);
+    garden
+}
+
+fn json(run: Run) -> Value {
+    serde_json::from_str(&run.answer()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn without_arguments_it_shows_phases_tasks_and_what_waits_for_what() {
+    garden()
+        .arborist(["plan"])
+        .succeeds()
+        .out("Phase 1: Setup (phase-1)\n  [x] T001 Create the project in `src/main.rs`\n  [ ] T002 [P] Configure it")
+        .out("Phase 2: Foundational (phase-2)  < phase-1\n  [ ] T004 Add a schema (depends on T002)  < T002\n")
+        .out("Phase 4: User Story 2 - Log out (phase-4)  < phase-2\n")
+        .out("6 tasks in 4 phases: 1 done, 5 to do; 3 waves left\n")
+        .out("1 line looks like a task and was not taken: a box without an id, first at tasks.md:16\n");
+}
+
+#[test]
+fn waves_show_what_can_run_at_once_and_what_would_collide() {
+    garden()
+        .arborist(["plan", "--waves"])
+        .succeeds()
+        .out("wave 1, 2 tasks\n  T002 Configure it in `config.toml`\n  T003")
+        .out("wave 3, 2 tasks\n  T005 Add the form\n  T006")
+        .err("warning: T002 T003 may run at once and name the same file 'config.toml'");
+    let waves = json(garden().arborist(["plan", "--waves", "--format", "json"]));
+    assert_eq!(waves["waves"][0], serde_json::json!(["T002", "T003"]));
+    assert_eq!(waves["conflicts"][0]["file"], "config.toml");
+}
+
+#[test]
+fn check_names_place_fault_and_fix_and_exits_with_1() {
+    let garden = garden();
+    garden
+        .arborist(["plan", "--check"])
+        .succeeds()
+        .out("tasks.md:16:1: warning: this looks like a task and was not taken: a box without an id\n    fix: give it an id");
+    garden.arborist(["plan", "--check", "--strict"]).exits(1).out("tasks.md:16:1: error: ");
+    garden
+        .arborist(["plan", "--strict"])
+        .exits(128)
+        .err("error: tasks.md:7:1: 'T002' and 'T003' may run at once");
+
+    garden.write("bad.md", "- [ ] T001 a\n- [ ] T001 b\n- [y] T002 c\n");
+    garden
+        .arborist(["plan", "--check", "bad.md"])
+        .exits(1)
+        .out("bad.md:2:3: error: the id 'T001' is taken already, at bad.md:1\n    fix: give one of the two another id\n")
+        .out("bad.md:3:4: error: 'y' is no mark");
+    garden.arborist(["plan", "bad.md"]).exits(128).silent().err("error: bad.md:2:3: ").err("hint: give one");
+}
+
+#[test]
+fn a_circle_is_shown_as_a_path() {
+    let garden = Garden::sprout();
+    garden.write("a.md", "- [ ] T001 a (depends on T002)\n- [ ] T002 b (depends on T001)\n");
+    garden
+        .arborist(["plan", "a.md"])
+        .exits(128)
+        .err("a.md:1:26: tasks wait for each other: T001 (a.md:1) → T002 (a.md:2) → T001 (a.md:1)");
+}
+
+#[test]
+fn the_tree_that_is_written_drives_state() {
+    let garden = garden();
+    garden.write("Cargo.toml", "[package]\n");
+    garden
+        .arborist(["plan", "tasks.md", "-o", "task-tree.json"])
+        .succeeds()
+        .silent()
+        .err("wrote task-tree.json");
+    let tree: Value = serde_json::from_str(&garden.read("task-tree.json")).expect("JSON");
+    assert_eq!(tree["execution_order"], serde_json::json!(["T001", "T002", "T003", "T004", "T005", "T006"]));
+    assert_eq!(tree["nodes"]["T004"]["test_commands"][0]["command"], "cargo test");
+    assert_eq!(tree["nodes"]["T004"]["source_line"], 11);
+    assert_eq!(tree["spec_files"], serde_json::json!(["tasks.md"]));
+    garden.arborist(["state"]).succeeds().out("T004");
+    garden.arborist(["state", "--tree", "tasks.md", "--ready"]).succeeds().out("T002").never("T004");
+}
+
+#[test]
+fn a_file_that_grew_keeps_its_ids_and_what_was_added_by_hand() {
+    let garden = garden();
+    garden.arborist(["plan", "tasks.md", "-o", "tree.json"]).succeeds();
+    let edited = garden
+        .read("tree.json")
+        .replace("\"id\": \"T004\",", "\"id\": \"T004\", \"runner\": \"codex\", \"ticket\": 7,");
+    garden.write("tree.json", edited);
+    garden.write("tasks.md", format!("{SPEC}\n## Phase 5: Polish\n\n- [ ] T007 Polish\n"));
+    garden.arborist(["plan", "tasks.md", "-o", "tree.json"]).succeeds().err("new: phase-5 T007");
+    let tree: Value = serde_json::from_str(&garden.read("tree.json")).expect("JSON");
+    assert_eq!(
+        (&tree["nodes"]["T004"]["runner"], &tree["nodes"]["T004"]["ticket"]),
+        (&"codex".into(), &7.into())
+    );
+    assert_eq!(tree["nodes"]["phase-5"]["depends_on"], serde_json::json!(["phase-3", "phase-4"]));
+}
+
+#[test]
+fn a_tree_that_cannot_be_read_is_not_overwritten() {
+    let garden = garden();
+    garden.write("tree.json", "{broken");
+    garden
+        .arborist(["plan", "tasks.md", "-o", "tree.json"])
+        .exits(128)
+        .err("tree.json:1:")
+        .err("hint: it would be overwritten");
+    assert_eq!(garden.read("tree.json"), "{broken");
+}
+
+#[test]
+fn a_tree_file_is_rewritten_as_it_is_from_wherever() {
+    let garden = garden();
+    garden.write("Cargo.toml", "");
+    let tree = r#"{"nodes": {"T1": {"name": "x", "source_file": "a.md", "source_line": 3, "mood": "good"}}, "spec_files": ["a.md"]}"#;
+    garden.write("sub/tree.json", tree);
+    garden.arborist_in(&garden.path("sub"), ["plan", "tree.json", "-o", "tree.json"]).succeeds();
+    let written: Value = json(garden.arborist(["plan", "sub/tree.json", "--format", "json"]));
+    let node = &written["nodes"]["T1"];
+    assert_eq!((&node["mood"], &node["source_file"]), (&"good".into(), &"a.md".into()));
+    assert_eq!((&written["spec_files"][0], &node["test_commands"]), (&"a.md".into(), &serde_json::json!([])));
+}
+
+#[test]
+fn a_box_around_others_is_ticked_with_the_last_of_them() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] 1. a\n  - [x] 1.1 b\n  - [ ] 1.2 c\n- [ ] 2. d\n  - [ ] 2.1 e\n");
+    garden.run_start("main", "s1");
+    garden.task("1.2", "complete");
+    garden.arborist(["plan", "--tick"]).succeeds();
+    assert_eq!(
+        garden.read("tasks.md"),
+        "- [x] 1. a\n  - [x] 1.1 b\n  - [x] 1.2 c\n- [ ] 2. d\n  - [ ] 2.1 e\n"
+    );
+}
+
+#[test]
+fn pictures_are_printed_for_mermaid_and_graphviz() {
+    let garden = garden();
+    garden
+        .arborist(["plan", "--format", "mermaid"])
+        .succeeds()
+        .out("flowchart TD\n  subgraph n0[\"Phase 1: Setup\"]\n    n1[\"T001 Create the project in `src/main.rs`\"]:::settled\n")
+        .out("  n0 --> n4\n");
+    garden
+        .arborist(["plan", "--format", "dot"])
+        .succeeds()
+        .out("digraph plan {\n")
+        .out("  n3 -> n5 [ltail=cluster_n0, lhead=cluster_n4];\n");
+}
+
+#[test]
+fn a_tick_is_one_byte_and_comes_from_history() {
+    let garden = garden();
+    let spec = SPEC.replace('\n', "\r\n");
+    garden.write("tasks.md", &spec);
+    garden.run_start("main", "s1");
+    garden.task("T002", "complete");
+    garden.task("T003", "implement-pass");
+    garden.arborist(["plan", "--tick"]).succeeds().out("ticked T002 (tasks.md:6)\n").never("T003");
+    assert_eq!(garden.read("tasks.md"), spec.replace("- [ ] T002", "- [x] T002"));
+    garden.arborist(["plan", "--tick"]).succeeds().out("every box of a complete task is ticked already");
+}
+
+#[test]
+fn ids_are_given_to_boxes_that_have_none() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "# Plan\n- [ ] first\n- [x] second\n");
+    garden
+        .arborist(["plan"])
+        .exits(128)
+        .err("tasks.md:1:1: no task with an id was found")
+        .err("--assign-ids");
+    garden.arborist(["plan", "--assign-ids"]).succeeds().out("tasks.md:2: T001\ntasks.md:3: T002\n");
+    assert_eq!(garden.read("tasks.md"), "# Plan\n- [ ] T001 first\n- [x] T002 second\n");
+    garden.arborist(["plan"]).succeeds().out("2 tasks in 0 phases: 1 done, 1 to do");
+}
+
+#[test]
+fn the_plan_is_found_where_it_is_usually_kept() {
+    let garden = Garden::sprout();
+    garden.arborist(["plan"]).exits(128).err("error: no plan was found").err("specs/main/tasks.md");
+    for (place, id) in [("tasks.md", "T1"), ("spec/tasks.md", "T2"), ("specs/main/tasks.md", "T3")] {
+        garden.write(place, format!("- [ ] {id} x\n"));
+        garden.arborist(["plan"]).succeeds().out(&format!("[ ] {id} x"));
+    }
+    garden.write("task-tree.json", r#"{"nodes": {"T4": {"name": "x"}}}"#);
+    garden.arborist(["plan"]).succeeds().out("[ ] T4 x");
+    garden.write("other.md", "- [ ] T5 x\n");
+    garden.git(["config", "arborist.tree", "other.md"]).succeeds();
+    garden.arborist(["plan"]).succeeds().out("[ ] T5 x");
+    garden.write("sub/x", "");
+    garden.arborist_in(&garden.path("sub"), ["plan"]).succeeds().out("[ ] T5 x");
+}
+
+#[test]
+fn a_folder_is_one_plan_of_its_task_lists() {
+    let garden = Garden::sprout();
+    garden.write("specs/001-a/tasks.md", "- [ ] T001 a\n");
+    garden.write("specs/001-a/spec.md", "- [ ] T009 not this\n");
+    garden.write("specs/002-b/tasks.md", "- [ ] T002 [P] b (depends on T001)\n");
+    garden.arborist(["plan", "specs"]).succeeds().out("[ ] T001 a\n[ ] T002 [P] b").never("T009");
+    garden.write("specs/002-b/tasks.md", "- [ ] T001 b\n");
+    garden
+        .arborist(["plan", "specs"])
+        .exits(128)
+        .err("specs/002-b/tasks.md:1:3: the id 'T001' is taken already, at specs/001-a/tasks.md:1");
+}
+
+#[test]
+fn it_works_without_a_repository_when_files_are_named() {
+    let garden = garden();
+    let place = garden.root().join("elsewhere");
+    std::fs::create_dir_all(&place).expect("a folder");
+    std::fs::write(place.join("my tasks é.md"), "- [ ] T001 x\n").expect("a file");
+    garden.arborist_in(&place, ["plan", "my tasks é.md"]).succeeds().out("[ ] T001 x");
+    garden.arborist_in(&place, ["plan"]).exits(128).err("not a git repository");
+    garden.arborist_in(&place, ["plan", "missing.md"]).exits(128).err("could not read 'missing.md'");
+}
