@@ -1,0 +1,105 @@
+//! A wish to stop, seen by everybody who holds a copy of it.
+//!
+//! It is a flag and a pipe. Cancelling closes the pipe's writing end, and that wakes everybody who waits, in `poll` or
+//! here, now and ever after.
+
+use std::{
+    io::{PipeReader, PipeWriter},
+    os::fd::{AsFd, BorrowedFd},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// How long somebody sleeps at most who cannot be woken.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A wish to stop. Copies share it; it cannot be taken back.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    wanted: AtomicBool,
+    reader: Option<PipeReader>,
+    writer: Mutex<Option<PipeWriter>>,
+}
+
+impl Default for Shared {
+    /// Without a descriptor to spare it still works, by looking now and then.
+    fn default() -> Self {
+        let (reader, writer) = std::io::pipe().ok().unzip();
+        Self { wanted: AtomicBool::new(false), reader, writer: Mutex::new(writer) }
+    }
+}
+
+impl Cancel {
+    /// A wish that nobody has yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks everybody to stop.
+    pub fn cancel(&self) {
+        self.shared.wanted.store(true, Ordering::SeqCst);
+        self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Whether somebody asked to stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.shared.wanted.load(Ordering::SeqCst)
+    }
+
+    /// Sleeps for `time`, or until asked to stop. Tells whether it was asked.
+    #[must_use]
+    pub fn wait(&self, time: Duration) -> bool {
+        let end = Instant::now() + time;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            if self.is_cancelled() || left.is_zero() {
+                return self.is_cancelled();
+            }
+            sleep_on(self.descriptor().as_slice(), left);
+        }
+    }
+
+    /// What `poll` finds ready once somebody asked to stop.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.shared.reader.as_ref().map(AsFd::as_fd)
+    }
+}
+
+fn sleep_on(descriptors: &[BorrowedFd<'_>], time: Duration) {
+    let time = if descriptors.is_empty() { time.min(TICK) } else { time };
+    let mut fds: Vec<_> = descriptors.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+    let _ = poll(&mut fds, timespec(time).as_ref());
+}
+
+/// `time` for the system; `None` (for ever) where it is too long to be told.
+fn timespec(time: Duration) -> Option<Timespec> {
+    Timespec::try_from(time).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_at_its_time_or_when_somebody_cancels() {
+        let cancel = Cancel::new();
+        assert!(!cancel.wait(Duration::from_millis(20)));
+        let other = cancel.clone();
+        let waiter = std::thread::spawn(move || other.wait(Duration::from_secs(60)));
+        cancel.cancel();
+        assert!(waiter.join().unwrap());
+        assert!(cancel.wait(Duration::from_secs(60)));
+    }
+}

@@ -1,0 +1,97 @@
+//! How a supervised program ended, and the sentence for people.
+
+use std::{fmt, io, os::unix::process::ExitStatusExt, process::ExitStatus, time::Duration};
+
+/// How a supervised program ended. Displayed, it follows the program's name: "'claude' timed out after 600 s".
+#[derive(Debug)]
+pub enum Ending {
+    /// It ended by itself with this code.
+    Exited(i32),
+    /// Somebody else's signal ended it.
+    Signalled(i32),
+    /// It ran for longer than it may.
+    TimedOut {
+        /// What it was allowed.
+        after: Duration,
+    },
+    /// It wrote nothing for longer than it may.
+    Silent {
+        /// What it was allowed.
+        after: Duration,
+    },
+    /// We were asked to stop.
+    Cancelled,
+    /// There was never a process.
+    NotStarted(io::Error),
+}
+
+impl Ending {
+    /// Whether it ended by itself with code 0.
+    #[must_use]
+    pub const fn is_success(&self) -> bool {
+        matches!(self, Self::Exited(0))
+    }
+
+    /// Its exit code, if it ended by itself.
+    #[must_use]
+    pub const fn code(&self) -> Option<i32> {
+        match self {
+            Self::Exited(code) => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+impl From<ExitStatus> for Ending {
+    fn from(status: ExitStatus) -> Self {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Self::Exited(code),
+            (None, signal) => Self::Signalled(signal.unwrap_or_default()),
+        }
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(0) => f.write_str("succeeded"),
+            Self::Exited(code) => write!(f, "failed with exit code {code}"),
+            Self::Signalled(number) => match signal_hook::low_level::signal_name(*number) {
+                Some(name) => write!(f, "was ended by signal {number} ({name})"),
+                None => write!(f, "was ended by signal {number}"),
+            },
+            Self::TimedOut { after } => write!(f, "timed out after {} s", after.as_secs_f64()),
+            Self::Silent { after } => {
+                write!(f, "was ended because it wrote nothing for {} s", after.as_secs_f64())
+            }
+            Self::Cancelled => f.write_str("was ended because the run was asked to stop"),
+            Self::NotStarted(error) => write!(f, "could not be started: {error}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_ending_has_its_sentence() {
+        let after = Duration::from_secs(600);
+        let table = [
+            (Ending::Exited(0), "succeeded"),
+            (Ending::Exited(3), "failed with exit code 3"),
+            (Ending::Signalled(9), "was ended by signal 9 (SIGKILL)"),
+            (Ending::Signalled(77), "was ended by signal 77"),
+            (Ending::TimedOut { after }, "timed out after 600 s"),
+            (
+                Ending::Silent { after: Duration::from_millis(500) },
+                "was ended because it wrote nothing for 0.5 s",
+            ),
+            (Ending::Cancelled, "was ended because the run was asked to stop"),
+            (Ending::NotStarted(io::ErrorKind::NotFound.into()), "could not be started: entity not found"),
+        ];
+        for (ending, sentence) in table {
+            assert_eq!(ending.to_string(), sentence);
+        }
+    }
+}

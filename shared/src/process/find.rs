@@ -1,0 +1,19 @@
+//! Where a program is, without running it.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
+
+/// The first executable file called `name` in the directories of `path` (the value of `PATH`).
+#[must_use]
+pub fn find_program(name: &str, path: &OsStr) -> Option<PathBuf> {
+    std::env::split_paths(path).map(|dir| dir.join(name)).find(|file| is_executable(file))
+}
+
+/// Whether `file` is a file that may be executed by somebody.
+#[must_use]
+pub fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}

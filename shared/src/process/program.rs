@@ -1,0 +1,176 @@
+//! A program that is run to its end for its answer: git, mostly.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io::{self, BufReader, Read, Write},
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    thread::{self, JoinHandle},
+};
+
+use super::ProcessError;
+
+/// A program with its arguments, environment and place, ready to be started.
+#[derive(Debug)]
+pub struct Program {
+    command: Command,
+}
+
+/// What a program that has ended left behind.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// All that it wrote to standard output.
+    pub stdout: Vec<u8>,
+    /// All that it wrote to standard error.
+    pub stderr: Vec<u8>,
+}
+
+impl Finished {
+    /// Standard error as text, without the line end.
+    #[must_use]
+    pub fn complaint(&self) -> String {
+        String::from_utf8_lossy(&self.stderr).trim_end().to_owned()
+    }
+}
+
+impl Program {
+    /// The program `name`, looked up on `PATH`.
+    pub fn new(name: impl AsRef<OsStr>) -> Self {
+        Self { command: Command::new(name) }
+    }
+
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.command.arg(arg);
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args<I: IntoIterator<Item = S>, S: AsRef<OsStr>>(mut self, args: I) -> Self {
+        self.command.args(args);
+        self
+    }
+
+    /// Sets a variable of the environment.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Keeps a variable of ours from the child.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.command.env_remove(name);
+        self
+    }
+
+    /// Sets the directory to run in.
+    #[must_use]
+    pub fn dir(mut self, dir: impl AsRef<Path>) -> Self {
+        self.command.current_dir(dir);
+        self
+    }
+
+    fn error(&self, source: io::Error) -> ProcessError {
+        ProcessError { program: self.command.get_program().to_string_lossy().into_owned(), source }
+    }
+
+    /// Starts it with nothing on standard input and its output as a stream.
+    pub fn start(mut self) -> Result<Running, ProcessError> {
+        self.command.stdin(Stdio::null());
+        self.launch()
+    }
+
+    /// Runs it to its end with `input` on standard input.
+    pub fn finish_with(mut self, input: Vec<u8>) -> Result<Finished, ProcessError> {
+        self.command.stdin(Stdio::piped());
+        let mut running = self.launch()?;
+        let writer = running.child.stdin.take().map(|stdin| thread::spawn(move || feed(stdin, &input)));
+        let finished = running.finish();
+        if let Some(writer) = writer {
+            let _ = writer.join();
+        }
+        finished
+    }
+
+    /// Runs it to its end with nothing on standard input.
+    pub fn finish(self) -> Result<Finished, ProcessError> {
+        self.start()?.finish()
+    }
+
+    /// Runs it to its end on the terminal or wherever our own streams lead.
+    pub fn attend(mut self) -> Result<ExitStatus, ProcessError> {
+        self.command.status().map_err(|source| self.error(source))
+    }
+
+    /// Becomes the program. Returns only if that failed.
+    #[must_use]
+    pub fn become_it(mut self) -> ProcessError {
+        let source = self.command.exec();
+        self.error(source)
+    }
+
+    fn launch(mut self) -> Result<Running, ProcessError> {
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let program = self.command.get_program().to_os_string();
+        let mut child = self.command.spawn().map_err(|source| self.error(source))?;
+        let stdout = child.stdout.take().map(|out| BufReader::with_capacity(1 << 16, out));
+        let complaints = child.stderr.take().map(|stderr| thread::spawn(|| drain(stderr)));
+        Ok(Running { child, stdout, complaints, program })
+    }
+}
+
+/// A program that runs. Dropping it ends it.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    stdout: Option<BufReader<ChildStdout>>,
+    complaints: Option<JoinHandle<Vec<u8>>>,
+    program: OsString,
+}
+
+impl Running {
+    /// Its standard output.
+    pub fn output(&mut self) -> Option<&mut BufReader<ChildStdout>> {
+        self.stdout.as_mut()
+    }
+
+    /// Reads the rest of its output and waits for its end.
+    pub fn finish(mut self) -> Result<Finished, ProcessError> {
+        let mut stdout = Vec::new();
+        if let Some(mut reader) = self.stdout.take() {
+            reader.read_to_end(&mut stdout).map_err(|source| self.error(source))?;
+        }
+        let stderr = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let status = self.child.wait().map_err(|source| self.error(source))?;
+        Ok(Finished { status, stdout, stderr })
+    }
+
+    fn error(&self, source: io::Error) -> ProcessError {
+        ProcessError { program: self.program.to_string_lossy().into_owned(), source }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn drain(mut stderr: ChildStderr) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let _ = stderr.read_to_end(&mut bytes);
+    bytes
+}
+
+/// A child that does not read its input to the end is no error of ours.
+fn feed(mut stdin: ChildStdin, input: &[u8]) {
+    let _ = stdin.write_all(input);
+}
