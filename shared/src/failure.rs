@@ -1,5 +1,7 @@
 //! How a command ends when it does not simply succeed: a code, a sentence, and what to try.
 
+use crate::process::{LockError, ProcessError};
+
 /// The exit codes of every command. They are public interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
@@ -45,6 +47,21 @@ pub trait Explain: std::error::Error {
     /// What to try next.
     fn hint(&self) -> Option<String> {
         None
+    }
+}
+
+impl Explain for ProcessError {}
+
+impl Explain for LockError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Held { .. } => Exit::Locked,
+            Self::Failed { .. } => Exit::Fatal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        matches!(self, Self::Held { .. }).then(|| "wait until it is done, or end it first".into())
     }
 }
 

@@ -16,7 +16,7 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How long somebody sleeps at most who cannot be woken.
-const TICK: Duration = Duration::from_millis(100);
+pub(super) const TICK: Duration = Duration::from_millis(100);
 
 /// A wish to stop. Copies share it; it cannot be taken back.
 #[derive(Debug, Clone, Default)]
@@ -72,7 +72,7 @@ impl Cancel {
     }
 
     /// What `poll` finds ready once somebody asked to stop.
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.shared.reader.as_ref().map(AsFd::as_fd)
     }
 }
@@ -84,7 +84,7 @@ fn sleep_on(descriptors: &[BorrowedFd<'_>], time: Duration) {
 }
 
 /// `time` for the system; `None` (for ever) where it is too long to be told.
-fn timespec(time: Duration) -> Option<Timespec> {
+pub(super) fn timespec(time: Duration) -> Option<Timespec> {
     Timespec::try_from(time).ok()
 }
 

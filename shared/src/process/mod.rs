@@ -1,16 +1,40 @@
 //! Child processes. The only place that starts one.
+//!
+//! [`Program`] is for programs that answer and end. [`Supervised`] is for agents and tests: it limits them, keeps their
+//! output at constant memory, and leaves none of their processes behind. [`FileLock`] and [`Attendance`] say who runs, also after a driver was killed.
 
+mod attendance;
 mod cancel;
 mod ending;
+mod environment;
+mod family;
 mod find;
+mod holder;
+mod limits;
 mod lines;
+mod lock;
+mod mark;
+mod nursery;
 mod program;
+mod record;
+mod streams;
+mod supervised;
+mod table;
+mod tail;
+mod watch;
 
+pub use attendance::{Attendance, Ended};
 pub use cancel::Cancel;
 pub use ending::Ending;
 pub use find::{find_program, is_executable};
+pub use holder::Holder;
+pub use limits::Limits;
 pub use lines::{Line, Lines};
+pub use lock::{FileLock, LockError};
 pub use program::{Finished, Program, Running};
+pub use record::{Chunk, Filter, Stream, create_log};
+pub use supervised::{Outcome, Supervised};
+pub use tail::Tail;
 
 use std::io;
 

@@ -1,4 +1,5 @@
-//! A program that is run to its end for its answer: git, mostly.
+//! A program that is run to its end for its answer: git, mostly. What may hang, flood or leave something behind is
+//! run as [`Supervised`](super::Supervised) instead.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -9,7 +10,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use super::ProcessError;
+use super::{ProcessError, environment::TRUST, nursery};
 
 /// A program with its arguments, environment and place, ready to be started.
 #[derive(Debug)]
@@ -77,6 +78,10 @@ impl Program {
         self
     }
 
+    pub(super) fn into_command(self) -> Command {
+        self.command
+    }
+
     fn error(&self, source: io::Error) -> ProcessError {
         ProcessError { program: self.command.get_program().to_string_lossy().into_owned(), source }
     }
@@ -104,9 +109,20 @@ impl Program {
         self.start()?.finish()
     }
 
+    /// Puts it into a process group of its own, so that Ctrl-C on the terminal reaches us and not it.
+    #[must_use]
+    pub fn shielded(mut self) -> Self {
+        self.command.process_group(0);
+        self
+    }
+
     /// Runs it to its end on the terminal or wherever our own streams lead.
     pub fn attend(mut self) -> Result<ExitStatus, ProcessError> {
-        self.command.status().map_err(|source| self.error(source))
+        self.command.env_remove(TRUST);
+        let mut child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
+        let status = child.wait();
+        nursery::forget(child.id());
+        status.map_err(|source| self.error(source))
     }
 
     /// Becomes the program. Returns only if that failed.
@@ -117,9 +133,9 @@ impl Program {
     }
 
     fn launch(mut self) -> Result<Running, ProcessError> {
-        self.command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove(TRUST);
         let program = self.command.get_program().to_os_string();
-        let mut child = self.command.spawn().map_err(|source| self.error(source))?;
+        let mut child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
         let stdout = child.stdout.take().map(|out| BufReader::with_capacity(1 << 16, out));
         let complaints = child.stderr.take().map(|stderr| thread::spawn(|| drain(stderr)));
         Ok(Running { child, stdout, complaints, program })
@@ -161,6 +177,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        nursery::forget(self.child.id());
     }
 }
 

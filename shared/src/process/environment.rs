@@ -1,0 +1,95 @@
+//! What of our environment a supervised child must not see.
+//!
+//! git puts variables into ours that name *this* repository and *this* call. In an agent or a test they would redirect
+//! every git command, in any directory, to the place that we were started in.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    path::PathBuf,
+    process::Command,
+};
+
+/// The approval of foreign commands, given to us alone.
+pub(super) const TRUST: &str = "ARBORIST_TRUST";
+
+/// `git rev-parse --local-env-vars`, then what else belongs to one call of git.
+const LOCAL: [&str; 27] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+    "GIT_EDITOR",
+    "GIT_EXEC_PATH",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_NAMESPACE",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_PAGER",
+    "GIT_PAGER_IN_USE",
+    "GIT_QUARANTINE_PATH",
+    "GIT_SEQUENCE_EDITOR",
+];
+
+/// Removes what belongs to us, keeps what the caller set by name, and makes `PWD` true.
+pub(super) fn clean(command: &mut Command) {
+    let wanted: Vec<OsString> =
+        command.get_envs().filter(|(_, value)| value.is_some()).map(|(name, _)| name.to_owned()).collect();
+    let numbered = env::vars_os().map(|(name, _)| name).filter(|name| is_numbered(name));
+    for name in LOCAL.iter().map(OsString::from).chain(numbered) {
+        if !wanted.contains(&name) {
+            command.env_remove(name);
+        }
+    }
+    command.env_remove(TRUST).env_remove("OLDPWD");
+    match directory(command) {
+        Some(dir) => command.env("PWD", dir),
+        None => command.env_remove("PWD"),
+    };
+}
+
+fn is_numbered(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn directory(command: &Command) -> Option<PathBuf> {
+    match command.get_current_dir() {
+        Some(dir) => std::path::absolute(dir).ok(),
+        None => env::current_dir().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_git_calls_local_is_removed_and_what_the_caller_set_stays() {
+        let told = Command::new("git").args(["rev-parse", "--local-env-vars"]).output().unwrap();
+        for name in String::from_utf8(told.stdout).unwrap().lines() {
+            assert!(LOCAL.contains(&name), "{name}");
+        }
+        let mut command = Command::new("true");
+        command.env("GIT_INDEX_FILE", "mine").env(TRUST, "1").current_dir("/");
+        clean(&mut command);
+        let value = |name: &str| command.get_envs().find(|(key, _)| *key == name).unwrap().1;
+        assert_eq!(value("GIT_INDEX_FILE").unwrap(), "mine");
+        assert_eq!(value("GIT_DIR"), None);
+        assert_eq!(value(TRUST), None);
+        assert_eq!(value("PWD").unwrap(), "/");
+    }
+}

@@ -1,0 +1,97 @@
+//! Who holds a lock, for the message about it. Nothing is ever decided by this.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Who holds a lock, as they wrote it down. Displayed: "held by process 12 on host (what) since …".
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Holder {
+    /// Its process.
+    pub pid: u32,
+    /// Its machine.
+    pub host: String,
+    /// Since when, in UTC.
+    pub since: String,
+    /// What for.
+    pub what: String,
+    /// The mark of what it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mark: Option<String>,
+    /// The leader of the group that it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) leader: Option<Leader>,
+}
+
+/// The first process of a group; its start tells it from a later one of the same number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Leader {
+    pub(super) pid: u32,
+    pub(super) started: String,
+}
+
+impl Holder {
+    /// This process, from now on.
+    pub(super) fn us(what: &str) -> Self {
+        Self {
+            pid: std::process::id(),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            since: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            what: what.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// What stands in a lock file; nobody in particular where that cannot be read.
+    pub(super) fn read(content: &[u8]) -> Self {
+        serde_json::from_slice(content).unwrap_or_default()
+    }
+
+    /// One line for a lock file.
+    pub(super) fn line(&self) -> String {
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pid == 0 {
+            return f.write_str("held by another process");
+        }
+        write!(f, "held by process {}", self.pid)?;
+        for (before, text, after) in
+            [(" on ", &self.host, ""), (" (", &self.what, ")"), (" since ", &self.since, "")]
+        {
+            let shown: String = text.chars().filter(|c| !c.is_control()).take(200).collect();
+            if !shown.is_empty() {
+                write!(f, "{before}{shown}{after}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_is_read_as_it_was_written_and_shown_without_tricks() {
+        let us = Holder::us("gardener on main");
+        assert_eq!(Holder::read(us.line().as_bytes()), us);
+        let other = Holder {
+            pid: 12,
+            host: "oak".into(),
+            what: "a\u{1b}[2Jb".into(),
+            since: "2025-02-16T14:30:22Z".into(),
+            ..Holder::default()
+        };
+        assert_eq!(other.to_string(), "held by process 12 on oak (a[2Jb) since 2025-02-16T14:30:22Z");
+        for content in ["", "{", "[]", "{\"pid\":-1}"] {
+            assert_eq!(Holder::read(content.as_bytes()).to_string(), "held by another process");
+        }
+    }
+}

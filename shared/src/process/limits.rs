@@ -1,0 +1,69 @@
+//! How long a supervised program may run and be silent. Pure: times go in, an ending comes out.
+
+use std::time::{Duration, Instant};
+
+use super::Ending;
+
+/// What a supervised program is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// From its start to its end.
+    pub whole: Option<Duration>,
+    /// Without a byte on either stream.
+    pub silence: Option<Duration>,
+    /// From being asked to end (TERM) to being made to (KILL).
+    pub grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { whole: None, silence: None, grace: Duration::from_secs(5) }
+    }
+}
+
+/// The two moments that limits are counted from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock {
+    pub(super) started: Instant,
+    pub(super) heard: Instant,
+}
+
+impl Limits {
+    /// The limit that is overstepped at `now`, if any.
+    pub(super) fn breach(&self, clock: Clock, now: Instant) -> Option<Ending> {
+        let over = |limit: Option<Duration>, since| limit.filter(|limit| now.duration_since(since) >= *limit);
+        if let Some(after) = over(self.whole, clock.started) {
+            return Some(Ending::TimedOut { after });
+        }
+        over(self.silence, clock.heard).map(|after| Ending::Silent { after })
+    }
+
+    /// How long from `now` until a limit could be overstepped.
+    pub(super) fn patience(&self, clock: Clock, now: Instant) -> Option<Duration> {
+        let left =
+            |limit: Option<Duration>, since| limit.map(|l| l.saturating_sub(now.duration_since(since)));
+        match (left(self.whole, clock.started), left(self.silence, clock.heard)) {
+            (Some(whole), Some(silence)) => Some(whole.min(silence)),
+            (one, other) => one.or(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_counts_from_the_last_byte_and_the_whole_from_the_start() {
+        let second = Duration::from_secs;
+        let started = Instant::now();
+        let limits = Limits { whole: Some(second(10)), silence: Some(second(3)), ..Limits::default() };
+        let clock = Clock { started, heard: started + second(5) };
+
+        assert!(limits.breach(clock, started + second(7)).is_none());
+        assert_eq!(limits.patience(clock, started + second(7)), Some(second(1)));
+        assert!(matches!(limits.breach(clock, started + second(8)), Some(Ending::Silent { .. })));
+        assert!(matches!(limits.breach(clock, started + second(10)), Some(Ending::TimedOut { .. })));
+        assert_eq!(Limits::default().patience(clock, started + second(9)), None);
+    }
+}

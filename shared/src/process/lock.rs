@@ -1,0 +1,160 @@
+//! Locks between processes: `flock` on a file. The kernel releases it however its holder ends.
+//!
+//! The file stays when the lock is released; removing it would let two hold "the" lock. Whoever does remove or replace
+//! it is noticed: a lock counts only while its path leads to the file that is locked.
+
+use std::{
+    fs::{File, Metadata, OpenOptions, TryLockError},
+    io::{self, Read},
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::{Cancel, Holder};
+
+/// Why a lock was not got.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Somebody else has it.
+    #[error("'{}' is {holder}", path.display())]
+    Held {
+        /// The lock file.
+        path: PathBuf,
+        /// Who, as they wrote it down.
+        holder: Box<Holder>,
+    },
+    /// The file could not be opened, locked or written.
+    #[error("could not lock '{}': {source}", path.display())]
+    Failed {
+        /// The lock file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A lock that is held until this is dropped. Children do not inherit it.
+#[derive(Debug)]
+pub struct FileLock(Locked);
+
+/// A locked file; the lock lasts as long as anybody has this descriptor or a copy of it.
+#[derive(Debug)]
+pub(super) struct Locked {
+    pub(super) file: File,
+    pub(super) path: PathBuf,
+    pub(super) holder: Holder,
+}
+
+/// A file that is replaced faster than this many times is not worth locking.
+const TRIES: usize = 100;
+const WORDS: u64 = 4096;
+
+impl FileLock {
+    /// Takes the lock at `path` if it is free; `what` is told to those who find it held. Directories are made.
+    pub fn try_take(path: &Path, what: &str) -> Result<Self, LockError> {
+        Locked::try_take(path, what).map(Self)
+    }
+
+    /// Takes the lock, waiting at most `time` for it, or until `cancel`.
+    pub fn take_within(path: &Path, what: &str, time: Duration, cancel: &Cancel) -> Result<Self, LockError> {
+        Locked::take_within(path, what, time, cancel).map(Self)
+    }
+
+    /// Whether the path still leads to the file that we locked. If not, somebody else may believe to have the lock.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        self.0.is_in_place()
+    }
+
+    /// The lock file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// What it is held for.
+    #[must_use]
+    pub fn what(&self) -> &str {
+        &self.0.holder.what
+    }
+}
+
+impl Drop for FileLock {
+    /// A child that is just being started has a copy of every descriptor until it becomes its program. Closing ours
+    /// would leave the lock with it for a moment; this does not.
+    fn drop(&mut self) {
+        let _ = self.0.file.unlock();
+    }
+}
+
+impl Locked {
+    fn try_take(path: &Path, what: &str) -> Result<Self, LockError> {
+        let failed = |source| LockError::Failed { path: path.to_owned(), source };
+        for _ in 0..TRIES {
+            let file = open(path).map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    let holder = Box::new(read_holder(&file));
+                    return Err(LockError::Held { path: path.to_owned(), holder });
+                }
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+            }
+            let lock = Self { file, path: path.to_owned(), holder: Holder::us(what) };
+            if lock.is_in_place() {
+                lock.write_down().map_err(failed)?;
+                return Ok(lock);
+            }
+        }
+        Err(failed(io::Error::other("the file is replaced again and again")))
+    }
+
+    pub(super) fn take_within(
+        path: &Path,
+        what: &str,
+        time: Duration,
+        cancel: &Cancel,
+    ) -> Result<Self, LockError> {
+        let end = Instant::now() + time;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            match Self::try_take(path, what) {
+                Err(LockError::Held { .. }) if Instant::now() < end && !cancel.wait(pause) => {}
+                result => return result,
+            }
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+    }
+
+    fn is_in_place(&self) -> bool {
+        let same = |a: Metadata, b: Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+        match (self.file.metadata(), self.path.symlink_metadata()) {
+            (Ok(ours), Ok(there)) => same(ours, there),
+            _ => false,
+        }
+    }
+
+    pub(super) fn write_down(&self) -> io::Result<()> {
+        let line = self.holder.line();
+        self.file.write_all_at(line.as_bytes(), 0)?;
+        self.file.set_len(line.len() as u64)
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).custom_flags(nofollow).open(path)
+}
+
+/// Who wrote themselves into this lock file last.
+pub(super) fn read_holder(file: &File) -> Holder {
+    let mut content = Vec::new();
+    match file.take(WORDS).read_to_end(&mut content) {
+        Ok(_) => Holder::read(&content),
+        Err(_) => Holder::default(),
+    }
+}

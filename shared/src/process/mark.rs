@@ -1,0 +1,73 @@
+//! The mark that every process of a supervised run carries in its environment.
+//!
+//! A process can leave its group and its session, but few throw away their environment. The mark of a run inside a run
+//! begins with the outer one's, so that the outer finds what an inner one left behind.
+
+use std::{
+    env, fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use super::table;
+
+/// The variable that holds the mark.
+pub(super) const VARIABLE: &str = "ARBORIST_PROCESS";
+
+/// One run's mark, unique on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mark(String);
+
+impl Mark {
+    /// A mark that nobody had before.
+    pub(super) fn fresh() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let pid = std::process::id();
+        let own = format!("{pid}.{}.{}", table::start_of(pid), COUNT.fetch_add(1, Ordering::Relaxed));
+        match env::var(VARIABLE) {
+            Ok(outer) => Self(format!("{outer}/{own}")),
+            Err(_) => Self(own),
+        }
+    }
+
+    /// A mark as it was written down, if it can be one.
+    pub(super) fn written(text: &str) -> Option<Self> {
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '/';
+        (text.contains('.') && text.chars().all(fits)).then(|| Self(text.to_owned()))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether this environment (`NAME=value`, separated by NUL) carries the mark, or one of a run inside.
+    pub(super) fn is_in(&self, environment: &[u8]) -> bool {
+        environment.split(|byte| *byte == 0).any(|entry| {
+            let value = entry.strip_prefix(VARIABLE.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+            let rest = value.and_then(|value| value.strip_prefix(self.0.as_bytes()));
+            rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+        })
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_found_whole_or_as_the_beginning_of_an_inner_one() {
+        let mark = Mark::written("12.34.5").unwrap();
+        assert!(mark.is_in(b"A=1\0ARBORIST_PROCESS=12.34.5\0"));
+        assert!(mark.is_in(b"ARBORIST_PROCESS=12.34.5/99.1.0\0B=2"));
+        assert!(!mark.is_in(b"ARBORIST_PROCESS=12.34.56\0"));
+        assert!(!mark.is_in(b"X_ARBORIST_PROCESS=12.34.5\0"));
+        assert!(!mark.is_in(b""));
+        assert!(Mark::written("").is_none() && Mark::written("a b.").is_none());
+        assert_ne!(Mark::fresh(), Mark::fresh());
+    }
+}

@@ -1,0 +1,92 @@
+//! Where children are born, and who of the living are ours.
+//!
+//! The lock of an attempt must reach its agent and nobody else, so while a descriptor is open for inheritance no other
+//! child may be started: such a birth takes the door alone, all others share it. The same door keeps a look at the
+//! system's processes from seeing a child that is born and not yet known.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io,
+    os::fd::OwnedFd,
+    process::{Child, Command},
+    sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
+};
+
+use super::{family::Family, mark::Mark};
+
+static DOOR: RwLock<()> = RwLock::new(());
+static KNOWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
+static FAMILIES: Mutex<BTreeMap<u32, Family>> = Mutex::new(BTreeMap::new());
+
+fn known() -> MutexGuard<'static, BTreeSet<u32>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn families() -> MutexGuard<'static, BTreeMap<u32, Family>> {
+    FAMILIES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts a child that its owner waits for.
+pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
+    let _shared = still();
+    let child = command.spawn()?;
+    known().insert(child.id());
+    Ok(child)
+}
+
+/// Starts a child in a group of its own that inherits `lock`.
+pub(super) fn spawn_family(
+    command: &mut Command,
+    mark: &Mark,
+    lock: Option<&File>,
+) -> io::Result<(Child, Family)> {
+    adopt_orphans();
+    let _alone = DOOR.write().unwrap_or_else(PoisonError::into_inner);
+    let _inherited = lock.map(inheritable).transpose()?;
+    let child = command.spawn()?;
+    let family = Family::new(child.id(), mark.clone());
+    known().insert(child.id());
+    families().insert(child.id(), family.clone());
+    Ok((child, family))
+}
+
+/// The owner has waited for this child.
+pub(super) fn forget(pid: u32) {
+    known().remove(&pid);
+}
+
+/// No process of this family is left, or none that could be ended.
+pub(super) fn dissolve(leader: u32) {
+    forget(leader);
+    families().remove(&leader);
+}
+
+/// Whether this child has an owner who waits for it.
+pub(super) fn is_known(pid: u32) -> bool {
+    known().contains(&pid)
+}
+
+/// As long as this is held, no family begins.
+pub(super) fn still() -> RwLockReadGuard<'static, ()> {
+    DOOR.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shells use the first descriptors above the standard ones for themselves, so it takes one further up.
+fn inheritable(lock: &File) -> io::Result<OwnedFd> {
+    let copy = rustix::io::fcntl_dupfd_cloexec(lock, 20)?;
+    rustix::io::fcntl_setfd(&copy, rustix::io::FdFlags::empty())?;
+    Ok(copy)
+}
+
+/// From now on processes whose parent ended become our children instead of init's. Elsewhere than on Linux there is
+/// no such thing, and only groups are followed.
+fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        ONCE.call_once(|| {
+            let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        });
+    }
+}

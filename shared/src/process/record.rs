@@ -1,0 +1,95 @@
+//! What becomes of a supervised program's output: raw to the listener; through the filter to the log and the tails.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use super::tail::{Tail, TailKeeper};
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Bytes as they came, cut anywhere.
+#[derive(Debug, Clone, Copy)]
+pub struct Chunk<'a> {
+    /// Where they came from.
+    pub stream: Stream,
+    /// What came.
+    pub bytes: &'a [u8],
+}
+
+/// Stands between the program and everything that is kept, to take secrets out.
+///
+/// It may hold bytes back until it has seen enough; whatever it adds to `out` is kept.
+pub trait Filter: Send {
+    /// Takes the next bytes of a stream.
+    fn pass(&mut self, chunk: Chunk<'_>, out: &mut Vec<u8>);
+    /// The stream has ended: gives up what was held back.
+    fn finish(&mut self, stream: Stream, out: &mut Vec<u8>);
+}
+
+/// A new log file with its directories. It replaces an old file, but never follows a symbolic link at its end.
+pub fn create_log(path: &Path) -> io::Result<File> {
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    OpenOptions::new().write(true).create(true).truncate(true).custom_flags(nofollow).open(path)
+}
+
+pub(super) struct Recorder<'a> {
+    pub(super) listener: Box<dyn FnMut(Chunk<'_>) + 'a>,
+    pub(super) filter: Option<Box<dyn Filter + 'a>>,
+    pub(super) log: Option<File>,
+    pub(super) log_error: Option<io::Error>,
+    pub(super) tails: [TailKeeper; 2],
+    pub(super) scratch: Vec<u8>,
+}
+
+impl Recorder<'_> {
+    pub(super) fn take(&mut self, chunk: Chunk<'_>) {
+        (self.listener)(chunk);
+        let Some(filter) = &mut self.filter else {
+            return self.keep(chunk);
+        };
+        let mut kept = std::mem::take(&mut self.scratch);
+        filter.pass(chunk, &mut kept);
+        self.keep_and_clear(chunk.stream, kept);
+    }
+
+    /// Both streams have ended.
+    pub(super) fn finish(&mut self) -> [Tail; 2] {
+        for stream in [Stream::Stdout, Stream::Stderr] {
+            if let Some(filter) = &mut self.filter {
+                let mut kept = std::mem::take(&mut self.scratch);
+                filter.finish(stream, &mut kept);
+                self.keep_and_clear(stream, kept);
+            }
+        }
+        [self.tails[0].finish(), self.tails[1].finish()]
+    }
+
+    fn keep_and_clear(&mut self, stream: Stream, mut kept: Vec<u8>) {
+        self.keep(Chunk { stream, bytes: &kept });
+        kept.clear();
+        self.scratch = kept;
+    }
+
+    /// A log that cannot be written is given up, and said so in the outcome; the program goes on.
+    fn keep(&mut self, chunk: Chunk<'_>) {
+        self.tails[chunk.stream as usize].push(chunk.bytes);
+        if let Some(Err(error)) = self.log.as_mut().map(|log| log.write_all(chunk.bytes)) {
+            self.log = None;
+            self.log_error = Some(error);
+        }
+    }
+}

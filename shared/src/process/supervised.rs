@@ -1,0 +1,180 @@
+//! Running a program that may hang, flood or leave something behind: an agent, a test.
+
+use std::{
+    fs::File,
+    io,
+    os::unix::process::CommandExt,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Attendance, Cancel, Chunk, Ending, Filter, Limits, Program, Tail, environment,
+    family::Family,
+    limits::Clock,
+    mark::{self, Mark},
+    nursery,
+    record::Recorder,
+    streams::Streams,
+    tail::TailKeeper,
+    watch::Watch,
+};
+
+/// What a supervised program left behind. No process of it lives any more, but for `survivors`.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How it ended.
+    pub ending: Ending,
+    /// From its start to its end, without what it took to clear up after it.
+    pub took: Duration,
+    /// The end of its standard output, filtered.
+    pub stdout: Tail,
+    /// The end of its standard error, filtered.
+    pub stderr: Tail,
+    /// Why the log is incomplete, if it is.
+    pub log_error: Option<io::Error>,
+    /// Processes that could not be ended. While there are any, nothing that they can write to is certain.
+    pub survivors: Vec<u32>,
+}
+
+/// A program to be run in a group of its own, with limits, without a terminal and without our environment of git.
+///
+/// What the caller set with [`Program::env`] stays; standard input is empty unless given.
+pub struct Supervised<'a> {
+    command: Command,
+    input: Vec<u8>,
+    limits: Limits,
+    cancels: Vec<Cancel>,
+    tail: usize,
+    log: Option<File>,
+    filter: Option<Box<dyn Filter + 'a>>,
+    attendance: Option<&'a mut Attendance>,
+}
+
+impl<'a> Supervised<'a> {
+    /// `program`, without limits and with a tail of 2000 characters of each stream.
+    #[must_use]
+    pub fn new(program: Program) -> Self {
+        Self {
+            command: program.into_command(),
+            input: Vec::new(),
+            limits: Limits::default(),
+            cancels: Vec::new(),
+            tail: 2000,
+            log: None,
+            filter: None,
+            attendance: None,
+        }
+    }
+
+    /// What it reads on standard input.
+    #[must_use]
+    pub fn input(self, input: Vec<u8>) -> Self {
+        Self { input, ..self }
+    }
+
+    /// How long it may run and be silent.
+    #[must_use]
+    pub fn limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Ends it when this is cancelled. Several may be given.
+    #[must_use]
+    pub fn until(mut self, cancel: &Cancel) -> Self {
+        self.cancels.push(cancel.clone());
+        self
+    }
+
+    /// How many characters of each stream are kept for the outcome.
+    #[must_use]
+    pub fn tail(self, characters: usize) -> Self {
+        Self { tail: characters, ..self }
+    }
+
+    /// Where all of its output is written, both streams in the order in which they came.
+    #[must_use]
+    pub fn log(self, file: File) -> Self {
+        Self { log: Some(file), ..self }
+    }
+
+    /// What stands between its output and what is kept of it.
+    #[must_use]
+    pub fn filter(self, filter: impl Filter + 'a) -> Self {
+        Self { filter: Some(Box::new(filter)), ..self }
+    }
+
+    /// The lock that all of its processes hold on to for as long as one of them lives.
+    #[must_use]
+    pub fn attended(self, attendance: &'a mut Attendance) -> Self {
+        Self { attendance: Some(attendance), ..self }
+    }
+
+    /// Runs it until none of its processes is left. `listener` gets the raw output as it comes; the program waits for
+    /// a slow listener.
+    pub fn run(mut self, listener: impl FnMut(Chunk<'_>) + 'a) -> Outcome {
+        match self.start() {
+            Ok((watched, family)) => self.watch(watched, family, Box::new(listener)).attend(),
+            Err(error) => Outcome::not_started(error),
+        }
+    }
+
+    fn start(&mut self) -> io::Result<((Child, Streams), Family)> {
+        let mark = Mark::fresh();
+        environment::clean(&mut self.command);
+        let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        self.command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.command.process_group(0).env(mark::VARIABLE, mark.as_str());
+        if let Some(attendance) = &mut self.attendance {
+            attendance.announce(&mark)?;
+        }
+        let lock = self.attendance.as_ref().map(|attendance| attendance.file());
+        let (mut child, family) = nursery::spawn_family(&mut self.command, &mark, lock)?;
+        if let Some(attendance) = &mut self.attendance {
+            attendance.enter(child.id());
+        }
+        match Streams::of(&mut child, std::mem::take(&mut self.input)) {
+            Ok(streams) => Ok(((child, streams), family)),
+            Err(error) => Err(undo(child, &family, error)),
+        }
+    }
+
+    fn watch(
+        self,
+        (child, streams): (Child, Streams),
+        family: Family,
+        listener: Box<dyn FnMut(Chunk<'_>) + 'a>,
+    ) -> Watch<'a> {
+        let now = Instant::now();
+        let recorder = Recorder {
+            listener,
+            filter: self.filter,
+            log: self.log,
+            log_error: None,
+            tails: [TailKeeper::new(self.tail), TailKeeper::new(self.tail)],
+            scratch: Vec::new(),
+        };
+        let clock = Clock { started: now, heard: now };
+        Watch { child, family, streams, recorder, limits: self.limits, cancels: self.cancels, clock }
+    }
+}
+
+fn undo(mut child: Child, family: &Family, error: io::Error) -> io::Error {
+    family.kill(&[]);
+    let _ = child.wait();
+    nursery::dissolve(child.id());
+    error
+}
+
+impl Outcome {
+    fn not_started(error: io::Error) -> Self {
+        Self {
+            ending: Ending::NotStarted(error),
+            took: Duration::ZERO,
+            stdout: Tail::default(),
+            stderr: Tail::default(),
+            log_error: None,
+            survivors: Vec::new(),
+        }
+    }
+}

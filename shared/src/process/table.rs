@@ -1,0 +1,169 @@
+//! The processes of this machine: from `/proc` on Linux, elsewhere from `ps`.
+
+use std::{collections::BTreeSet, fs::Metadata};
+
+use super::mark::Mark;
+
+/// One process, as it was at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) parent: u32,
+    pub(super) group: u32,
+    /// Ended, and not yet waited for.
+    pub(super) zombie: bool,
+    /// When it started, in the system's own terms; with the pid it names a process for good.
+    pub(super) started: String,
+}
+
+/// When process `pid` started, empty if that cannot be told.
+pub(super) fn start_of(pid: u32) -> String {
+    system::one(pid).map(|process| process.started).unwrap_or_default()
+}
+
+/// All processes that can be seen. None at all where the system does not tell.
+pub(super) fn all() -> Vec<Process> {
+    system::all()
+}
+
+/// Whether process `pid` carries the mark. What may not be looked at does not.
+pub(super) fn carries(pid: u32, mark: &Mark) -> bool {
+    system::environment(pid).is_some_and(|environment| mark.is_in(&environment))
+}
+
+/// Whether process `pid` shares the lock that stands on `file`.
+pub(super) fn shares_lock(pid: u32, file: &Metadata) -> bool {
+    system::shares_lock(pid, file)
+}
+
+/// Those of `roots`, their children, the children of these, and so on.
+pub(super) fn with_descendants(table: &[Process], roots: BTreeSet<u32>) -> BTreeSet<u32> {
+    let mut found = roots;
+    loop {
+        let size = found.len();
+        let children =
+            table.iter().filter(|process| found.contains(&process.parent)).map(|process| process.pid);
+        let children: Vec<u32> = children.collect();
+        found.extend(children);
+        if found.len() == size {
+            return found;
+        }
+    }
+}
+
+/// `pid`, its parent, the parent of that, and so on.
+pub(super) fn with_ancestors(table: &[Process], pid: u32) -> BTreeSet<u32> {
+    let mut found = BTreeSet::new();
+    let mut next = Some(pid);
+    while let Some(pid) = next.filter(|pid| found.insert(*pid)) {
+        next = table.iter().find(|process| process.pid == pid).map(|process| process.parent);
+    }
+    found
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::{
+        fs::{self, Metadata},
+        os::unix::fs::MetadataExt,
+    };
+
+    use super::Process;
+
+    pub(super) fn all() -> Vec<Process> {
+        let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+        let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        names.filter_map(one).collect()
+    }
+
+    pub(super) fn one(pid: u32) -> Option<Process> {
+        parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// The name of the program stands in brackets and may hold anything, so the fields count from the last one.
+    pub(super) fn parse(pid: u32, stat: &str) -> Option<Process> {
+        let fields: Vec<&str> = stat[stat.rfind(')')? + 1..].split_ascii_whitespace().collect();
+        Some(Process {
+            pid,
+            parent: fields.get(1)?.parse().ok()?,
+            group: fields.get(2)?.parse().ok()?,
+            zombie: matches!(*fields.first()?, "Z" | "X"),
+            started: (*fields.get(19)?).to_owned(),
+        })
+    }
+
+    pub(super) fn environment(pid: u32) -> Option<Vec<u8>> {
+        fs::read(format!("/proc/{pid}/environ")).ok()
+    }
+
+    /// The kernel tells for each descriptor the locks of its open file; a second opening of the file has none.
+    pub(super) fn shares_lock(pid: u32, file: &Metadata) -> bool {
+        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+        entries.flatten().any(|entry| {
+            let same = fs::metadata(entry.path())
+                .is_ok_and(|found| (found.dev(), found.ino()) == (file.dev(), file.ino()));
+            let info = || format!("/proc/{pid}/fdinfo/{}", entry.file_name().to_string_lossy());
+            same && fs::read_to_string(info()).is_ok_and(|info| info.contains("FLOCK"))
+        })
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::{fs::Metadata, process::Command};
+
+    use super::Process;
+
+    pub(super) fn all() -> Vec<Process> {
+        ask(&["-A"])
+    }
+
+    pub(super) fn one(pid: u32) -> Option<Process> {
+        ask(&["-p", &pid.to_string()]).pop()
+    }
+
+    fn ask(which: &[&str]) -> Vec<Process> {
+        let mut ps = Command::new("ps");
+        ps.args(which).args(["-o", "pid=,ppid=,pgid=,state=,lstart="]).env("LC_ALL", "C");
+        let Ok(output) = ps.output() else { return Vec::new() };
+        String::from_utf8_lossy(&output.stdout).lines().filter_map(parse).collect()
+    }
+
+    fn parse(line: &str) -> Option<Process> {
+        let mut fields = line.split_ascii_whitespace();
+        Some(Process {
+            pid: fields.next()?.parse().ok()?,
+            parent: fields.next()?.parse().ok()?,
+            group: fields.next()?.parse().ok()?,
+            zombie: fields.next()?.starts_with('Z'),
+            started: fields.flat_map(str::chars).filter(char::is_ascii_alphanumeric).collect(),
+        })
+    }
+
+    pub(super) fn environment(_pid: u32) -> Option<Vec<u8>> {
+        None
+    }
+
+    pub(super) fn shares_lock(_pid: u32, _file: &Metadata) -> bool {
+        false
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_program_is_called() {
+        let stat = "7 (a) Z 1 (b) S 3 4 5 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 8899 1 1";
+        let process = system::parse(7, stat).unwrap();
+        let want = Process { pid: 7, parent: 3, group: 4, zombie: false, started: "8899".into() };
+        assert_eq!(process, want);
+    }
+
+    #[test]
+    fn we_find_ourselves() {
+        let us = std::process::id();
+        assert!(all().iter().any(|process| process.pid == us && process.started == start_of(us)));
+    }
+}

@@ -1,0 +1,131 @@
+//! Watching one supervised program from its start until none of its processes is left.
+
+use std::{
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    process::Child,
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    io::Errno,
+    process::{WaitId, WaitIdOptions, waitid},
+};
+
+use super::{
+    Cancel, Ending, Limits,
+    cancel::TICK,
+    family::{Doomed, Family, clear, number},
+    limits::Clock,
+    nursery,
+    record::Recorder,
+    streams::Streams,
+    supervised::Outcome,
+};
+
+/// How long an end may go unseen where the system cannot wake us for it.
+const BLIND_TICK: Duration = Duration::from_millis(20);
+
+/// A supervised program that runs. Dropping it kills all of it.
+pub(super) struct Watch<'a> {
+    pub(super) child: Child,
+    pub(super) family: Family,
+    pub(super) streams: Streams,
+    pub(super) recorder: Recorder<'a>,
+    pub(super) limits: Limits,
+    pub(super) cancels: Vec<Cancel>,
+    pub(super) clock: Clock,
+}
+
+impl Watch<'_> {
+    /// Stays until the end.
+    pub(super) fn attend(mut self) -> Outcome {
+        let limit = self.until_end_or_limit();
+        let took = self.clock.started.elapsed();
+        let grace = self.limits.grace;
+        let survivors = clear(&mut self, grace);
+        self.streams.drain(&mut self.recorder);
+        let [stdout, stderr] = self.recorder.finish();
+        let ending = limit.unwrap_or_else(|| self.own_ending());
+        let log_error = self.recorder.log_error.take();
+        Outcome { ending, took, stdout, stderr, log_error, survivors }
+    }
+
+    /// `None` when the program ended by itself.
+    fn until_end_or_limit(&mut self) -> Option<Ending> {
+        let alarm = exit_alarm(&self.child);
+        loop {
+            let patience = self.limits.patience(self.clock, Instant::now());
+            let tick = if alarm.is_some() { TICK } else { BLIND_TICK };
+            let cancels = self.cancels.iter().filter_map(Cancel::descriptor);
+            let wakers: Vec<BorrowedFd<'_>> = alarm.iter().map(AsFd::as_fd).chain(cancels).collect();
+            let time = patience.map_or(tick, |patience| patience.min(tick));
+            if self.streams.serve(Some(time), &wakers, &mut self.recorder) {
+                self.clock.heard = Instant::now();
+            }
+            if has_ended(&self.child) {
+                return None;
+            }
+            if self.cancels.iter().any(Cancel::is_cancelled) {
+                return Some(Ending::Cancelled);
+            }
+            if let Some(breach) = self.limits.breach(self.clock, Instant::now()) {
+                return Some(breach);
+            }
+        }
+    }
+
+    fn own_ending(&mut self) -> Ending {
+        match self.child.wait() {
+            Ok(status) => status.into(),
+            Err(error) => Ending::NotStarted(error),
+        }
+    }
+}
+
+impl Doomed for Watch<'_> {
+    fn living(&mut self) -> Vec<u32> {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            nursery::forget(self.child.id());
+        }
+        self.family.living()
+    }
+
+    fn kill(&self, members: &[u32]) {
+        self.family.kill(members);
+    }
+
+    /// Somebody who is asked to end may have something to say, or hang on a full pipe.
+    fn pause(&mut self, time: Duration) {
+        self.streams.serve(Some(time), &[], &mut self.recorder);
+    }
+}
+
+impl Drop for Watch<'_> {
+    /// Only a listener or filter that panicked leaves something to be done here, and is not to be asked again.
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.recorder.listener = Box::new(|_| {});
+            self.recorder.filter = None;
+            clear(self, Duration::ZERO);
+        }
+        nursery::dissolve(self.child.id());
+    }
+}
+
+fn has_ended(child: &Child) -> bool {
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let Some(pid) = number(child.id()) else { return true };
+    match waitid(WaitId::Pid(pid), look) {
+        Ok(status) => status.is_some(),
+        Err(error) => error != Errno::INTR,
+    }
+}
+
+/// A descriptor that is ready once the program has ended.
+fn exit_alarm(child: &Child) -> Option<OwnedFd> {
+    #[cfg(target_os = "linux")]
+    return rustix::process::pidfd_open(number(child.id())?, rustix::process::PidfdFlags::empty()).ok();
+    #[cfg(not(target_os = "linux"))]
+    return None;
+}

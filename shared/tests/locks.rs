@@ -1,0 +1,255 @@
+//! Locks between processes, and what is left of an attempt whose driver was killed.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::Barrier,
+    thread,
+    time::Duration,
+};
+
+use arborist_core::process::{Attendance, Cancel, FileLock, LockError, Program, Supervised};
+
+const GRACE: Duration = Duration::from_secs(5);
+
+/// This test program again, as another process that does what `role` says in `dir` and prints "ready".
+fn start(role: &str, dir: &Path, script: &str) -> Child {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", role, "--ignored", "--nocapture"])
+        .env("LOCKS_IN", dir)
+        .env("LOCKS_SCRIPT", script)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.map_while(Result::ok).any(|line| line.contains("ready")), "the other process is ready");
+    child
+}
+
+/// Other tests start processes at any moment, and these have copies of our descriptors for a moment.
+fn soon(path: &Path) -> Result<FileLock, LockError> {
+    FileLock::take_within(path, "", GRACE, &Cancel::new())
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn of_two_lockers_exactly_one_wins_and_the_other_is_told_who() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("locks/main");
+    for _ in 0..50 {
+        let barrier = Barrier::new(8);
+        let won: Vec<_> = thread::scope(|scope| {
+            let take = || {
+                barrier.wait();
+                FileLock::try_take(&path, "gardener on main")
+            };
+            let tries: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
+            tries.into_iter().map(|attempt| attempt.join().unwrap()).collect()
+        });
+        assert_eq!(won.iter().filter(|result| result.is_ok()).count(), 1);
+    }
+    let _held = FileLock::try_take(&path, "gardener on main").unwrap();
+    let told = FileLock::try_take(&path, "").unwrap_err().to_string();
+    let us = format!("is held by process {} on ", std::process::id());
+    assert!(told.contains(&us) && told.contains(" (gardener on main) since 20"), "{told}");
+}
+
+#[test]
+fn a_lock_ends_with_its_value_or_with_its_process_however_that_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("main");
+    drop(FileLock::try_take(&path, "").unwrap());
+    let other = start("holder", dir.path(), "");
+    let LockError::Held { holder, .. } = FileLock::try_take(&path, "").unwrap_err() else { panic!() };
+    assert_eq!((holder.pid, holder.what.as_str()), (other.id(), "the other one"));
+    kill(other);
+    assert!(FileLock::try_take(&path, "").is_ok(), "what stands in the file decides nothing");
+}
+
+#[test]
+fn children_do_not_inherit_a_lock() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("main");
+    let lock = FileLock::try_take(&path, "").unwrap();
+    let child = Program::new("sleep").arg("100").start().unwrap();
+    drop(lock);
+    assert!(FileLock::try_take(&path, "").is_ok());
+    drop(child);
+}
+
+#[test]
+fn a_lock_file_that_was_removed_or_replaced_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("main");
+    let first = FileLock::try_take(&path, "").unwrap();
+    assert!(first.is_in_place());
+    fs::remove_file(&path).unwrap();
+    assert!(!first.is_in_place());
+    let second = FileLock::try_take(&path, "").unwrap();
+    assert!(second.is_in_place() && !first.is_in_place());
+}
+
+#[test]
+fn with_somebody_who_removes_the_file_all_the_time_two_never_hold_the_same_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("main");
+    let done = Cancel::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.wait(Duration::from_micros(200)) {
+                let _ = fs::remove_file(&path);
+            }
+        });
+        for _ in 0..300 {
+            if let Ok(lock) = FileLock::try_take(&path, "") {
+                let other = FileLock::try_take(&path, "");
+                assert!(other.is_err() || !lock.is_in_place());
+            }
+        }
+        done.cancel();
+    });
+}
+
+#[test]
+fn a_lock_is_waited_for_as_long_as_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("main");
+    let cancel = Cancel::new();
+    let take = |time| FileLock::take_within(&path, "", time, &cancel);
+    let held = take(Duration::ZERO).unwrap();
+    assert!(matches!(take(Duration::from_millis(50)), Err(LockError::Held { .. })));
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| take(Duration::from_secs(60)));
+        thread::sleep(Duration::from_millis(50));
+        drop(held);
+        let held = waiter.join().unwrap().unwrap();
+        cancel.cancel();
+        assert!(matches!(take(Duration::from_secs(60)), Err(LockError::Held { .. })));
+        drop(held);
+    });
+}
+
+/// Kills a driver whose agent runs `script`, and looks at what a second driver finds.
+fn ended_after_kill(script: &str) -> usize {
+    let dir = tempfile::tempdir().unwrap();
+    let driver = start("driver", dir.path(), script);
+    let run_path = dir.path().join("run");
+    assert!(matches!(FileLock::try_take(&run_path, ""), Err(LockError::Held { .. })));
+    kill(driver);
+
+    let run = FileLock::try_take(&run_path, "the run's own lock died with its driver").unwrap();
+    let path = dir.path().join("attendance");
+    let (attendance, ended) = Attendance::take_over(&run, &path, GRACE).unwrap();
+    let pulse = dir.path().join("pulse");
+    let before = fs::read(&pulse).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(fs::read(&pulse).unwrap(), before, "nobody writes any more");
+    drop(attendance);
+    let (_attendance, nobody) = Attendance::take_over(&run, &path, GRACE).unwrap();
+    assert!(nobody.0.is_empty(), "nothing is left to be ended");
+    ended.0.len()
+}
+
+const PULSE: &str = "while :; do echo x >> pulse; sleep 0.02; done";
+
+#[test]
+fn after_a_driver_was_killed_its_agent_is_found_and_ended() {
+    assert!(ended_after_kill(PULSE) >= 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_left_the_group_or_closed_the_lock_or_lost_its_mark_is_found_as_well() {
+    let shut =
+        "for fd in /proc/self/fd/*; do n=${fd##*/}; [ $n -gt 2 ] && eval \"exec $n>&-\"; done 2>/dev/null";
+    let cases = [
+        format!("(setsid sh -c '{PULSE}' &)"),
+        format!("(setsid bash -c '{shut}; {PULSE}' &)"),
+        format!("(setsid env -u ARBORIST_PROCESS sh -c '{PULSE}' &)"),
+        format!("env -u ARBORIST_PROCESS bash -c '{shut}; {PULSE}' & wait"),
+    ];
+    for script in cases {
+        assert!(ended_after_kill(&script) >= 1, "{script}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn who_only_reads_the_file_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("attendance");
+    let run = FileLock::try_take(&dir.path().join("run"), "").unwrap();
+    drop(Attendance::take_over(&run, &path, GRACE).unwrap());
+    let mut reader = Command::new("tail").arg("-f").arg(&path).stdout(Stdio::null()).spawn().unwrap();
+    thread::sleep(Duration::from_millis(200));
+    let (_attendance, ended) = Attendance::take_over(&run, &path, GRACE).unwrap();
+    assert!(ended.0.is_empty() && reader.try_wait().unwrap().is_none());
+    kill(reader);
+}
+
+#[test]
+fn an_attendance_serves_one_step_after_another_and_only_its_own_agent_inherits_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = FileLock::try_take(&dir.path().join("run"), "").unwrap();
+    let paths = [dir.path().join("one"), dir.path().join("two")];
+    let take = |path: &Path| Attendance::take_over(&run, path, GRACE).unwrap().0;
+    let mut first = take(&paths[0]);
+    for code in [1, 2] {
+        let program = Program::new("sh").args(["-c", &format!("exit {code}")]);
+        assert_eq!(Supervised::new(program).attended(&mut first).run(|_| {}).ending.code(), Some(code));
+    }
+    thread::scope(|scope| {
+        let quit = Cancel::new();
+        let (mut second, until) = (take(&paths[1]), quit.clone());
+        let other = scope.spawn(move || {
+            let program = Program::new("sh").args(["-c", "echo; exec sleep 100"]);
+            Supervised::new(program).until(&until).attended(&mut second).run(|_| {})
+        });
+        let bystander = Program::new("sleep").arg("100").start().unwrap();
+        thread::sleep(Duration::from_millis(200));
+        drop(first);
+        assert!(soon(&paths[0]).is_ok(), "neither the other agent nor a bystander holds it");
+        assert!(FileLock::try_take(&paths[1], "").is_err());
+        quit.cancel();
+        other.join().unwrap();
+        drop(bystander);
+    });
+    assert!(soon(&paths[1]).is_ok());
+}
+
+#[test]
+#[ignore = "started by the tests above"]
+fn holder() {
+    let Ok(dir) = std::env::var("LOCKS_IN") else { return };
+    let _lock = FileLock::try_take(&Path::new(&dir).join("main"), "the other one").unwrap();
+    println!("\nready");
+    thread::sleep(Duration::from_secs(100));
+}
+
+#[test]
+#[ignore = "started by the tests above"]
+fn driver() {
+    let Ok(dir) = std::env::var("LOCKS_IN") else { return };
+    let dir = Path::new(&dir);
+    let run = FileLock::try_take(&dir.join("run"), "the first").unwrap();
+    let (mut attendance, _) = Attendance::take_over(&run, &dir.join("attendance"), GRACE).unwrap();
+    let script = std::env::var("LOCKS_SCRIPT").unwrap() + "\nsleep 100";
+    let agent = Program::new("sh").args(["-c", &script]).dir(dir);
+    thread::scope(|scope| {
+        scope.spawn(|| Supervised::new(agent).attended(&mut attendance).run(|_| {}));
+        let mut tries = 0..2000;
+        while !dir.join("pulse").exists() {
+            thread::sleep(Duration::from_millis(10));
+            tries.next().unwrap_or_else(|| std::process::exit(1));
+        }
+        println!("\nready");
+    });
+}

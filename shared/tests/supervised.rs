@@ -1,0 +1,303 @@
+//! Supervised programs: real processes that hang, flood, ignore signals and leave others behind.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
+
+use arborist_core::process::{
+    Cancel, Chunk, Ending, Filter, Limits, Line, Lines, Outcome, Program, Stream, Supervised, create_log,
+};
+
+fn shell(script: &str) -> Program {
+    Program::new("sh").args(["-c", script])
+}
+
+fn run(script: &str) -> Outcome {
+    Supervised::new(shell(script)).run(|_| {})
+}
+
+const fn ms(time: u64) -> Duration {
+    Duration::from_millis(time)
+}
+
+/// A program that should never reach this.
+const LONG: Duration = Duration::from_secs(120);
+
+/// Whether nobody writes to `file` any more.
+fn is_still(file: &Path) -> bool {
+    let size = || fs::metadata(file).map_or(0, |meta| meta.len());
+    let before = size();
+    thread::sleep(ms(400));
+    before == size()
+}
+
+#[test]
+fn code_signal_and_missing_program_are_told_apart() {
+    assert!(matches!(run("exit 0").ending, Ending::Exited(0)));
+    assert!(matches!(run("exit 3").ending, Ending::Exited(3)));
+    assert!(matches!(run("kill -9 $$").ending, Ending::Signalled(9)));
+    let missing = Supervised::new(Program::new("no-such-program-anywhere")).run(|_| {});
+    assert!(matches!(missing.ending, Ending::NotStarted(_)));
+    assert!(!missing.ending.is_success());
+}
+
+#[test]
+fn both_streams_are_heard_logged_filtered_and_their_ends_kept() {
+    struct Hush;
+    impl Filter for Hush {
+        fn pass(&mut self, chunk: Chunk<'_>, out: &mut Vec<u8>) {
+            out.extend(String::from_utf8_lossy(chunk.bytes).replace("secret", "***").into_bytes());
+        }
+        fn finish(&mut self, stream: Stream, out: &mut Vec<u8>) {
+            if stream == Stream::Stderr {
+                out.extend(b"(end)");
+            }
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("deep/er.log");
+    let mut heard = Vec::new();
+    let mut lines = Lines::limited(100);
+
+    let outcome = Supervised::new(shell("echo one; sleep 0.2; echo secret; sleep 0.2; echo three >&2"))
+        .log(create_log(&path).unwrap())
+        .filter(Hush)
+        .tail(4)
+        .run(|chunk| {
+            lines.push(chunk.bytes, |line: Line<'_>| {
+                heard.push((chunk.stream, String::from_utf8_lossy(line.bytes).into_owned()));
+            });
+        });
+
+    let want = [(Stream::Stdout, "one"), (Stream::Stdout, "secret"), (Stream::Stderr, "three")];
+    assert_eq!(heard, want.map(|(stream, line)| (stream, line.to_owned())));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\n***\nthree\n(end)");
+    assert_eq!((outcome.stdout.text.as_str(), outcome.stdout.cut), ("***\n", true));
+    assert_eq!((outcome.stderr.text.as_str(), outcome.stderr.total), ("end)", 11));
+}
+
+#[test]
+fn a_log_is_not_written_through_a_link() {
+    let dir = tempfile::tempdir().unwrap();
+    let (target, link) = (dir.path().join("target"), dir.path().join("link"));
+    fs::write(&target, "precious").unwrap();
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    assert!(create_log(&link).is_err());
+    assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+}
+
+#[test]
+fn input_is_fed_while_output_is_read_and_may_be_left_unread() {
+    let input = vec![b'x'; 3 << 20];
+    let outcome = Supervised::new(Program::new("cat")).input(input.clone()).run(|_| {});
+    assert_eq!(outcome.stdout.total, input.len() as u64);
+    let outcome = Supervised::new(shell("exec <&-; exit 4")).input(input).run(|_| {});
+    assert!(matches!(outcome.ending, Ending::Exited(4)));
+    let outcome = run("cat; echo nothing came");
+    assert_eq!(outcome.stdout.text, "nothing came\n");
+}
+
+#[test]
+fn the_environment_is_clean_and_tells_the_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().canonicalize().unwrap().join("place é");
+    fs::create_dir(&place).unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "surrounded", "--ignored", "--nocapture"])
+        .envs(
+            ["GIT_DIR", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_7", "GIT_CONFIG_VALUE_7"].map(|name| (name, "x")),
+        )
+        .envs(["GIT_EXEC_PATH", "GIT_EDITOR", "GIT_INDEX_FILE", "ARBORIST_TRUST"].map(|name| (name, "x")))
+        .envs([("GIT_SSL_CAINFO", "kept"), ("PLACE", place.to_str().unwrap())])
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let told: Vec<&str> = told.lines().filter(|line| line.starts_with(['G', 'P', 'T'])).collect();
+    let pwd = format!("PWD={}", place.display());
+    assert_eq!(told, ["GIT_INDEX_FILE=mine", "GIT_SSL_CAINFO=kept", &pwd]);
+}
+
+#[test]
+#[ignore = "started by the test above"]
+fn surrounded() {
+    let Ok(place) = std::env::var("PLACE") else { return };
+    let script = "env | grep -E '^(GIT_|ARBORIST_TRUST|PWD)' | sed 's/^ARBORIST_//' | sort";
+    let program = shell(script).dir(place).env("GIT_INDEX_FILE", "mine").env("ARBORIST_TRUST", "1");
+    println!("\n{}", Supervised::new(program).run(|_| {}).stdout.text);
+}
+
+#[test]
+fn a_program_that_hangs_is_ended_in_time() {
+    let limits = Limits { whole: Some(ms(300)), ..Limits::default() };
+    let start = Instant::now();
+    let outcome = Supervised::new(shell("trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done"))
+        .limits(limits)
+        .run(|_| {});
+    assert!(matches!(outcome.ending, Ending::TimedOut { after } if after == ms(300)));
+    assert_eq!(outcome.stdout.text, "bye\n", "it was asked, and heard to its end");
+    assert!(start.elapsed() < ms(4500), "it was not waited for longer than it took");
+}
+
+#[test]
+fn a_program_that_ignores_term_is_killed_after_the_grace() {
+    let limits = Limits { whole: Some(ms(200)), grace: ms(300), ..Limits::default() };
+    let start = Instant::now();
+    let outcome = Supervised::new(shell("trap '' TERM; sleep 100 & while :; do sleep 1; done"))
+        .limits(limits)
+        .run(|_| {});
+    assert!(matches!(outcome.ending, Ending::TimedOut { .. }));
+    assert!(outcome.survivors.is_empty());
+    assert!(start.elapsed() >= ms(500) && start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn silence_counts_from_the_last_byte_of_either_stream() {
+    let limits = Limits { silence: Some(ms(1500)), whole: Some(LONG), grace: ms(500) };
+    let chatty = "for i in 1 2 3 4 5 6 7 8; do sleep 0.3; echo . >&2; done; exit 5";
+    let outcome = Supervised::new(shell(chatty)).limits(limits).run(|_| {});
+    assert!(matches!(outcome.ending, Ending::Exited(5)), "{:?}", outcome.ending);
+    let outcome = Supervised::new(shell("echo hello; sleep 100")).limits(limits).run(|_| {});
+    assert!(matches!(outcome.ending, Ending::Silent { .. }));
+    assert_eq!(outcome.stdout.text, "hello\n");
+}
+
+#[test]
+fn a_program_that_closes_its_pipes_and_lives_on_is_waited_for_and_limited() {
+    let outcome = run("exec >&- 2>&-; sleep 0.3; exit 6");
+    assert!(matches!(outcome.ending, Ending::Exited(6)));
+    assert!(outcome.took >= ms(300));
+    let limits = Limits { silence: Some(ms(300)), ..Limits::default() };
+    let outcome = Supervised::new(shell("exec >&- 2>&-; exec sleep 100")).limits(limits).run(|_| {});
+    assert!(matches!(outcome.ending, Ending::Silent { .. }));
+}
+
+#[test]
+fn a_full_stderr_beside_an_idle_stdout_blocks_nobody() {
+    let outcome = run("head -c 3000000 /dev/zero | tr '\\0' e >&2; echo done");
+    assert!(outcome.ending.is_success());
+    assert_eq!((outcome.stderr.total, outcome.stderr.text.len()), (3_000_000, 2000));
+    assert_eq!(outcome.stdout.text, "done\n");
+}
+
+#[test]
+fn cancelling_ends_it_at_once() {
+    let cancel = Cancel::new();
+    let own = Cancel::new();
+    let start = Instant::now();
+    let outcome = Supervised::new(shell("echo ready; sleep 100"))
+        .until(&Cancel::new())
+        .until(&cancel)
+        .until(&own)
+        .run(|_| cancel.cancel());
+    assert!(matches!(outcome.ending, Ending::Cancelled));
+    assert!(start.elapsed() < Duration::from_secs(4));
+    assert!(!own.is_cancelled());
+}
+
+#[test]
+fn background_processes_of_the_group_do_not_outlive_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("written");
+    let script = "(sh -c 'while :; do echo x >> \"$0\"; sleep 0.02; done' \"$FILE\" &); sleep 0.3; exit 7";
+    let outcome = Supervised::new(shell(script).env("FILE", &file)).run(|_| {});
+    assert!(matches!(outcome.ending, Ending::Exited(7)), "its own code counts, whoever held the pipes open");
+    assert!(file.exists() && is_still(&file));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_double_forked_writer_in_a_session_of_its_own_does_not_outlive_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("written");
+    let script = "(setsid sh -c 'trap \"\" TERM HUP; (while :; do echo x >> \"$0\"; sleep 0.02; done)' \"$FILE\" \
+                  </dev/null >/dev/null 2>&1 &); sleep 0.3";
+    let limits = Limits { grace: ms(200), ..Limits::default() };
+    let outcome = Supervised::new(shell(script).env("FILE", &file)).limits(limits).run(|_| {});
+    assert!(outcome.ending.is_success() && outcome.survivors.is_empty());
+    assert!(file.exists() && is_still(&file));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_strays_of_one_are_not_taken_for_those_of_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let ready = dir.path().join("ready");
+    let long = "(setsid sh -c 'echo > \"$0\"; exec sleep 2' \"$FILE\" &); sleep 1.5; \
+                ps -eo args | grep -c '^sleep [2]$'";
+    thread::scope(|scope| {
+        let first = scope.spawn(|| Supervised::new(shell(long).env("FILE", &ready)).run(|_| {}));
+        while !ready.exists() {
+            thread::sleep(ms(10));
+        }
+        assert!(run("exit 0").ending.is_success());
+        assert!(run("(setsid sleep 50 &)").ending.is_success());
+        assert_eq!(
+            first.join().unwrap().stdout.text,
+            "1\n",
+            "the first one's stray lives as long as the first"
+        );
+    });
+}
+
+#[test]
+fn a_listener_that_panics_leaves_no_process_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("written");
+    let program = shell("while :; do echo x | tee -a \"$FILE\"; sleep 0.02; done").env("FILE", &file);
+    let result = thread::spawn(|| Supervised::new(program).run(|_| panic!("on purpose"))).join();
+    assert!(result.is_err() && is_still(&file));
+}
+
+#[test]
+fn many_at_once_all_end_as_they_should() {
+    thread::scope(|scope| {
+        let runs: Vec<_> =
+            (0..16).map(|n| scope.spawn(move || run(&format!("(sleep 60 &); echo {n}; exit {n}")))).collect();
+        for (n, run) in runs.into_iter().enumerate() {
+            let outcome = run.join().unwrap();
+            assert_eq!(outcome.ending.code(), Some(i32::try_from(n).unwrap()));
+            assert_eq!(outcome.stdout.text, format!("{n}\n"));
+        }
+    });
+}
+
+/// 200 MB, or as many as `ARBORIST_TEST_FLOOD` says (1000 was tried).
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_stays_the_same_whatever_is_printed() {
+    let megabytes = std::env::var("ARBORIST_TEST_FLOOD").unwrap_or_else(|_| "200".into());
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "flooded", "--ignored", "--nocapture"])
+        .env("FLOODED_WITH", &megabytes)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let peak = told.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_else(|| panic!("{told}"));
+    let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(peak < 24 * 1024, "{peak} kB for {megabytes} MB");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "started by the test above"]
+fn flooded() {
+    let Ok(megabytes) = std::env::var("FLOODED_WITH") else { return };
+    let bytes = megabytes.parse::<u64>().unwrap() * 1_000_000;
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let script = format!("head -c {bytes} /dev/zero & head -c 1000000 /dev/zero >&2; wait");
+    let mut lines = Lines::limited(1 << 20);
+    let outcome = Supervised::new(shell(&script))
+        .log(create_log(&log).unwrap())
+        .run(|chunk| lines.push(chunk.bytes, |_| {}));
+    assert_eq!(outcome.stdout.total, bytes);
+    assert_eq!(fs::metadata(&log).unwrap().len(), bytes + 1_000_000);
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    println!("\n{}", status.lines().find(|line| line.starts_with("VmHWM:")).unwrap());
+}
