@@ -1,7 +1,8 @@
 //! Child processes. The only place that starts one.
 //!
 //! [`Program`] is for programs that answer and end. [`Supervised`] is for agents and tests: it limits them, keeps their
-//! output at constant memory, and leaves none of their processes behind. [`FileLock`] and [`Attendance`] say who runs, also after a driver was killed.
+//! output at constant memory, and leaves none of their processes behind. [`interrupt`] turns signals into a
+//! [`Cancel`]; [`FileLock`] and [`Attendance`] say who runs, also after a driver was killed.
 
 mod attendance;
 mod cancel;
@@ -10,6 +11,7 @@ mod environment;
 mod family;
 mod find;
 mod holder;
+pub mod interrupt;
 mod limits;
 mod lines;
 mod lock;

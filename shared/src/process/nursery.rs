@@ -72,6 +72,12 @@ pub(super) fn still() -> RwLockReadGuard<'static, ()> {
     DOOR.read().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Kills all families at once.
+pub(super) fn kill_families() {
+    let families: Vec<Family> = families().values().cloned().collect();
+    families.iter().for_each(|family| family.kill(&family.living()));
+}
+
 /// Shells use the first descriptors above the standard ones for themselves, so it takes one further up.
 fn inheritable(lock: &File) -> io::Result<OwnedFd> {
     let copy = rustix::io::fcntl_dupfd_cloexec(lock, 20)?;

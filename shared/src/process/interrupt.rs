@@ -1,0 +1,88 @@
+//! Ctrl-C and its relatives. The first signal asks everybody to stop; the second ends all at once.
+//!
+//! `git arborist …` is a child of git in the same terminal: one Ctrl-C reaches it from the terminal and once more from
+//! git, which passes it on. So signals that follow each other at once are one.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM},
+    iterator::Signals,
+};
+
+use super::{Cancel, nursery};
+
+/// Signals closer to the first than this are the same wish.
+pub const ECHO: Duration = Duration::from_millis(300);
+
+/// What a process knows of the signals it got.
+#[derive(Debug, Clone)]
+pub struct Interrupt {
+    cancel: Cancel,
+    first: Arc<AtomicI32>,
+}
+
+impl Interrupt {
+    /// Cancelled with the first signal.
+    #[must_use]
+    pub const fn cancel(&self) -> &Cancel {
+        &self.cancel
+    }
+
+    /// The first signal, if there was one; a command then ends with 128 and this.
+    #[must_use]
+    pub fn signal(&self) -> Option<i32> {
+        Some(self.first.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
+    }
+
+    fn receive(&self, signal: i32) {
+        self.first.store(signal, Ordering::SeqCst);
+        self.cancel.cancel();
+    }
+}
+
+/// Takes over SIGINT, SIGTERM and SIGHUP (but not a hangup that `nohup` told us to ignore).
+///
+/// With the second signal all supervised programs are killed, and `last_word` gets its number to end the process with.
+pub fn watch(last_word: impl FnOnce(i32) + Send + 'static) -> io::Result<Interrupt> {
+    let mut wanted = vec![SIGINT, SIGTERM];
+    if !ignores(SIGHUP) {
+        wanted.push(SIGHUP);
+    }
+    let signals = Signals::new(wanted)?;
+    let interrupt = Interrupt { cancel: Cancel::new(), first: Arc::default() };
+    let told = interrupt.clone();
+    thread::Builder::new().name("signals".into()).spawn(move || listen(signals, &told, last_word))?;
+    Ok(interrupt)
+}
+
+fn listen(mut signals: Signals, told: &Interrupt, last_word: impl FnOnce(i32)) {
+    let mut first = None;
+    for signal in signals.forever() {
+        match first {
+            None => told.receive(signal),
+            Some(at) if Instant::now().duration_since(at) < ECHO => continue,
+            Some(_) => {
+                nursery::kill_families();
+                return last_word(signal);
+            }
+        }
+        first = Some(Instant::now());
+    }
+}
+
+/// Whether we were started with this signal ignored. Where that cannot be told: no.
+fn ignores(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+}

@@ -1,0 +1,110 @@
+//! Signals to a driver: the first asks, the second ends.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use arborist_core::process::{Ending, Limits, Program, Supervised, interrupt};
+
+struct Driver {
+    child: Child,
+    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Driver {
+    /// This test program again, supervising `script`; ready once that has printed.
+    fn start(dir: &Path, script: &str) -> Self {
+        let test = std::env::current_exe().unwrap();
+        let mut command = Command::new(test);
+        command.args(["--exact", "driver", "--ignored", "--nocapture"]);
+        Self::launch(command, dir, script)
+    }
+
+    fn launch(mut command: Command, dir: &Path, script: &str) -> Self {
+        let mut child =
+            command.env("SCRIPT", script).current_dir(dir).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let mut driver = Self { child, lines };
+        driver.await_line("started");
+        driver
+    }
+
+    fn await_line(&mut self, wanted: &str) {
+        let found = self.lines.by_ref().map_while(Result::ok).any(|line| line.contains(wanted));
+        assert!(found, "'{wanted}' was printed");
+    }
+
+    fn send(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    fn code(mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+#[test]
+fn the_first_signal_asks_and_the_run_ends_in_order() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut driver = Driver::start(dir.path(), "echo; sleep 100");
+        driver.send(signal);
+        driver.await_line("was ended because the run was asked to stop");
+        assert_eq!(driver.code(), Some(code));
+    }
+}
+
+#[test]
+fn one_press_that_arrives_twice_is_one_and_a_second_press_ends_all_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "trap 'echo asked' TERM INT; while :; do echo x >> pulse; sleep 0.02; done";
+    let start = Instant::now();
+    let mut driver = Driver::start(dir.path(), &format!("echo; {script}"));
+    driver.send("-INT");
+    driver.send("-INT");
+    driver.await_line("asked");
+    thread::sleep(interrupt::ECHO * 2);
+    assert!(driver.child.try_wait().unwrap().is_none(), "the echo is not a second wish");
+    driver.send("-INT");
+    assert_eq!(driver.code(), Some(130));
+    assert!(start.elapsed() < Duration::from_secs(50), "nobody waited for the grace");
+    let before = fs::read(dir.path().join("pulse")).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(fs::read(dir.path().join("pulse")).unwrap(), before, "the agent is gone");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hangup_is_ignored_under_nohup() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut nohup = Command::new("sh");
+    let test = std::env::current_exe().unwrap();
+    nohup.args(["-c", "trap '' HUP; exec \"$0\" --exact driver --ignored --nocapture"]).arg(test);
+    let mut driver = Driver::launch(nohup, dir.path(), "echo; sleep 0.8; exit 9");
+    driver.send("-HUP");
+    driver.await_line("failed with exit code 9");
+    assert_eq!(driver.code(), Some(0));
+}
+
+#[test]
+#[ignore = "started by the tests above"]
+fn driver() {
+    let Ok(script) = std::env::var("SCRIPT") else { return };
+    let interrupt = interrupt::watch(|signal| std::process::exit(128 + signal)).unwrap();
+    let limits = Limits { grace: Duration::from_secs(60), ..Limits::default() };
+    let program = Program::new("sh").args(["-c", &script]);
+    let outcome = Supervised::new(program).limits(limits).until(interrupt.cancel()).run(|chunk| {
+        println!("\nstarted {}", String::from_utf8_lossy(chunk.bytes));
+    });
+    println!("\nit {}", outcome.ending);
+    assert_eq!(matches!(outcome.ending, Ending::Cancelled), interrupt.signal().is_some());
+    std::process::exit(interrupt.signal().map_or(0, |signal| 128 + signal));
+}
