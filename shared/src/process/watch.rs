@@ -123,9 +123,12 @@ fn has_ended(child: &Child) -> bool {
 }
 
 /// A descriptor that is ready once the program has ended.
+#[cfg(target_os = "linux")]
 fn exit_alarm(child: &Child) -> Option<OwnedFd> {
-    #[cfg(target_os = "linux")]
-    return rustix::process::pidfd_open(number(child.id())?, rustix::process::PidfdFlags::empty()).ok();
-    #[cfg(not(target_os = "linux"))]
-    return None;
+    rustix::process::pidfd_open(number(child.id())?, rustix::process::PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn exit_alarm(_child: &Child) -> Option<OwnedFd> {
+    None
 }
