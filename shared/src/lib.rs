@@ -21,3 +21,9 @@ pub mod plan;
 pub mod progress;
 
 pub mod agent;
+
+pub mod record;
+
+pub mod pipeline;
+
+pub mod gardener;

@@ -56,5 +56,8 @@ fn setting(setting: &Setting) -> String {
 }
 
 fn variable(setting: &Setting) -> String {
-    entry(setting.variable, &format!("The setting {}.", setting.key))
+    setting
+        .variable
+        .map(|variable| entry(variable, &format!("The setting {}.", setting.key)))
+        .unwrap_or_default()
 }

@@ -82,6 +82,16 @@ const PINNED: [&str; 5] = [
     "log.showSignature=false",
 ];
 
+/// What is pinned for calls that change something.
+const CHANGING: [&str; 6] = [
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.fsync=committed",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "advice.addEmbeddedRepo=false",
+];
+
 impl GitCommand {
     /// `git {name}` in `dir`. It writes nothing and runs nothing that the repository brings along.
     #[must_use]
@@ -97,10 +107,41 @@ impl GitCommand {
         Self { name: name.to_owned(), program }
     }
 
+    /// `git {name}` in `dir`, to change objects, refs or an index. It runs no hooks and prunes nothing, and what it
+    /// wrote is on the disk when it ends.
+    #[must_use]
+    pub(super) fn changing(name: &str, dir: &Path) -> Self {
+        let pins = CHANGING.iter().flat_map(|pin| ["-c", pin]);
+        let program = Self::plain_program(dir)
+            .args(pins)
+            .env("GIT_NO_REPLACE_OBJECTS", "1")
+            .env("GIT_GRAFT_FILE", "/dev/null")
+            .env("GIT_LITERAL_PATHSPECS", "0")
+            .arg(name);
+        Self { name: name.to_owned(), program }
+    }
+
     /// `git {name}` in `dir` with the user's own settings, for what hooks and configuration may matter for.
     #[must_use]
     pub fn acting(name: &str, dir: &Path) -> Self {
         Self { name: name.to_owned(), program: Self::plain_program(dir).arg(name) }
+    }
+
+    /// `git {name}` in `dir` for a person to watch: in their language, and in no other repository than that of `dir`.
+    #[must_use]
+    pub fn watched(name: &str, dir: &Path) -> Self {
+        let local = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
+        let program = local.iter().fold(Program::new("git").dir(dir), Program::env_remove);
+        Self { name: name.to_owned(), program: program.arg(name) }
+    }
+
+    /// Runs it to its end where our own streams lead. Any exit code but 0 is an error.
+    pub fn attend(self) -> Result<(), GitError> {
+        let status = self.program.attend()?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(GitError::Failed { command: self.name, complaint: format!("it ended with {status}") })
     }
 
     fn plain_program(dir: &Path) -> Program {

@@ -5,7 +5,7 @@ use std::{io::BufRead, ops::Range, sync::Arc};
 
 use super::{GitError, Repository, command::without_prefix};
 use crate::{
-    name::{ObjectFormat, Oid},
+    name::Oid,
     process::{ProcessError, Running},
 };
 
@@ -95,15 +95,7 @@ impl Repository {
     /// they end at a NUL: [`RawCommit::is_authentic`] tells where that made a difference.
     pub fn stream_commits(&self, revisions: &[String]) -> Result<CommitStream, GitError> {
         let (name, running) = self.git("rev-list").arg("--header").args(revisions).start()?;
-        Ok(CommitStream {
-            name,
-            running: Some(running),
-            hex_len: match self.format {
-                ObjectFormat::Sha1 => 40,
-                ObjectFormat::Sha256 => 64,
-            },
-            record: Vec::new(),
-        })
+        Ok(CommitStream { name, running: Some(running), hex_len: self.format.hex_len(), record: Vec::new() })
     }
 }
 

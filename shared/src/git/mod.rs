@@ -4,11 +4,14 @@
 mod command;
 mod commits;
 mod config;
+mod diff;
 mod hooks;
 mod objects;
 mod refs;
 mod repository;
+mod snapshot;
 mod version;
+mod write;
 
 pub use command::{GitCommand, GitError};
 pub use commits::{CommitStream, RawCommit};
@@ -16,4 +19,6 @@ pub use config::{Config, ConfigEntry, ConfigReader};
 pub use hooks::{Firing, HooksDir, Reach};
 pub use refs::{Ref, RefReader};
 pub use repository::{Head, Repository};
+pub use snapshot::{Change, PrivateIndex};
 pub use version::GitVersion;
+pub use write::{NewCommit, RefMove, Signing};

@@ -18,6 +18,13 @@ impl Repository {
             .collect()
     }
 
+    /// The blob at `path` in a commit, if there is one.
+    pub fn find_path(&self, commit: Oid, path: &str) -> Result<Option<Oid>, GitError> {
+        let command = self.git("rev-parse").args(["--verify", "--quiet", "--end-of-options"]);
+        let found = command.arg(format!("{commit}:{path}")).finish()?;
+        Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok())
+    }
+
     /// The bytes of a blob, if it is here.
     pub fn find_blob(&self, id: Oid) -> Result<Option<Vec<u8>>, GitError> {
         let command = self.git("cat-file").arg("--batch");

@@ -2,7 +2,7 @@
 
 use crate::{
     git::RawCommit,
-    message::{Body, Key, Message, Status, Subject, Trailers},
+    message::{self, Body, Key, Message, Reading, Status, Subject, Trailers},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
 };
 
@@ -30,6 +30,15 @@ impl Event {
             subject: message.subject,
             trailers: message.trailers,
             body: message.body,
+        }
+    }
+
+    /// What a commit says, if it is sound.
+    #[must_use]
+    pub fn of(commit: &RawCommit) -> Option<Self> {
+        match message::read(commit.message()) {
+            Reading::Sound(message) => Some(Self::new(commit, *message)),
+            _ => None,
         }
     }
 

@@ -85,7 +85,9 @@ pub struct RunStart {
     pub commit: Oid,
     /// Its session.
     pub session: SessionId,
-    /// The plan as it was frozen then, or accepted since.
+    /// The commit whose plan and configuration hold: the start, or the last change of the plan that was accepted.
+    pub accepted: Oid,
+    /// The plan as it stands there.
     pub plan: Option<PlanRef>,
 }
 
@@ -185,5 +187,10 @@ fn run_start(walk: &Walk, reverts: &Reverts) -> Result<Option<RunStart>, History
             return Err(HistoryError::ForkedPlan { commits: [graph.entry(*a).id, graph.entry(*b).id] });
         }
     };
-    Ok(Some(RunStart { commit: start.commit, session, plan: accepted.trailers.plan() }))
+    Ok(Some(RunStart {
+        commit: start.commit,
+        session,
+        accepted: accepted.commit,
+        plan: accepted.trailers.plan(),
+    }))
 }

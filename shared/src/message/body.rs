@@ -35,6 +35,13 @@ impl Body {
         self
     }
 
+    /// The same body with all sections of another behind its own.
+    #[must_use]
+    pub fn followed_by(mut self, other: Self) -> Self {
+        self.sections.extend(other.sections);
+        self
+    }
+
     pub(super) fn render(&self) -> String {
         let room = LONGEST / self.sections.len().max(1);
         let sections = self.sections.iter().map(|section| section.render(room));

@@ -43,7 +43,7 @@ impl BranchName {
         while !escaped.is_char_boundary(cut) {
             cut -= 1;
         }
-        format!("{}%%{}", &escaped[..cut], super::oid::sha256_hex(self.0.as_bytes()))
+        format!("{}%%{}", &escaped[..cut], super::oid::digest(self.0.as_bytes()))
     }
 
     /// The prefix of the refs of this run's task branches, with a trailing slash.

@@ -6,7 +6,7 @@ mod session;
 mod task;
 
 pub use branch::{BranchName, TASK_BRANCHES};
-pub use oid::{ObjectFormat, Oid};
+pub use oid::{ObjectFormat, Oid, digest};
 pub use session::SessionId;
 pub use task::TaskId;
 

@@ -19,6 +19,17 @@ pub enum ObjectFormat {
     Sha256,
 }
 
+impl ObjectFormat {
+    /// How many hexadecimal digits an id has.
+    #[must_use]
+    pub fn hex_len(self) -> usize {
+        match self {
+            Self::Sha1 => 40,
+            Self::Sha256 => 64,
+        }
+    }
+}
+
 /// The id of a git object: 20 or 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -93,7 +104,8 @@ fn nibble(digit: u8) -> Option<u8> {
 }
 
 /// The SHA-256 of `bytes` in hexadecimal digits.
-pub(crate) fn sha256_hex(bytes: &[u8]) -> String {
+#[must_use]
+pub fn digest(bytes: &[u8]) -> String {
     Oid::from_digest(&Sha256::digest(bytes)).to_string()
 }
 

@@ -2,15 +2,15 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::SettingsError;
+use super::{SettingsError, Value};
 
 /// One value of a file.
 pub(super) struct Line {
     pub(super) key: String,
     /// File and line.
     pub(super) place: String,
-    /// The value, if it is a string.
-    pub(super) text: Option<String>,
+    /// The value, if it is of a kind that a setting can have.
+    pub(super) value: Option<Value>,
 }
 
 pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<Line>, SettingsError> {
@@ -27,12 +27,25 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<Line>, SettingsErro
             let (offset, key) = (key.span().start, format!("{prefix}{}", key.into_inner()));
             match value.into_inner() {
                 DeValue::Table(inner) => open.push((format!("{key}."), inner)),
-                DeValue::String(text) => {
-                    lines.push(Line { key, place: place(offset), text: Some(text.into_owned()) });
-                }
-                _ => lines.push(Line { key, place: place(offset), text: None }),
+                other => lines.push(Line { key, place: place(offset), value: value_of(other) }),
             }
         }
     }
     Ok(lines)
+}
+
+fn value_of(value: DeValue<'_>) -> Option<Value> {
+    match value {
+        DeValue::String(text) => Some(Value::Text(text.into_owned())),
+        DeValue::Boolean(switch) => Some(Value::Switch(switch)),
+        DeValue::Integer(number) => number.as_str().parse().ok().map(Value::Count),
+        DeValue::Array(items) => {
+            let words = items.into_iter().map(|item| match item.into_inner() {
+                DeValue::String(text) => Some(text.into_owned()),
+                _ => None,
+            });
+            words.collect::<Option<Vec<String>>>().map(Value::Words)
+        }
+        _ => None,
+    }
 }

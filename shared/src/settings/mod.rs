@@ -5,7 +5,7 @@
 mod file;
 mod table;
 
-pub use table::{SETTINGS, Setting};
+pub use table::{Kind, SETTINGS, Setting};
 
 use std::{
     fs,
@@ -70,11 +70,55 @@ impl Explain for SettingsError {
     }
 }
 
-/// A value with the place that it comes from.
+/// A value of a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Value {
+    Text(String),
+    Count(u64),
+    Switch(bool),
+    Words(Vec<String>),
+}
+
+impl Value {
+    fn is_of(&self, kind: Kind) -> bool {
+        matches!(
+            (self, kind),
+            (Self::Text(_), Kind::Text)
+                | (Self::Count(_), Kind::Count)
+                | (Self::Switch(_), Kind::Switch)
+                | (Self::Words(_), Kind::Words)
+        )
+    }
+
+    /// From places that know only text. A list is one word for each line.
+    fn parse(text: &str, kind: Kind) -> Option<Self> {
+        match kind {
+            Kind::Text => Some(Self::Text(text.to_owned())),
+            Kind::Count => text.trim().parse().ok().map(Self::Count),
+            Kind::Switch => match text.trim().to_ascii_lowercase().as_str() {
+                "true" | "yes" | "on" | "1" => Some(Self::Switch(true)),
+                "false" | "no" | "off" | "0" | "" => Some(Self::Switch(false)),
+                _ => None,
+            },
+            Kind::Words => Some(Self::Words(text.lines().map(str::to_owned).collect())),
+        }
+    }
+}
+
+/// Who a value comes from: what others can commit needs the user's consent before it is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The user, or git's own configuration, which only the user writes.
+    User,
+    /// A file that a repository brings along.
+    Repository,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
-    key: &'static str,
-    value: String,
+    key: String,
+    value: Value,
+    origin: Origin,
 }
 
 /// The settings that hold, flags aside.
@@ -88,13 +132,13 @@ impl Settings {
     pub fn load(repository: &Repository, config: &Config) -> Result<Self, SettingsError> {
         let mut settings = Self::default();
         if let Some(file) = user_file() {
-            settings.add_file(&file)?;
+            settings.add_file(&file, Origin::User)?;
         }
         if let Some(top) = &repository.worktree {
-            settings.add_file(&top.join(".arborist/config.toml"))?;
+            settings.add_file(&top.join(".arborist/config.toml"), Origin::Repository)?;
         }
         settings.add_git(config)?;
-        settings.add_environment();
+        settings.add_environment()?;
         Ok(settings)
     }
 
@@ -104,11 +148,61 @@ impl Settings {
         self.text("tree")
     }
 
-    fn text(&self, key: &str) -> Option<&str> {
-        self.found.iter().rev().find(|found| found.key == key).map(|found| found.value.as_str())
+    /// A text.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<&str> {
+        match &self.find(key)?.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
     }
 
-    fn add_file(&mut self, file: &Path) -> Result<(), SettingsError> {
+    /// A number.
+    #[must_use]
+    pub fn count(&self, key: &str) -> Option<u64> {
+        match self.find(key)?.value {
+            Value::Count(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// A switch.
+    #[must_use]
+    pub fn switch(&self, key: &str) -> Option<bool> {
+        match self.find(key)?.value {
+            Value::Switch(switch) => Some(switch),
+            _ => None,
+        }
+    }
+
+    /// A list of texts.
+    #[must_use]
+    pub fn words(&self, key: &str) -> Option<&[String]> {
+        match &self.find(key)?.value {
+            Value::Words(words) => Some(words),
+            _ => None,
+        }
+    }
+
+    /// Who said what holds for `key`.
+    #[must_use]
+    pub fn origin(&self, key: &str) -> Option<Origin> {
+        self.find(key).map(|found| found.origin)
+    }
+
+    /// The texts whose keys begin with `prefix`, by what follows it.
+    pub fn below(&self, prefix: &str) -> impl Iterator<Item = (&str, &str)> {
+        self.found.iter().filter_map(move |found| match &found.value {
+            Value::Text(text) => Some((found.key.strip_prefix(prefix)?, text.as_str())),
+            _ => None,
+        })
+    }
+
+    fn find(&self, key: &str) -> Option<&Found> {
+        self.found.iter().rev().find(|found| found.key == key)
+    }
+
+    fn add_file(&mut self, file: &Path, origin: Origin) -> Result<(), SettingsError> {
         let label = file.display().to_string();
         let text = match fs::read_to_string(file) {
             Ok(text) => text,
@@ -116,43 +210,55 @@ impl Settings {
             Err(source) => return Err(SettingsError::Unreadable { file: label, source }),
         };
         for line in file::flatten(&label, &text)? {
-            let key = require_key(&line.key, &line.place)?;
-            let value = line.text.ok_or(SettingsError::WrongValue {
-                place: line.place,
-                key: line.key,
-                expected: key.expected,
-            })?;
-            self.found.push(Found { key: key.key, value });
+            let setting = require_key(&line.key, &line.place)?;
+            let value = line.value.filter(|value| value.is_of(setting.kind));
+            self.add(setting, line.key, (value, line.place), origin)?;
         }
         Ok(())
     }
 
     fn add_git(&mut self, config: &Config) -> Result<(), SettingsError> {
         for entry in config.section("arborist.") {
-            let key = require_key(entry.key.trim_start_matches("arborist."), &entry.origin)?;
-            let value = entry.value.clone().ok_or_else(|| SettingsError::WrongValue {
-                place: entry.origin.clone(),
-                key: entry.key.clone(),
-                expected: key.expected,
-            })?;
-            self.found.push(Found { key: key.key, value });
+            let key = entry.key.trim_start_matches("arborist.");
+            let setting = require_key(key, &entry.origin)?;
+            let bare = (setting.kind == Kind::Switch).then_some("true");
+            let value = entry.value.as_deref().or(bare).and_then(|text| Value::parse(text, setting.kind));
+            self.add(setting, key.to_owned(), (value, entry.origin.clone()), Origin::User)?;
         }
         Ok(())
     }
 
-    fn add_environment(&mut self) {
+    fn add_environment(&mut self) -> Result<(), SettingsError> {
         for setting in SETTINGS {
-            if let Some(value) = std::env::var(setting.variable).ok().filter(|value| !value.is_empty()) {
-                self.found.push(Found { key: setting.key, value });
+            let Some(variable) = setting.variable else { continue };
+            if let Some(text) = std::env::var(variable).ok().filter(|text| !text.is_empty()) {
+                let value = Value::parse(&text, setting.kind);
+                self.add(setting, setting.key.to_owned(), (value, variable.to_owned()), Origin::User)?;
             }
         }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        setting: &Setting,
+        key: String,
+        told: (Option<Value>, String),
+        origin: Origin,
+    ) -> Result<(), SettingsError> {
+        let (value, place) = told;
+        let Some(value) = value else {
+            return Err(SettingsError::WrongValue { place, key, expected: setting.expected });
+        };
+        self.found.push(Found { key, value, origin });
+        Ok(())
     }
 }
 
 fn require_key(key: &str, place: &str) -> Result<&'static Setting, SettingsError> {
     SETTINGS
         .iter()
-        .find(|setting| setting.key == key)
+        .find(|setting| setting.is(key))
         .ok_or_else(|| SettingsError::UnknownKey { place: place.to_owned(), key: key.to_owned() })
 }
 

@@ -1,0 +1,113 @@
+//! What keeps a run from beginning or going on.
+
+use crate::{
+    agent::AgentError,
+    failure::{Exit, Explain},
+    git::GitError,
+    history::HistoryError,
+    name::{BranchName, Oid, TaskId},
+    pipeline::PipelineError,
+    plan::PlanError,
+    process::LockError,
+    record::RecordError,
+};
+
+/// Why a run cannot begin or go on.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each sentence says what it is")]
+pub enum GardenerError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    #[error(transparent)]
+    Agent(#[from] AgentError),
+    #[error("another run of '{branch}' is going on: {source}")]
+    Locked { branch: BranchName, source: LockError },
+    #[error("'{0}' has no commits yet")]
+    Unborn(BranchName),
+    #[error("a run needs a checkout, and this repository has none")]
+    Bare,
+    #[error("there are changes that are not committed: {0}")]
+    Dirty(String),
+    #[error("no plan was found")]
+    NoPlan,
+    #[error("there is no task '{0}' in the plan")]
+    NoTask(TaskId),
+    #[error("'{0}' has no command that could be run: it waits for {1}")]
+    NotReady(TaskId, String),
+    #[error("the plan '{path}' has changed since the run began:\n{difference}")]
+    PlanChanged { path: String, difference: String },
+    #[error("'.arborist/config.toml' has changed since the run began")]
+    ConfigChanged,
+    #[error("task '{task}' is forked: neither of {} and {} is an ancestor of the other", .commits[0].short(), .commits[1].short())]
+    Forked { task: TaskId, commits: [Oid; 2] },
+    #[error("these commands come from files of the repository and have not been approved:\n{0}")]
+    Unapproved(String),
+    #[error("could not keep the approval in '{path}': {source}")]
+    Approval { path: String, source: std::io::Error },
+    #[error("the tests of '{0}' fail")]
+    PhaseFailed(TaskId),
+}
+
+impl Explain for GardenerError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Git(error) => error.exit(),
+            Self::History(error) => error.exit(),
+            Self::Plan(error) => error.exit(),
+            Self::Pipeline(error) => error.exit(),
+            Self::Record(error) => error.exit(),
+            Self::Agent(error) => error.exit(),
+            Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
+            Self::Locked { .. } | Self::Unborn(_) | Self::Bare | Self::NoPlan | Self::Approval { .. } => {
+                Exit::Fatal
+            }
+            Self::NoTask(_) | Self::NotReady(..) | Self::PhaseFailed(_) => Exit::No,
+            Self::Dirty(_)
+            | Self::PlanChanged { .. }
+            | Self::ConfigChanged
+            | Self::Forked { .. }
+            | Self::Unapproved(_) => Exit::Person,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Git(error) => return error.hint(),
+            Self::History(error) => return error.hint(),
+            Self::Plan(error) => return error.hint(),
+            Self::Pipeline(error) => return error.hint(),
+            Self::Record(error) => return error.hint(),
+            Self::Agent(error) => return error.hint(),
+            Self::Locked { .. } => "wait for it, or end it; its lock ends with it".into(),
+            Self::Unborn(_) => "make a first commit: git commit --allow-empty -m begin".into(),
+            Self::Bare => "clone it, and run there".into(),
+            Self::Dirty(_) => {
+                "commit or stash them, or begin all the same with --allow-dirty: they stay as they are".into()
+            }
+            Self::NoPlan => {
+                "name one with --tree, or give one task with: git arborist garden -m \"what to do\"".into()
+            }
+            Self::NoTask(_) => "see all tasks with: git arborist state".into(),
+            Self::NotReady(..) => "run these first, or all in order with: git arborist gardener".into(),
+            Self::PlanChanged { .. } | Self::ConfigChanged => {
+                "go on with it by --accept-changes, or begin anew with --new-run".into()
+            }
+            Self::Forked { task, .. } => format!("begin it anew with: git arborist reset {task}"),
+            Self::Unapproved(_) => {
+                "look at them, then approve them with --yes (or ARBORIST_TRUST=1 in CI)".into()
+            }
+            Self::Approval { .. } => return None,
+            Self::PhaseFailed(_) => {
+                "mend it, then run the same command again: it begins with these tests".into()
+            }
+        })
+    }
+}

@@ -1,0 +1,157 @@
+//! How a run begins: its plan is frozen into the first commit.
+
+use super::GardenerError;
+use crate::{
+    git::{Change, Repository},
+    history::Run,
+    message::{Key, PlanRef, Status, Trailers},
+    name::{Oid, SessionId, digest},
+    plan::Plan,
+    record::Recorder,
+};
+
+const CONFIG: &str = ".arborist/config.toml";
+
+/// A plan's file, as it is now.
+#[derive(Debug)]
+pub struct PlanFile {
+    /// Relative to the top.
+    pub path: String,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// A short name for a run that nobody else has.
+#[must_use]
+pub fn new_session(head: Oid) -> SessionId {
+    let nanos = jiff::Timestamp::now().as_nanosecond();
+    let seed = format!("{head} {nanos} {}", std::process::id());
+    let id: String = digest(seed.as_bytes()).chars().take(8).collect();
+    id.parse().unwrap_or_else(|_| unreachable!("hexadecimal digits are a session id"))
+}
+
+/// Writes the start of a run. A plan or configuration that is not tracked yet is committed with it; what was is said.
+pub fn write_start(
+    recorder: &mut Recorder<'_>,
+    plan: Option<&PlanFile>,
+) -> Result<Vec<String>, GardenerError> {
+    let base = recorder.head();
+    let (trailers, tree, added) = freeze(recorder, plan)?;
+    let mut all = trailers;
+    let _ = all.set(Key::Base, base.to_string());
+    recorder.record_run(Status::RunStart, "", all, tree)?;
+    recorder.repository().stage(&added)?;
+    Ok(added.iter().map(Change::shown).collect())
+}
+
+/// Writes that the plan or the configuration has changed and that this is wanted.
+pub fn write_change(
+    recorder: &mut Recorder<'_>,
+    plan: Option<&PlanFile>,
+    words: &str,
+) -> Result<(), GardenerError> {
+    let (trailers, tree, added) = freeze(recorder, plan)?;
+    recorder.record_run(Status::Plan, words, trailers, tree)?;
+    recorder.repository().stage(&added)?;
+    Ok(())
+}
+
+fn freeze(
+    recorder: &Recorder<'_>,
+    plan: Option<&PlanFile>,
+) -> Result<(Trailers, Oid, Vec<Change>), GardenerError> {
+    let repository = recorder.repository();
+    let mut added = Vec::new();
+    let mut trailers = Trailers::default();
+    let frozen = match plan {
+        Some(PlanFile { path, bytes }) => {
+            let blob = repository.write_blob(bytes.clone())?;
+            add_if_new(repository, recorder.head(), (path, blob), &mut added)?;
+            PlanRef { path: path.clone(), blob }.to_string()
+        }
+        None => "none".into(),
+    };
+    let _ = trailers.set(Key::Plan, frozen);
+    if let Ok(bytes) = std::fs::read(repository.top().join(CONFIG)) {
+        let blob = repository.write_blob(bytes)?;
+        add_if_new(repository, recorder.head(), (CONFIG, blob), &mut added)?;
+    }
+    let tree =
+        if added.is_empty() { recorder.tree() } else { repository.tree_with(recorder.tree(), &added)? };
+    Ok((trailers, tree, added))
+}
+
+fn add_if_new(
+    repository: &Repository,
+    head: Oid,
+    file: (&str, Oid),
+    added: &mut Vec<Change>,
+) -> Result<(), GardenerError> {
+    let (path, blob) = file;
+    if repository.find_path(head, path)? != Some(blob) {
+        added.push(Change { path: path.as_bytes().to_vec(), after: Some((0o100_644, blob)) });
+    }
+    Ok(())
+}
+
+/// Refuses to go on if plan or configuration are not what the run was started with. Boxes make no difference.
+pub fn require_unchanged(
+    repository: &Repository,
+    run: &Run,
+    frozen: Option<&Plan>,
+    now: Option<&Plan>,
+) -> Result<(), GardenerError> {
+    let Some(start) = &run.start else {
+        return Ok(());
+    };
+    if let (Some(frozen), Some(now)) = (frozen, now) {
+        let difference = difference(frozen, now);
+        if !difference.is_empty() {
+            let path = start.plan.as_ref().map(|plan| plan.path.clone()).unwrap_or_default();
+            return Err(GardenerError::PlanChanged { path, difference });
+        }
+    }
+    let then = match repository.find_path(start.accepted, CONFIG)? {
+        Some(blob) => repository.find_blob(blob)?,
+        None => None,
+    };
+    if std::fs::read(repository.top().join(CONFIG)).ok() != then {
+        return Err(GardenerError::ConfigChanged);
+    }
+    Ok(())
+}
+
+/// What differs between two plans, a line each.
+#[must_use]
+pub fn difference(before: &Plan, after: &Plan) -> String {
+    let mut lines = Vec::new();
+    for task in &before.tasks {
+        match after.find(&task.id) {
+            None => lines.push(format!("  - {} {}", task.id, task.name)),
+            Some(now) if facts(now) != facts(task) => lines.push(format!("  ~ {} {}", now.id, now.name)),
+            Some(_) => {}
+        }
+    }
+    let is_new = |task: &&crate::plan::Task| before.find(&task.id).is_none();
+    lines.extend(after.tasks.iter().filter(is_new).map(|task| format!("  + {} {}", task.id, task.name)));
+    lines.join("\n")
+}
+
+/// Everything that matters of a task, in one text. Its mark and its line do not.
+fn facts(task: &crate::plan::Task) -> String {
+    let tests: Vec<_> =
+        task.test_commands.iter().map(|test| (test.kind.as_str(), &test.command, test.timeout)).collect();
+    format!(
+        "{:?}",
+        (
+            &task.name,
+            &task.description,
+            &task.parent,
+            &task.depends_on,
+            tests,
+            &task.runner,
+            &task.model,
+            &task.command
+        )
+    )
+}

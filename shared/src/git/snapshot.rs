@@ -1,0 +1,165 @@
+//! The worktree as a tree, without touching the user's index: a copy of it takes in what lies there.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{GitCommand, GitError, Repository, command::checked, write::id_of};
+use crate::{
+    name::{ObjectFormat, Oid},
+    process::ProcessError,
+};
+
+/// An index of our own, removed when dropped.
+#[derive(Debug)]
+pub struct PrivateIndex<'a> {
+    repository: &'a Repository,
+    file: PathBuf,
+}
+
+/// One path that differs between two trees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The path, as bytes of a file name.
+    pub path: Vec<u8>,
+    /// Mode and content afterwards; `None` if it is gone.
+    pub after: Option<(u32, Oid)>,
+}
+
+impl Change {
+    /// The path for people.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.path).into_owned()
+    }
+
+    /// Whether it is a repository inside the repository.
+    #[must_use]
+    pub fn is_gitlink(&self) -> bool {
+        self.after.is_some_and(|(mode, _)| mode == 0o160_000)
+    }
+}
+
+impl Repository {
+    /// An index of our own that begins as a copy of the user's, so that unchanged files need not be read.
+    pub fn private_index(&self, name: &str) -> Result<PrivateIndex<'_>, GitError> {
+        let folder = self.git_dir.join("arborist");
+        let file = folder.join(format!("index-{name}-{}", std::process::id()));
+        let copy = || {
+            fs::create_dir_all(&folder)?;
+            match fs::copy(self.git_dir.join("index"), &file) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+                other => other,
+            }
+        };
+        copy().map_err(|source| ProcessError { program: "git".into(), source })?;
+        Ok(PrivateIndex { repository: self, file })
+    }
+
+    /// What lies in the worktree now, ignored files aside.
+    pub fn snapshot(&self) -> Result<Oid, GitError> {
+        let index = self.private_index("snapshot")?;
+        index.git("add").args(["-A", "--", ":/"]).stdout()?;
+        index.write_tree()
+    }
+
+    /// The paths that differ between two trees.
+    pub fn changes(&self, before: Oid, after: Oid) -> Result<Vec<Change>, GitError> {
+        let command = self.git("diff-tree").args(["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
+        parse_changes(&command.args([before.to_string(), after.to_string()]).stdout()?)
+    }
+
+    /// The tree `base` with these changes.
+    pub fn tree_with(&self, base: Oid, changes: &[Change]) -> Result<Oid, GitError> {
+        let index = self.private_index("tree")?;
+        index.git("read-tree").arg(base.to_string()).stdout()?;
+        index.apply(changes)?;
+        index.write_tree()
+    }
+
+    /// Runs the user's pre-commit hook on what is about to be committed. `Ok` is the tree as the hook left it, `Err` what
+    /// it said when it refused.
+    pub fn pre_commit(&self, tree: Oid) -> Result<Result<Oid, String>, GitError> {
+        let index = self.private_index("hook")?;
+        index.git("read-tree").arg(tree.to_string()).stdout()?;
+        let hook = GitCommand::acting("hook", self.top()).args(["run", "--ignore-missing", "pre-commit"]);
+        let ended = hook.env("GIT_INDEX_FILE", &index.file).env("GIT_EDITOR", ":").finish()?;
+        if ended.status.success() {
+            return index.write_tree().map(Ok);
+        }
+        let said =
+            format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+        Ok(Err(said))
+    }
+
+    /// Puts these changes into the user's own index, and leaves everything else in it alone.
+    pub fn stage(&self, changes: &[Change]) -> Result<(), GitError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let command = self.change("update-index").args(["-z", "--index-info"]);
+        checked("update-index", command.finish_with(index_info(changes, self.format))?)?;
+        self.change("update-index").args(["-q", "--refresh"]).finish().map(drop)
+    }
+}
+
+impl PrivateIndex<'_> {
+    fn git(&self, name: &str) -> GitCommand {
+        self.repository.change(name).env("GIT_INDEX_FILE", &self.file)
+    }
+
+    fn apply(&self, changes: &[Change]) -> Result<(), GitError> {
+        let command = self.git("update-index").args(["-z", "--index-info"]);
+        checked("update-index", command.finish_with(index_info(changes, self.repository.format))?).map(drop)
+    }
+
+    fn write_tree(&self) -> Result<Oid, GitError> {
+        id_of("write-tree", &self.git("write-tree").stdout()?)
+    }
+}
+
+impl Drop for PrivateIndex<'_> {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.file);
+        let _ = fs::remove_file(with_lock(&self.file));
+    }
+}
+
+fn with_lock(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}
+
+/// Records `mode SP id TAB path NUL`; mode 0 removes.
+fn index_info(changes: &[Change], format: ObjectFormat) -> Vec<u8> {
+    let nothing = "0".repeat(format.hex_len());
+    let mut info = Vec::new();
+    for change in changes {
+        let (mode, id) =
+            change.after.map_or_else(|| (0, nothing.clone()), |(mode, id)| (mode, id.to_string()));
+        info.extend(format!("{mode:06o} {id}\t").bytes());
+        info.extend(&change.path);
+        info.push(0);
+    }
+    info
+}
+
+/// Records `:mode mode id id status NUL path NUL`.
+fn parse_changes(printed: &[u8]) -> Result<Vec<Change>, GitError> {
+    let strange =
+        || GitError::Strange { command: "diff-tree".into(), what: "a record of another form".into() };
+    let mut fields = printed.split(|b| *b == 0);
+    let mut changes = Vec::new();
+    while let Some(head) = fields.next().filter(|head| !head.is_empty()) {
+        let head = std::str::from_utf8(head).map_err(|_| strange())?;
+        let mut words = head.trim_start_matches(':').split(' ');
+        let (_, mode, _, id) = (words.next(), words.next(), words.next(), words.next());
+        let mode = mode.and_then(|mode| u32::from_str_radix(mode, 8).ok()).ok_or_else(strange)?;
+        let id: Oid = id.and_then(|id| id.parse().ok()).ok_or_else(strange)?;
+        let path = fields.next().ok_or_else(strange)?.to_vec();
+        changes.push(Change { path, after: (mode != 0).then_some((mode, id)) });
+    }
+    Ok(changes)
+}

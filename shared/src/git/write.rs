@@ -1,0 +1,95 @@
+//! What changes a repository: objects and refs, by git itself, never by force. No hooks run here: they are asked
+//! for by those who want them.
+
+use std::path::Path;
+
+use super::{GitCommand, GitError, Repository, command::checked};
+use crate::name::Oid;
+
+/// A commit to be written.
+#[derive(Debug, Clone, Copy)]
+pub struct NewCommit<'a> {
+    /// What it holds.
+    pub tree: Oid,
+    /// What it follows.
+    pub parent: Oid,
+    /// Its message, written as it is.
+    pub message: &'a str,
+}
+
+/// A move of a ref that is refused unless the ref is where we believe it to be.
+#[derive(Debug, Clone, Copy)]
+pub struct RefMove<'a> {
+    /// The full name.
+    pub name: &'a str,
+    /// Where it goes; `None` deletes it.
+    pub new: Option<Oid>,
+    /// Where it must be; `None` if it must not exist.
+    pub old: Option<Oid>,
+}
+
+impl Repository {
+    /// A call of git that changes something and runs no hooks.
+    #[must_use]
+    pub fn change(&self, name: &str) -> GitCommand {
+        GitCommand::changing(name, self.top())
+    }
+
+    /// Where paths begin: the top of the worktree, else the git directory.
+    #[must_use]
+    pub fn top(&self) -> &Path {
+        self.worktree.as_deref().unwrap_or(&self.git_dir)
+    }
+
+    /// Writes a commit. It is signed if the user's commits are.
+    pub fn write_commit(&self, commit: NewCommit<'_>, signing: Signing) -> Result<Oid, GitError> {
+        let mut command = self.change("commit-tree");
+        if signing == Signing::AsConfigured {
+            command = command.arg("-S");
+        }
+        let command = command.args(["-F", "-", "-p", &commit.parent.to_string(), &commit.tree.to_string()]);
+        id_of("commit-tree", &checked("commit-tree", command.finish_with(commit.message.into())?)?)
+    }
+
+    /// Moves refs in one transaction: all of them are where we believe them to be, or none is moved. The first is
+    /// the one that matters: after a crash it may be the only one that moved.
+    pub fn move_refs(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
+        let nothing = "0".repeat(self.format.hex_len());
+        let shown = |id: Option<Oid>| id.map_or_else(|| nothing.clone(), |id| id.to_string());
+        let lines = moves
+            .iter()
+            .map(|RefMove { name, new, old }| format!("update {name} {} {}\n", shown(*new), shown(*old)));
+        let command = self.change("update-ref").args(["--create-reflog", "-m", why, "--stdin"]);
+        let input = lines.collect::<String>().into_bytes();
+        checked("update-ref", command.finish_with(input)?).map(drop)
+    }
+
+    /// The tree of a commit.
+    pub fn tree_of(&self, commit: Oid) -> Result<Oid, GitError> {
+        let command =
+            self.git("rev-parse").args(["--verify", "--end-of-options"]).arg(format!("{commit}^{{tree}}"));
+        id_of("rev-parse", &command.stdout()?)
+    }
+
+    /// Stores a blob.
+    pub fn write_blob(&self, content: Vec<u8>) -> Result<Oid, GitError> {
+        let command = self.change("hash-object").args(["-w", "--stdin"]);
+        id_of("hash-object", &checked("hash-object", command.finish_with(content)?)?)
+    }
+}
+
+/// Whether a commit is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signing {
+    /// `commit.gpgSign` asks for it.
+    AsConfigured,
+    /// It does not.
+    No,
+}
+
+pub(super) fn id_of(command: &str, printed: &[u8]) -> Result<Oid, GitError> {
+    let text = String::from_utf8_lossy(printed);
+    text.trim()
+        .parse()
+        .map_err(|_| GitError::Strange { command: command.to_owned(), what: text.trim().to_owned() })
+}

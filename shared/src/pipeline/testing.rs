@@ -1,0 +1,139 @@
+//! The test step: all commands of a task, in order, as one result.
+
+use std::path::Path;
+
+use super::{
+    Counts, PipelineError, Workshop, read_counts,
+    workshop::{Redaction, file_error, refuse_survivors},
+};
+use crate::{
+    message::{Body, Key, Trailers},
+    plan::{Task, TestCommand, TestKind},
+    process::{Ending, Limits, Outcome, Program, Supervised, create_log},
+};
+
+/// What came of the tests.
+#[derive(Debug)]
+pub struct TestResult {
+    /// Whether all commands succeeded.
+    pub is_passed: bool,
+    /// Why not, in one line.
+    pub why: Option<String>,
+    /// What is quoted.
+    pub body: Body,
+    /// Kinds, counts, time and log.
+    pub trailers: Trailers,
+}
+
+/// How much of each stream stands in the commit.
+const TAIL: usize = 1000;
+
+impl Workshop<'_> {
+    /// Runs `commands` for a task; the log stays only if they fail.
+    pub fn test(
+        &mut self,
+        task: &Task,
+        commands: &[TestCommand],
+        log: &str,
+    ) -> Result<TestResult, PipelineError> {
+        let mut sum = Sum::default();
+        for (n, command) in commands.iter().enumerate() {
+            let file = self.dir.join(log).with_extension(format!("{n}.log"));
+            let ended = self.run_test(task, command, &file)?;
+            sum.add(command, &ended);
+            keep(&self.dir.join(log), &file, ended.ending.is_success())?;
+            if matches!(ended.ending, Ending::Cancelled) {
+                return Err(PipelineError::Stopped);
+            }
+        }
+        Ok(sum.result(commands, log))
+    }
+
+    fn run_test(&mut self, task: &Task, command: &TestCommand, log: &Path) -> Result<Outcome, PipelineError> {
+        let time = command.timeout.map_or(self.options.test_time, std::time::Duration::from_secs);
+        let program = Program::new("sh")
+            .args(["-c", &command.command])
+            .dir(self.dir)
+            .env("ARBORIST_TASK", task.id.as_str());
+        let file = create_log(log).map_err(|source| file_error(log, source))?;
+        let supervised = Supervised::new(program).limits(Limits { whole: Some(time), ..Limits::default() });
+        let supervised =
+            supervised.until(&self.cancel).log(file).tail(64 * 1024).filter(Redaction::new(&self.secrets));
+        let ended = supervised.attended(&mut self.attendance).run(|_| {});
+        refuse_survivors(&ended)?;
+        Ok(ended)
+    }
+}
+
+/// Appends one command's log to the step's, or drops it.
+fn keep(log: &Path, part: &Path, is_success: bool) -> Result<(), PipelineError> {
+    let write = || -> std::io::Result<()> {
+        if !is_success {
+            let mut whole = std::fs::OpenOptions::new().create(true).append(true).open(log)?;
+            std::io::copy(&mut std::fs::File::open(part)?, &mut whole)?;
+        }
+        std::fs::remove_file(part)
+    };
+    write().map_err(|source| file_error(log, source))
+}
+
+#[derive(Default)]
+struct Sum {
+    why: Option<String>,
+    counts: Option<Counts>,
+    seconds: f64,
+    body: Body,
+}
+
+impl Sum {
+    fn add(&mut self, command: &TestCommand, ended: &Outcome) {
+        self.seconds += ended.took.as_secs_f64();
+        if let Some(counts) = read_counts(&format!("{}\n{}", ended.stdout.text, ended.stderr.text)) {
+            *self.counts.get_or_insert(Counts::default()) += counts;
+        }
+        if !ended.ending.is_success() && self.why.is_none() {
+            self.why = Some(format!("'{}' {}", command.command, ended.ending));
+        }
+        let kind = command.kind.as_str();
+        let mut body = std::mem::take(&mut self.body);
+        for (stream, text) in [("stderr", &ended.stderr.text), ("stdout", &ended.stdout.text)] {
+            if !text.trim().is_empty() {
+                body = body.with(&format!("Test ({kind}) {stream} (last {TAIL} chars):"), last(text, TAIL));
+            }
+        }
+        self.body = body;
+    }
+
+    fn result(self, commands: &[TestCommand], log: &str) -> TestResult {
+        let mut trailers = Trailers::default();
+        let mut set = |key, value: String| {
+            let _ = trailers.set(key, value);
+        };
+        set(Key::TestType, kinds(commands));
+        if let Some(counts) = self.counts {
+            set(Key::TestPassed, counts.passed.to_string());
+            set(Key::TestFailed, counts.failed.to_string());
+            set(Key::TestSkipped, counts.skipped.to_string());
+        }
+        set(Key::TestRuntime, format!("{:.1}", self.seconds));
+        if self.why.is_some() {
+            set(Key::TestLog, log.to_owned());
+        }
+        let body = match &self.why {
+            Some(why) => Body::new("Why it failed:", why).followed_by(self.body),
+            None => self.body,
+        };
+        TestResult { is_passed: self.why.is_none(), why: self.why, body, trailers }
+    }
+}
+
+fn kinds(commands: &[TestCommand]) -> String {
+    let has = |kind: &&TestKind| commands.iter().any(|command| command.kind == **kind);
+    TestKind::ALL.iter().filter(has).map(|kind| kind.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// The last `count` characters.
+fn last(text: &str, count: usize) -> &str {
+    let skip = text.chars().count().saturating_sub(count);
+    text.char_indices().nth(skip).map_or("", |(at, _)| &text[at..])
+}

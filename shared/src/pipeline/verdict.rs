@@ -1,0 +1,133 @@
+//! What a reviewer decided. Only a plain yes in the last line is a yes; everything else is a no.
+
+use crate::message::plain_text;
+
+/// A reviewer's decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The last line says so, and nothing in it says otherwise.
+    Approved,
+    /// Everything else.
+    Rejected,
+}
+
+/// Words that take a yes back, or make it depend on something.
+const DOUBTS: [&str; 24] = [
+    "not",
+    "no",
+    "never",
+    "cannot",
+    "neither",
+    "nor",
+    "without",
+    "unless",
+    "if",
+    "once",
+    "when",
+    "until",
+    "would",
+    "could",
+    "should",
+    "might",
+    "but",
+    "however",
+    "except",
+    "rejected",
+    "reject",
+    "disapproved",
+    "unapproved",
+    "changes",
+];
+
+impl Verdict {
+    /// Reads the decision from all that a reviewer said.
+    #[must_use]
+    pub fn of(review: &str) -> Self {
+        let plain = plain_text(review);
+        let last = plain.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+        if is_yes(undecorated(last)) { Self::Approved } else { Self::Rejected }
+    }
+}
+
+/// Emphasis around a whole line changes nothing.
+fn undecorated(line: &str) -> &str {
+    line.trim().trim_matches(['*', '_', '`']).trim()
+}
+
+fn is_yes(line: &str) -> bool {
+    if line == "APPROVED" || line == "APPROVED." {
+        return true;
+    }
+    let Some(before) = line.strip_suffix("APPROVED.").map(undecorated_end) else {
+        return false;
+    };
+    let ends_a_sentence = before.ends_with(['.', '!', '?', ':', ';']);
+    ends_a_sentence && !has_doubt(before)
+}
+
+fn undecorated_end(text: &str) -> &str {
+    text.trim_end_matches(['*', '_', '`', ' '])
+}
+
+fn has_doubt(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let mut words = lower.split(|c: char| !c.is_alphanumeric() && c != '\'' && c != '’');
+    words.any(|word| {
+        DOUBTS.contains(&word) || word.ends_with("n't") || word.ends_with("n’t") || word.contains("approve")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_yes_in_the_last_line_is_a_yes() {
+        for yes in [
+            "APPROVED",
+            "APPROVED.",
+            "looks good\n\nAPPROVED\n\n",
+            "**APPROVED**",
+            "`APPROVED`",
+            "The schema follows best practices. APPROVED.",
+            "not bad at all\nAPPROVED",
+            "first I thought REJECTED\r\nAPPROVED\r\n",
+            "\u{1b}[32mAPPROVED\u{1b}[0m",
+        ] {
+            assert_eq!(Verdict::of(yes), Verdict::Approved, "{yes}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_a_no() {
+        for no in [
+            "",
+            "APPROVED\nREJECTED: no tests",
+            "REJECTED",
+            "NOT APPROVED",
+            "NOT APPROVED.",
+            "would be APPROVED if",
+            "This would be fine. APPROVED if you add tests.",
+            "I do not like it. APPROVED.",
+            "It isn't right. APPROVED.",
+            "If the tests pass: APPROVED.",
+            "REJECTED or APPROVED.",
+            "unapproved",
+            "DISAPPROVED",
+            "approved",
+            "Approved.",
+            "APPROVED!",
+            "APPROVED REJECTED",
+            "Reply APPROVED if the code is correct, or REJECTED with reasons.",
+            "\"APPROVED\"",
+            "> APPROVED",
+            "Verdict: APPROVED",
+            "The change was APPROVED.",
+            "APPROVED\nbut see below",
+            "UNAPPROVED.",
+            "批准",
+        ] {
+            assert_eq!(Verdict::of(no), Verdict::Rejected, "{no}");
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Work in progress, marked by a ref while an agent runs: after a crash it tells what lay in the worktree before, so
+//! that what lies there now can be told from what the user had.
+
+use crate::{
+    git::{GitError, NewCommit, RefMove, Repository, Signing},
+    name::{Attempt, BranchName, Oid, TaskId},
+};
+
+/// An attempt that began and was not written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The ref that marks it.
+    pub name: String,
+    /// The task.
+    pub task: TaskId,
+    /// Its attempt.
+    pub attempt: Attempt,
+    /// The commit that the ref points at. Its tree is the worktree before the attempt.
+    pub before: Oid,
+}
+
+impl Unfinished {
+    fn folder(branch: &BranchName) -> String {
+        format!("refs/arborist/wip/{}/", branch.component())
+    }
+
+    /// Marks that an attempt begins. `tree` is what lies in the worktree; where that is what `head` holds, no commit is
+    /// needed for it.
+    pub fn begin(repository: &Repository, branch: &BranchName, mark: Mark<'_>) -> Result<Self, GitError> {
+        let Mark { task, attempt, head, head_tree, tree } = mark;
+        let before = if tree == head_tree {
+            head
+        } else {
+            let message = format!("worktree before attempt {} of {task}\n", attempt.ordinal());
+            repository.write_commit(NewCommit { tree, parent: head, message: &message }, Signing::No)?
+        };
+        let name = format!("{}{task}/{attempt}", Self::folder(branch));
+        repository.move_refs(&[RefMove { name: &name, new: Some(before), old: None }], "arborist")?;
+        Ok(Self { name, task: task.clone(), attempt, before })
+    }
+
+    /// What a crashed run of `branch` left.
+    pub fn find_all(repository: &Repository, branch: &BranchName) -> Result<Vec<Self>, GitError> {
+        let folder = Self::folder(branch);
+        let refs = repository.list_refs(&[&folder])?;
+        let parse = |name: &str| {
+            let (task, attempt) = name.strip_prefix(&folder)?.split_once('/')?;
+            Some((task.parse().ok()?, Attempt(attempt.parse().ok()?)))
+        };
+        let found = refs.into_iter().filter_map(|found| {
+            let (task, attempt) = parse(&found.name)?;
+            Some(Self { name: found.name, task, attempt, before: found.target })
+        });
+        Ok(found.collect())
+    }
+
+    /// The move that takes the mark away.
+    #[must_use]
+    pub fn ended(&self) -> RefMove<'_> {
+        RefMove { name: &self.name, new: None, old: Some(self.before) }
+    }
+}
+
+/// What is marked.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark<'a> {
+    /// The task.
+    pub task: &'a TaskId,
+    /// Its attempt.
+    pub attempt: Attempt,
+    /// Where the run's branch is.
+    pub head: Oid,
+    /// The tree of that commit.
+    pub head_tree: Oid,
+    /// What lies in the worktree.
+    pub tree: Oid,
+}
