@@ -16,6 +16,7 @@ pub struct Verb {
 }
 
 const PLAN: &str = "plan the work";
+const RUN: &str = "run tasks";
 const LOOK: &str = "look at a run";
 const SET_UP: &str = "set up";
 
@@ -26,6 +27,10 @@ pub const VERBS: &[Verb] = &[
         topic: PLAN,
         about: "Turn a spec into a tree of tasks, check it and show its order",
     },
+    Verb { name: "gardener", topic: RUN, about: "Run every task that can be run, in order" },
+    Verb { name: "garden", topic: RUN, about: "Run one task to its end" },
+    Verb { name: "reset", topic: RUN, about: "Let a task begin anew" },
+    Verb { name: "demo", topic: RUN, about: "See a whole run in a throw-away repository" },
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, under way, ready or failed" },
     Verb { name: "trailers", topic: LOOK, about: "Read, check and query the trailers that hold the state" },
     Verb { name: "hooks", topic: SET_UP, about: "Install the hooks that keep the state sound" },

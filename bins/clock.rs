@@ -9,7 +9,8 @@ use std::{
 static NOW: LazyLock<i64> = LazyLock::new(now);
 
 /// Seconds since 1970, or what `GIT_TEST_DATE_NOW` says.
-fn now() -> i64 {
+#[must_use]
+pub fn now() -> i64 {
     let stopped = std::env::var("GIT_TEST_DATE_NOW").ok().and_then(|value| value.parse().ok());
     stopped.unwrap_or_else(|| {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -3,11 +3,16 @@
 pub mod arborist;
 pub mod catalog;
 pub mod clock;
+pub mod demo;
 pub mod document;
 pub mod entry;
+pub mod garden;
+pub mod gardener;
+mod gardening;
 pub mod hooks;
 pub mod install_assets;
 pub mod plan;
+pub mod reset;
 pub mod state;
 pub mod trailers;
 pub mod ui;

@@ -25,6 +25,10 @@ end
 function __git_arborist_verbs
     set -l known \
         plan\t'Turn a spec into a tree of tasks, check it and show its order' \
+        gardener\t'Run every task that can be run, in order' \
+        garden\t'Run one task to its end' \
+        reset\t'Let a task begin anew' \
+        demo\t'See a whole run in a throw-away repository' \
         state\t'Show which tasks are done, under way, ready or failed' \
         trailers\t'Read, check and query the trailers that hold the state' \
         hooks\t'Install the hooks that keep the state sound' \
@@ -60,6 +64,52 @@ complete -c git-arborist -n '__git_arborist_in plan' -l format -x -a 'text json 
 complete -c git-arborist -n '__git_arborist_in plan' -l tick -d 'Tick the boxes of tasks that are complete in the history of this branch'
 complete -c git-arborist -n '__git_arborist_in plan' -l assign-ids -d 'Give ids to boxes that have none'
 complete -c git-arborist -n '__git_arborist_in plan' -s h -l help -d 'Show what it does and takes'
+
+# gardener
+complete -c git-arborist -n '__git_arborist_in gardener' -f
+complete -c git-arborist -n '__git_arborist_in gardener' -l tree -r -F -d 'The plan: a tree file or a task list in Markdown'
+complete -c git-arborist -n '__git_arborist_in gardener' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own'
+complete -c git-arborist -n '__git_arborist_in gardener' -l model -x -d 'The model that the agent is asked to use'
+complete -c git-arborist -n '__git_arborist_in gardener' -l max-retries -x -d 'How many attempts a task has'
+complete -c git-arborist -n '__git_arborist_in gardener' -l test-command -x -d 'How a task is tested that has no test commands of its own'
+complete -c git-arborist -n '__git_arborist_in gardener' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
+complete -c git-arborist -n '__git_arborist_in gardener' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
+complete -c git-arborist -n '__git_arborist_in gardener' -l allow-dirty -d 'Begin although something is not committed; it stays as it is'
+complete -c git-arborist -n '__git_arborist_in gardener' -l new-run -d 'Begin a new run instead of going on with the last one'
+complete -c git-arborist -n '__git_arborist_in gardener' -l accept-changes -d 'Go on with a plan or a configuration that has changed since the run began'
+complete -c git-arborist -n '__git_arborist_in gardener' -l yes -d 'Approve the commands that files of the repository bring along'
+complete -c git-arborist -n '__git_arborist_in gardener' -l dry-run -d 'Show what would be run, and run nothing'
+complete -c git-arborist -n '__git_arborist_in gardener' -s q -l quiet -d 'Say only what went wrong'
+complete -c git-arborist -n '__git_arborist_in gardener' -l only -x -a '(__git_arborist_tasks)' -d 'Only these tasks'
+complete -c git-arborist -n '__git_arborist_in gardener' -l keep-going -d 'Go on with other tasks when one fails'
+complete -c git-arborist -n '__git_arborist_in gardener' -s h -l help -d 'Show what it does and takes'
+
+# garden
+complete -c git-arborist -n '__git_arborist_in garden' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in garden' -s m -l message -x -d 'What to do: one task, in your words, without any plan'
+complete -c git-arborist -n '__git_arborist_in garden' -l tree -r -F -d 'The plan: a tree file or a task list in Markdown'
+complete -c git-arborist -n '__git_arborist_in garden' -l runner -x -d 'The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own'
+complete -c git-arborist -n '__git_arborist_in garden' -l model -x -d 'The model that the agent is asked to use'
+complete -c git-arborist -n '__git_arborist_in garden' -l max-retries -x -d 'How many attempts a task has'
+complete -c git-arborist -n '__git_arborist_in garden' -l test-command -x -d 'How a task is tested that has no test commands of its own'
+complete -c git-arborist -n '__git_arborist_in garden' -l report-dir -x -a '(__fish_complete_directories)' -d 'Where reports are committed'
+complete -c git-arborist -n '__git_arborist_in garden' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are kept'
+complete -c git-arborist -n '__git_arborist_in garden' -l allow-dirty -d 'Begin although something is not committed; it stays as it is'
+complete -c git-arborist -n '__git_arborist_in garden' -l new-run -d 'Begin a new run instead of going on with the last one'
+complete -c git-arborist -n '__git_arborist_in garden' -l accept-changes -d 'Go on with a plan or a configuration that has changed since the run began'
+complete -c git-arborist -n '__git_arborist_in garden' -l yes -d 'Approve the commands that files of the repository bring along'
+complete -c git-arborist -n '__git_arborist_in garden' -l dry-run -d 'Show what would be run, and run nothing'
+complete -c git-arborist -n '__git_arborist_in garden' -s q -l quiet -d 'Say only what went wrong'
+complete -c git-arborist -n '__git_arborist_in garden' -s h -l help -d 'Show what it does and takes'
+
+# reset
+complete -c git-arborist -n '__git_arborist_in reset' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in reset' -s h -l help -d 'Show what it does and takes'
+
+# demo
+complete -c git-arborist -n '__git_arborist_in demo' -f
+complete -c git-arborist -n '__git_arborist_in demo' -l into -x -a '(__fish_complete_directories)' -d 'Where to make the repository; without it, in the folder for temporary files'
+complete -c git-arborist -n '__git_arborist_in demo' -s h -l help -d 'Show what it does and takes'
 
 # state
 complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'

@@ -9,6 +9,10 @@ use clap::CommandFactory;
 pub fn definitions() -> Vec<clap::Command> {
     vec![
         crate::plan::PlanArgs::command(),
+        crate::gardener::GardenerArgs::command(),
+        crate::garden::GardenArgs::command(),
+        crate::reset::ResetArgs::command(),
+        crate::demo::DemoArgs::command(),
         crate::state::StateArgs::command(),
         crate::trailers::TrailersArgs::command(),
         crate::hooks::HooksArgs::command(),

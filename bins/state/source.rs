@@ -7,6 +7,7 @@ use arborist_core::{
     git::Repository,
     history::Run,
     message::PlanRef,
+    name::BranchName,
     plan::Plan,
     progress::Boxes,
     settings::Settings,
@@ -58,14 +59,14 @@ pub(super) fn find(
     if let Some(named) = settings.tree() {
         return load(&top.join(named), named.to_owned(), boxes);
     }
-    match candidates(run).into_iter().find(|name| top.join(name).is_file()) {
+    match candidates(&run.scope.branch).into_iter().find(|name| top.join(name).is_file()) {
         Some(name) => load(&top.join(&name), name, boxes),
         None => Ok(Found { plan: None, shown: Shown::Nothing, boxes }),
     }
 }
 
-fn candidates(run: &Run) -> [String; 4] {
-    let branch = &run.scope.branch;
+/// Where a plan is looked for if nobody names one, in order.
+pub(crate) fn candidates(branch: &BranchName) -> [String; 4] {
     ["task-tree.json".into(), format!("specs/{branch}/tasks.md"), "spec/tasks.md".into(), "tasks.md".into()]
 }
 

@@ -172,6 +172,31 @@ impl Garden {
         self.clock.set(self.clock.get() + seconds);
     }
 
+    /// Makes this shell script the user's runner. It gets the prompt on standard input, and `$ROOT` is the garden's root.
+    pub fn agent(&self, script: &str) {
+        let file = self.root().join("agent.sh");
+        let keep = "prompt=$(cat)\nn=$(ls \"$ROOT\"/prompts 2>/dev/null | wc -l)\nmkdir -p \"$ROOT/prompts\"\nprintf '%s\\n' \"$prompt\" > \"$ROOT/prompts/$n\"\n";
+        let root = self.root().display();
+        fs::write(&file, format!("ROOT='{root}'\n{keep}{script}\n")).expect("a script");
+        let folder = self.home().join(".config/git-arborist");
+        fs::create_dir_all(&folder).expect("a folder");
+        let config =
+            format!("runner = \"robot\"\n[runners.robot]\ncommand = [\"sh\", \"{}\"]\n", file.display());
+        fs::write(folder.join("config.toml"), config).expect("a configuration");
+    }
+
+    /// What the agent was told in its n-th call, from 0.
+    #[must_use]
+    pub fn prompt(&self, call: usize) -> String {
+        fs::read_to_string(self.root().join(format!("prompts/{call}"))).unwrap_or_default()
+    }
+
+    /// How often the agent was called.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        fs::read_dir(self.root().join("prompts")).map_or(0, Iterator::count)
+    }
+
     /// Commits everything in the repository with exactly this message, and gives the commit's id.
     pub fn commit(&self, message: impl AsRef<[u8]>) -> String {
         self.git(["add", "-A"]).succeeds();

@@ -1,0 +1,50 @@
+//! The built-in agent: it writes a plausible file for a task and approves of what it reviews. It does what the words of
+//! the task ask of it, so that a demo can fail on purpose: a description with "rejects the first attempt" is rejected
+//! once, one with "the agent fails" is failed always.
+
+use std::{fs, io::Read};
+
+use arborist_core::failure::{Exit, Failure};
+
+use crate::{entry::Outcome, ui::Ui};
+
+pub(super) fn run(ui: &mut Ui) -> Outcome {
+    let mut prompt = String::new();
+    if let Err(error) = std::io::stdin().lock().read_to_string(&mut prompt) {
+        return Err(Failure::new(Exit::Fatal, format!("could not read the prompt: {error}")));
+    }
+    if let Some(task) = prompt.strip_prefix("Review the changes for task ") {
+        review(ui, task);
+        return Ok(Exit::Done);
+    }
+    match prompt.strip_prefix("Implement task ").and_then(|rest| rest.lines().next()?.split_once(": ")) {
+        Some((id, name)) => implement(ui, &prompt, id, name),
+        None => Err(Failure::new(Exit::No, "this is not a prompt that the demo agent understands")),
+    }
+}
+
+fn implement(ui: &mut Ui, prompt: &str, id: &str, name: &str) -> Outcome {
+    if prompt.contains("the agent fails") {
+        return Err(Failure::new(Exit::No, "the demo agent was told to fail"));
+    }
+    let has_feedback = prompt.contains("Previous feedback from failed attempts");
+    let second = if has_feedback { "\nWith what the reviewer asked for.\n" } else { "" };
+    let path = format!("src/{id}.md");
+    let written = fs::create_dir_all("src")
+        .and_then(|()| fs::write(&path, format!("# {name}\n\nDone by the demo agent.\n{second}")));
+    match written {
+        Ok(()) => {
+            ui.line(&format!("Wrote {path}: {name}."));
+            Ok(Exit::Done)
+        }
+        Err(error) => Err(Failure::new(Exit::Fatal, format!("could not write '{path}': {error}"))),
+    }
+}
+
+fn review(ui: &mut Ui, task: &str) {
+    if task.contains("rejects the first attempt") && !task.contains("With what the reviewer asked for.") {
+        ui.line("The form has no label for its password field.\n\nREJECTED: the password field has no label");
+    } else {
+        ui.line("The change does what the task asks.\n\nAPPROVED");
+    }
+}

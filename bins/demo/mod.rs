@@ -1,0 +1,90 @@
+//! `git arborist demo`: a throw-away repository, a small plan, and the built-in agent, so that a newcomer sees it all.
+
+mod agent;
+
+use std::path::{Path, PathBuf};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::GitCommand,
+};
+use clap::Parser;
+
+use crate::{
+    catalog,
+    entry::Outcome,
+    ui::{Tone, Ui},
+};
+
+const PLAN: &str = include_str!("plan.json");
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   See a whole run in a few seconds, without a network
+       git arborist demo
+
+   Keep the repository in a folder of your choice
+       git arborist demo --into garden";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-demo", bin_name = "git arborist demo", about = catalog::about("demo"), after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct DemoArgs {
+    /// Where to make the repository; without it, in the folder for temporary files
+    #[arg(long, value_name = "DIR")]
+    into: Option<PathBuf>,
+    /// Be the agent: read a prompt from standard input and do what it asks
+    #[arg(long, hide = true)]
+    agent: bool,
+}
+
+/// Runs the command.
+pub fn run(args: DemoArgs, ui: &mut Ui) -> Outcome {
+    if args.agent {
+        return agent::run(ui);
+    }
+    let folder = args
+        .into
+        .unwrap_or_else(|| std::env::temp_dir().join(format!("arborist-demo-{}", std::process::id())));
+    prepare(&folder)?;
+    let shown = folder.display().to_string();
+    ui.line(&format!("A repository with a plan of five tasks is in {shown}.\n"));
+    let steps: [&[&str]; 4] = [
+        &["arborist", "gardener", "--runner", "demo", "--yes"],
+        &["arborist", "state"],
+        &["arborist", "state", "T003"],
+        &["log", "--reverse", "--format=%h %s"],
+    ];
+    for step in steps {
+        ui.out(&ui.paint(Tone::Strong, &format!("$ git {}\n", step.join(" "))));
+        ui.err("");
+        git(step[0], &folder).args(&step[1..]).attend()?;
+        ui.line("");
+    }
+    ui.line(&format!("Look around: cd {shown} && git log -p"));
+    Ok(Exit::Done)
+}
+
+fn git(name: &str, folder: &Path) -> GitCommand {
+    ["AUTHOR", "COMMITTER"].iter().fold(GitCommand::watched(name, folder), |command, who| {
+        command.env(&format!("GIT_{who}_NAME"), "Demo").env(&format!("GIT_{who}_EMAIL"), "demo@example.com")
+    })
+}
+
+fn prepare(folder: &Path) -> Result<(), Failure> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Fatal, format!("could not make '{what}': {error}"))
+    };
+    let shown = folder.display().to_string();
+    if folder.exists() {
+        return Err(Failure::new(Exit::Fatal, format!("'{shown}' is there already"))
+            .hint("name another folder with --into"));
+    }
+    std::fs::create_dir_all(folder).map_err(|error| failed(&shown, &error))?;
+    std::fs::write(folder.join("task-tree.json"), PLAN).map_err(|error| failed("task-tree.json", &error))?;
+    std::fs::write(folder.join("README.md"), "# A garden\n").map_err(|error| failed("README.md", &error))?;
+    for args in [["init", "-q", "-b", "main"].as_slice(), &["add", "-A"], &["commit", "-q", "-m", "begin"]] {
+        git(args[0], folder).args(&args[1..]).stdout()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,84 @@
+//! `git arborist garden`: one task, to its end.
+
+use arborist_core::{
+    failure::Exit,
+    gardener::{GardenerError, KeepGoing, Wish},
+    name::TaskId,
+    progress::{Boxes, Progress},
+};
+use clap::Parser;
+
+use crate::{
+    catalog,
+    entry::Outcome,
+    gardening::{GardeningArgs, Planned, open, summarize},
+    ui::Ui,
+};
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   Take up the next task that is ready
+       git arborist garden
+
+   Take up this one
+       git arborist garden T003 --runner claude
+
+   One task without any plan
+       git arborist garden -m 'Add a health endpoint'";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-garden", bin_name = "git arborist garden", about = catalog::about("garden"), after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct GardenArgs {
+    /// The task; without one, the next that is ready
+    #[arg(value_name = "TASK")]
+    task: Option<TaskId>,
+    /// What to do: one task, in your words, without any plan
+    #[arg(short, long, value_name = "WORDS", conflicts_with_all = ["task", "tree"])]
+    message: Option<String>,
+    #[command(flatten)]
+    common: GardeningArgs,
+}
+
+/// Runs the command.
+#[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
+pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(&args.common, ui)?;
+    let run = opened.scan()?;
+    let planned = match &args.message {
+        Some(words) => Planned::of_words(words)?,
+        None => opened.plan(&args.common, &run)?,
+    };
+    let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
+    let next = || {
+        planned
+            .plan
+            .order()
+            .into_iter()
+            .find(|task| progress.find(&task.id).is_some_and(|s| s.is_ready))
+            .map(|task| task.id.clone())
+    };
+    let worded =
+        || args.message.as_ref().and_then(|_| planned.plan.tasks.first()).map(|task| task.id.clone());
+    let Some(task) = args.task.clone().or_else(worded).or_else(next) else {
+        ui.line("nothing is ready");
+        return Ok(Exit::Done);
+    };
+    let standing = progress.find(&task).ok_or_else(|| GardenerError::NoTask(task.clone()))?;
+    if standing.state.is_settled() {
+        ui.line(&format!("{task} is {}", standing.state.as_str()));
+        return Ok(Exit::Done);
+    }
+    if !standing.is_ready {
+        let waits: Vec<String> = standing.waits_for.iter().map(ToString::to_string).collect();
+        return Err(GardenerError::NotReady(task, waits.join(", ")).into());
+    }
+    if args.common.is_dry_run() {
+        ui.line(&format!("{task} {}", standing.name));
+        return Ok(Exit::Done);
+    }
+    let wish = Wish { only: vec![task], keeps_going: KeepGoing::No };
+    let summary = opened.begin(&args.common, &planned, ui)?.run(&wish)?;
+    summarize(ui, &summary);
+    Ok(if summary.failed.is_empty() && summary.left.is_empty() { Exit::Done } else { Exit::No })
+}

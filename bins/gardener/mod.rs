@@ -1,0 +1,65 @@
+//! `git arborist gardener`: every task that can be run, in order.
+
+use arborist_core::{
+    failure::Exit,
+    gardener::{KeepGoing, Wish},
+    name::TaskId,
+    progress::{Boxes, Progress},
+};
+use clap::Parser;
+
+use crate::{
+    catalog,
+    entry::Outcome,
+    gardening::{GardeningArgs, open, summarize},
+    ui::Ui,
+};
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   Run the plan of this repository, or go on with it after a crash
+       git arborist gardener
+
+   Look first at what would be run
+       git arborist gardener --dry-run
+
+   With another agent and a test command
+       git arborist gardener --runner codex --test-command 'cargo test'";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-gardener", bin_name = "git arborist gardener", about = catalog::about("gardener"), after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct GardenerArgs {
+    #[command(flatten)]
+    common: GardeningArgs,
+    /// Only these tasks
+    #[arg(long, value_name = "TASK")]
+    only: Vec<TaskId>,
+    /// Go on with other tasks when one fails
+    #[arg(long)]
+    keep_going: bool,
+}
+
+/// Runs the command.
+#[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
+pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(&args.common, ui)?;
+    let run = opened.scan()?;
+    let planned = opened.plan(&args.common, &run)?;
+    if args.common.is_dry_run() {
+        let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
+        for task in planned.plan.order() {
+            if progress.find(&task.id).is_some_and(|standing| !standing.state.is_settled()) {
+                ui.line(&format!("{} {}", task.id, task.name));
+            }
+        }
+        return Ok(Exit::Done);
+    }
+    let wish = Wish {
+        only: args.only.clone(),
+        keeps_going: if args.keep_going { KeepGoing::Yes } else { KeepGoing::No },
+    };
+    let summary = opened.begin(&args.common, &planned, ui)?.run(&wish)?;
+    summarize(ui, &summary);
+    Ok(if summary.failed.is_empty() && summary.left.is_empty() { Exit::Done } else { Exit::No })
+}

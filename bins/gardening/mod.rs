@@ -1,0 +1,82 @@
+//! What `garden` and `gardener` have in common: options, opening a run, and telling what happens.
+
+mod open;
+mod voice;
+
+pub(crate) use open::{Planned, open};
+pub(crate) use voice::summarize;
+
+use std::path::PathBuf;
+
+use arborist_core::{gardener::Consent, pipeline::Flags};
+use clap::Args;
+
+/// Options of every command that drives agents.
+#[derive(Debug, Args)]
+pub(crate) struct GardeningArgs {
+    /// The plan: a tree file or a task list in Markdown
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tree: Option<PathBuf>,
+    /// The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own
+    #[arg(long, value_name = "NAME")]
+    runner: Option<String>,
+    /// The model that the agent is asked to use
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// How many attempts a task has
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    max_retries: Option<u32>,
+    /// How a task is tested that has no test commands of its own
+    #[arg(long, value_name = "COMMAND")]
+    test_command: Option<String>,
+    /// Where reports are committed
+    #[arg(long, value_name = "DIR")]
+    report_dir: Option<String>,
+    /// Where logs are kept
+    #[arg(long, value_name = "DIR")]
+    log_dir: Option<String>,
+    /// Begin although something is not committed; it stays as it is
+    #[arg(long)]
+    allow_dirty: bool,
+    /// Begin a new run instead of going on with the last one
+    #[arg(long)]
+    new_run: bool,
+    /// Go on with a plan or a configuration that has changed since the run began
+    #[arg(long)]
+    accept_changes: bool,
+    /// Approve the commands that files of the repository bring along
+    #[arg(long)]
+    yes: bool,
+    /// Show what would be run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Say only what went wrong
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl GardeningArgs {
+    fn flags(&self) -> Flags {
+        Flags {
+            runner: self.runner.clone(),
+            model: self.model.clone(),
+            max_retries: self.max_retries,
+            test_command: self.test_command.clone(),
+            report_dir: self.report_dir.clone(),
+            log_dir: self.log_dir.clone(),
+        }
+    }
+
+    fn consent(&self) -> Consent {
+        let is_trusted = std::env::var_os("ARBORIST_TRUST").is_some_and(|value| value == "1");
+        match (self.yes, is_trusted) {
+            (true, _) => Consent::Given,
+            (false, true) => Consent::Trusted,
+            (false, false) => Consent::None,
+        }
+    }
+
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.dry_run
+    }
+}

@@ -1,0 +1,255 @@
+//! Opening a run: lock, recovery, plan, consent, in this order, before any agent is started.
+
+use std::{path::Path, time::Duration};
+
+use arborist_core::{
+    agent::{RunnerKind, redact::Secrets},
+    failure::{Exit, Failure},
+    gardener::{Gardener, GardenerError, PlanFile, approval, recover, start},
+    git::{Config, GitVersion, Repository},
+    history::{Reading, Run, Scope},
+    name::{BranchName, Oid, digest},
+    pipeline::{Crew, Options, PreCommit, Workshop},
+    plan::Plan,
+    process::{Attendance, Cancel, FileLock, interrupt, is_executable},
+    record::Recorder,
+    settings::Settings,
+};
+
+use super::{GardeningArgs, voice};
+use crate::{clock, ui::Ui};
+
+/// A run that may go on.
+pub(crate) struct Opened {
+    pub(crate) repository: Repository,
+    pub(crate) options: Options,
+    pub(crate) settings: Settings,
+    pub(crate) branch: BranchName,
+    head: Oid,
+    lock: FileLock,
+    hook: PreCommit,
+}
+
+/// The plan of a run, and whether the run has begun.
+pub(crate) struct Planned {
+    pub(crate) plan: Plan,
+    file: Option<PlanFile>,
+}
+
+impl Planned {
+    /// A plan of one task, whose id is made from its words, so that the same words go on with the same task.
+    pub(crate) fn of_words(words: &str) -> Result<Self, Failure> {
+        let parts = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
+        let mut id = parts.collect::<Vec<_>>().join("-").to_lowercase();
+        id.truncate(40);
+        let id = if id.is_empty() { format!("task-{}", &digest(words.as_bytes())[..8]) } else { id };
+        let id = id.trim_end_matches('-');
+        let name = words.lines().next().unwrap_or(words);
+        let tree = serde_json::json!({
+            "nodes": { id: { "id": id, "name": name, "description": words } },
+            "root_ids": [id],
+        });
+        Ok(Self { plan: Plan::read("the words of -m", tree.to_string().as_bytes())?, file: None })
+    }
+}
+
+/// Finds the repository and takes the lock of its branch.
+pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure> {
+    let config = Config::start(Path::new("."))?;
+    let repository = Repository::discover()?;
+    let config = config.finish()?;
+    ui.configure(&config);
+    let settings = Settings::load(&repository, &config)?;
+    if repository.worktree.is_none() {
+        return Err(GardenerError::Bare.into());
+    }
+    let branch = repository.head.branch.clone().ok_or(arborist_core::history::HistoryError::Detached)?;
+    let head = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
+    let options = Options::new(&args.flags(), &settings)?;
+    for crew in [&options.implement, &options.review] {
+        require_program(crew)?;
+    }
+    let path = repository.common_dir.join("arborist/locks").join(format!("run-{}", branch.component()));
+    let what = format!("git arborist on {branch}");
+    let lock = FileLock::try_take(&path, &what)
+        .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
+    let hook = pre_commit(&repository, &config)?;
+    Ok(Opened { repository, options, settings, branch, head, lock, hook })
+}
+
+fn pre_commit(repository: &Repository, config: &Config) -> Result<PreCommit, Failure> {
+    let file = repository.hooks_dir(config)?.path.join("pre-commit");
+    let has_config_hook =
+        repository.version >= GitVersion::CONFIG_HOOKS && config.section("hook.").next().is_some();
+    Ok(if is_executable(&file) || has_config_hook { PreCommit::Asked } else { PreCommit::None })
+}
+
+fn require_program(crew: &Crew) -> Result<(), Failure> {
+    if let RunnerKind::Program(runner) = &crew.runner {
+        runner.require_program(&std::env::var_os("PATH").unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+impl Opened {
+    /// What history says now.
+    pub(crate) fn scan(&self) -> Result<Run, Failure> {
+        let scope = Scope { branch: self.branch.clone(), tip: Some(self.head) };
+        Ok(Run::scan(&self.repository, scope, Reading::Fresh)?)
+    }
+
+    /// The plan that holds: the frozen one if a run goes on, else the file.
+    pub(crate) fn plan(&self, args: &GardeningArgs, run: &Run) -> Result<Planned, Failure> {
+        let file = self.plan_file(args, run)?;
+        let now = file.as_ref().map(|file| Plan::read(&file.path, &file.bytes)).transpose()?;
+        let frozen = self.frozen(run)?;
+        if args.new_run || run.start.is_none() {
+            let plan = now.ok_or(GardenerError::NoPlan)?;
+            return Ok(Planned { plan, file });
+        }
+        if !args.accept_changes {
+            start::require_unchanged(&self.repository, run, frozen.as_ref(), now.as_ref())?;
+        }
+        let plan = if args.accept_changes { now.or(frozen) } else { frozen.or(now) };
+        Ok(Planned { plan: plan.ok_or(GardenerError::NoPlan)?, file })
+    }
+
+    fn frozen(&self, run: &Run) -> Result<Option<Plan>, Failure> {
+        let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) else {
+            return Ok(None);
+        };
+        let bytes = self.repository.find_blob(frozen.blob)?;
+        Ok(bytes.map(|bytes| Plan::read(&frozen.path, &bytes)).transpose()?)
+    }
+
+    fn plan_file(&self, args: &GardeningArgs, run: &Run) -> Result<Option<PlanFile>, Failure> {
+        let top = self.repository.top();
+        let named = args.tree.as_ref().map(|file| file.display().to_string());
+        let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref()).map(|plan| plan.path.clone());
+        let path = named.or_else(|| self.settings.tree().map(str::to_owned)).or(frozen);
+        let found = path.or_else(|| {
+            crate::state::source::candidates(&self.branch).into_iter().find(|name| top.join(name).is_file())
+        });
+        let Some(path) = found else {
+            return Ok(None);
+        };
+        match std::fs::read(top.join(&path)) {
+            Ok(bytes) => Ok(Some(PlanFile { path, bytes })),
+            Err(error) => {
+                Err(Failure::new(Exit::Fatal, format!("could not read the plan '{path}': {error}")))
+            }
+        }
+    }
+
+    /// Everything that must be so before an agent is started; then hands over a gardener.
+    pub(crate) fn begin<'a>(
+        &'a self,
+        args: &GardeningArgs,
+        planned: &'a Planned,
+        ui: &'a mut Ui,
+    ) -> Result<Gardener<'a, 'a>, Failure> {
+        let run = self.scan()?;
+        let commands = approval::foreign_commands(Some(&planned.plan), &self.options, &self.settings);
+        approval::require(&commands, args.consent())?;
+        let (attendance, ended) = self.attend()?;
+        if !ended.is_empty() {
+            ui.warn(&format!("ended what a crashed run had left running: {ended}"));
+        }
+        let session = match (&run.start, args.new_run) {
+            (Some(start), false) => start.session.clone(),
+            _ => start::new_session(self.head),
+        };
+        let mut recorder = Recorder::new(&self.repository, self.branch.clone(), session, self.head)?;
+        for attempt in recover(&mut recorder, &run, self.options.max_retries)? {
+            ui.warn(&format!(
+                "attempt {} of {} was interrupted; what it left is committed",
+                attempt.attempt.ordinal(),
+                attempt.task
+            ));
+        }
+        self.hide_logs()?;
+        self.refuse_dirt(args, &recorder, planned)?;
+        if run.start.is_none() || args.new_run {
+            for path in start::write_start(&mut recorder, planned.file.as_ref())? {
+                ui.err(&format!("committed with the start of the run: {path}\n"));
+            }
+        } else if args.accept_changes {
+            start::write_change(&mut recorder, planned.file.as_ref(), "accepted")?;
+        }
+        let shop = self.workshop(args, attendance, ui)?;
+        Ok(Gardener { repository: &self.repository, plan: &planned.plan, recorder, shop })
+    }
+
+    fn attend(&self) -> Result<(Attendance, String), Failure> {
+        let path = self.lock.path().with_extension("attendance");
+        let taken = Attendance::take_over(&self.lock, &path, Duration::from_secs(5));
+        let (attendance, ended) =
+            taken.map_err(|source| GardenerError::Locked { branch: self.branch.clone(), source })?;
+        let pids: Vec<String> = ended.0.iter().map(ToString::to_string).collect();
+        Ok((attendance, pids.join(", ")))
+    }
+
+    fn workshop<'a>(
+        &'a self,
+        args: &GardeningArgs,
+        attendance: Attendance,
+        ui: &'a mut Ui,
+    ) -> Result<Workshop<'a>, Failure> {
+        let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Fatal, error.to_string());
+        let cancel = interrupt::watch(|signal| std::process::exit(128 + signal))
+            .map_or_else(|_| Cancel::new(), |interrupt| interrupt.cancel().clone());
+        let beside = std::env::current_exe().map_err(|error| failed(&error))?;
+        Ok(Workshop {
+            options: &self.options,
+            dir: self.repository.top(),
+            secrets: Secrets::of_environment(std::env::vars()).map_err(|error| failed(&error))?,
+            cancel,
+            attendance,
+            demo: beside.with_file_name("git-arborist-demo"),
+            hook: self.hook,
+            clock: clock::now,
+            voice: voice::plain(ui, args.quiet),
+        })
+    }
+
+    /// Logs are nobody's work: an entry in the repository's own exclude file hides them.
+    fn hide_logs(&self) -> Result<(), Failure> {
+        let file = self.repository.common_dir.join("info/exclude");
+        let line = format!("/{}/", self.options.log_dir.trim_matches('/'));
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        if text.lines().any(|known| known == line) {
+            return Ok(());
+        }
+        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let write = || {
+            std::fs::create_dir_all(file.parent().unwrap_or(&file))?;
+            std::fs::write(&file, format!("{text}{gap}{line}\n"))
+        };
+        write().map_err(|error| {
+            Failure::new(Exit::Fatal, format!("could not write '{}': {error}", file.display()))
+        })
+    }
+
+    /// What is not committed could be lost or mixed in. The plan and the configuration are committed with the start.
+    fn refuse_dirt(
+        &self,
+        args: &GardeningArgs,
+        recorder: &Recorder<'_>,
+        planned: &Planned,
+    ) -> Result<(), Failure> {
+        if args.allow_dirty || self.settings.switch("allow-dirty") == Some(true) {
+            return Ok(());
+        }
+        let changes = self.repository.changes(recorder.tree(), self.repository.snapshot()?)?;
+        let plan = planned.file.as_ref().map(|file| file.path.as_str());
+        let dirt: Vec<String> = changes
+            .iter()
+            .map(arborist_core::git::Change::shown)
+            .filter(|path| Some(path.as_str()) != plan && path != ".arborist/config.toml")
+            .collect();
+        if dirt.is_empty() {
+            return Ok(());
+        }
+        Err(GardenerError::Dirty(dirt.join(", ")).into())
+    }
+}

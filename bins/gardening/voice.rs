@@ -1,0 +1,62 @@
+//! The words for what happens in a run.
+
+use arborist_core::{
+    gardener::Summary,
+    message::{Status, plain_text},
+    pipeline::Happening,
+};
+
+use crate::ui::{Tone, Ui};
+
+/// Tells each step in a line on standard error, as it happens.
+pub(super) fn plain<'a>(ui: &'a mut Ui, is_quiet: bool) -> Box<dyn FnMut(Happening<'_>) + 'a> {
+    Box::new(move |happening| {
+        if let Some(line) = line(ui, &happening)
+            && (!is_quiet || matches!(happening, Happening::Recorded { why: Some(_), .. }))
+        {
+            ui.err(&format!("{line}\n"));
+        }
+    })
+}
+
+fn line(ui: &Ui, happening: &Happening<'_>) -> Option<String> {
+    match happening {
+        Happening::Begins { task, name, attempt, step, by } => {
+            let attempt =
+                if attempt.0 == 0 { String::new() } else { format!(", attempt {}", attempt.ordinal()) };
+            let task = ui.paint(Tone::Strong, task.as_str());
+            Some(format!("{task} {step} \"{}\" ({}{attempt})", plain_text(name), plain_text(by)))
+        }
+        Happening::Recorded { status, commit, why, .. } => {
+            let tone = if why.is_some() || *status == Status::Failed { Tone::Bad } else { Tone::Good };
+            let why = why.map(|why| format!(": {}", plain_text(why).replace('\n', " "))).unwrap_or_default();
+            Some(format!(
+                "  {} {}{why}",
+                ui.paint(Tone::Dim, &commit.short()),
+                ui.paint(tone, status.as_str())
+            ))
+        }
+        Happening::Waits { seconds } => {
+            Some(format!("  the provider asks us to wait for {seconds} s; no attempt is used up"))
+        }
+        Happening::Note { words } => Some(plain_text(words)),
+        Happening::Recovered { task } => Some(format!("{task}: an interrupted attempt was written down")),
+        Happening::Said { .. } => None,
+    }
+}
+
+/// What a run came to, to be pasted into a message.
+pub(crate) fn summarize(ui: &mut Ui, summary: &Summary) {
+    let list = |ids: &[arborist_core::name::TaskId]| {
+        ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    };
+    let mut parts = Vec::new();
+    for (word, ids) in
+        [("completed", &summary.completed), ("failed", &summary.failed), ("left", &summary.left)]
+    {
+        if !ids.is_empty() {
+            parts.push(format!("{} {word} ({})", ids.len(), list(ids)));
+        }
+    }
+    ui.line(&if parts.is_empty() { "nothing was left to do".to_owned() } else { parts.join(", ") });
+}

@@ -1,0 +1,62 @@
+//! `git arborist reset`: a task begins anew. What it did stays in history.
+
+use std::path::Path;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    gardener::GardenerError,
+    git::{Config, Repository},
+    history::{Reading, Run, Scope},
+    message::{Status, Wording},
+    name::{Attempt, TaskId},
+    process::FileLock,
+    record::{Entry, Recorder},
+};
+use clap::Parser;
+
+use crate::{catalog, entry::Outcome, ui::Ui};
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   Let a failed task be tried again, with all its attempts
+       git arborist reset T003";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-reset", bin_name = "git arborist reset", about = catalog::about("reset"), after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct ResetArgs {
+    /// The tasks
+    #[arg(value_name = "TASK", required = true)]
+    tasks: Vec<TaskId>,
+}
+
+/// Runs the command.
+#[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
+pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
+    let config = Config::start(Path::new("."))?;
+    let repository = Repository::discover()?;
+    ui.configure(&config.finish()?);
+    let scope = Scope::resolve(&repository, None)?;
+    let head = scope.tip.ok_or_else(|| GardenerError::Unborn(scope.branch.clone()))?;
+    let path = repository.common_dir.join("arborist/locks").join(format!("run-{}", scope.branch.component()));
+    let locked = FileLock::try_take(&path, "git arborist reset");
+    let _lock = locked.map_err(|source| GardenerError::Locked { branch: scope.branch.clone(), source })?;
+    let run = Run::scan(&repository, scope, Reading::Fresh)?;
+    let no_run = || {
+        Failure::new(Exit::No, format!("'{}' has no run yet", run.scope.branch))
+            .hint("begin one with: git arborist gardener")
+    };
+    let start = run.start.as_ref().ok_or_else(no_run)?;
+    if let Some(unknown) = args.tasks.iter().find(|task| run.find(task).is_none()) {
+        return Err(Failure::new(Exit::No, format!("nothing has happened to '{unknown}' yet"))
+            .hint("see: git arborist state"));
+    }
+    let mut recorder = Recorder::new(&repository, run.scope.branch.clone(), start.session.clone(), head)?;
+    for task in &args.tasks {
+        let name = run.find(task).and_then(|history| history.name()).unwrap_or(task.as_str());
+        let entry = Entry::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
+        let commit = recorder.record(entry, recorder.tree())?;
+        ui.line(&format!("{} reset {task}", commit.short()));
+    }
+    Ok(Exit::Done)
+}
