@@ -53,7 +53,24 @@ fn an_unknown_key_is_told_with_file_line_and_the_nearest_key() {
     garden.arborist(["state"]).exits(128).err("config.toml:3: unknown key 'deep.er.key'");
     garden.write(".arborist/config.toml", "");
     garden.git(["config", "arborist.treee", "x"]).succeeds();
-    garden.arborist(["state"]).exits(128).err(".git/config: unknown key 'treee'").err("did you mean 'tree'?");
+    garden
+        .arborist(["state"])
+        .exits(128)
+        .err("error: .git/config: unknown key 'treee'")
+        .err("did you mean 'tree'?");
+}
+
+#[test]
+fn the_command_line_and_the_environment_are_named_as_such() {
+    use std::os::unix::ffi::OsStrExt;
+    let garden = garden();
+    garden
+        .git(["-c", "arborist.treee=x", "arborist", "state"])
+        .exits(128)
+        .err("the command line: unknown key 'treee'");
+    let mut command = garden.command("git", &garden.path(""));
+    command.env("ARBORIST_TREE", std::ffi::OsStr::from_bytes(b"\xff")).args(["arborist", "state"]);
+    Run::of(&mut command, b"").exits(128).err("ARBORIST_TREE: 'tree' must be a path");
 }
 
 #[test]

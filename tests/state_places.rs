@@ -244,3 +244,26 @@ fn a_reader_that_goes_away_is_no_error() {
     let mut command = garden.command("sh", &garden.path(""));
     Run::of(command.args(["-c", "git arborist state >/dev/full"]), b"").exits(128).err("could not write");
 }
+
+#[test]
+fn a_branch_called_head_and_a_path_that_is_no_utf8_are_no_obstacle() {
+    use std::os::unix::ffi::OsStrExt;
+    let garden = with_run();
+    garden.git(["update-ref", "refs/heads/HEAD", "HEAD"]).succeeds();
+    garden.arborist(["state"]).succeeds().out("1 of 1 done");
+    let odd = garden.root().join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    garden
+        .git_in(
+            garden.root(),
+            [std::ffi::OsStr::new("clone"), "-q".as_ref(), garden.path("").as_ref(), odd.as_ref()],
+        )
+        .succeeds();
+    garden.arborist_in(&odd, ["state"]).succeeds().out("1 of 1 done");
+}
+
+#[test]
+fn a_repository_that_git_cannot_read_is_not_called_none() {
+    let garden = with_run();
+    garden.git(["config", "core.bare", "maybe"]).succeeds();
+    garden.arborist(["state"]).exits(128).err("core.bare").never("run this inside a repository");
+}

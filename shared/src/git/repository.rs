@@ -1,6 +1,10 @@
 //! Finding the repository, and what has to be known of it before anything is read.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
 use super::{
     GitCommand, GitError, GitVersion,
@@ -66,42 +70,48 @@ impl Repository {
             .args(["HEAD", "--symbolic-full-name", "HEAD"])
             .finish()?;
         let version = require_version(&checked(&name, version.finish()?)?)?;
-        if asked.status.success() {
-            let lines = lines_of(asked.stdout)?;
+        let lines = lines_of(&asked.stdout);
+        if asked.status.success() && lines.len() == ANSWERS + 2 {
             let head = born_head(&lines[ANSWERS..])?;
             return Self::from_answers(dir, &lines, version, head);
         }
-        Self::discover_unborn(dir, version)
+        Self::discover_otherwise(dir, version)
     }
 
-    /// The way for a branch without commits, where `rev-parse HEAD` fails, and for no repository at all.
-    fn discover_unborn(dir: &Path, version: GitVersion) -> Result<Self, GitError> {
+    /// The way for a branch without commits, where `rev-parse HEAD` fails, for a `HEAD` that is ambiguous, and for no
+    /// repository at all.
+    fn discover_otherwise(dir: &Path, version: GitVersion) -> Result<Self, GitError> {
         let asked = GitCommand::reading("rev-parse", dir).args(QUESTIONS).finish()?;
         if !asked.status.success() {
-            return Err(GitError::NoRepository { complaint: without_prefix(&asked.complaint()) });
+            return Err(no_repository(without_prefix(&asked.complaint())));
         }
-        let lines = lines_of(asked.stdout)?;
         let target = GitCommand::reading("symbolic-ref", dir).args(["-q", "HEAD"]).answer()?;
         let name = target.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
-        let head = Head { branch: name.as_deref().and_then(branch_of_ref), commit: None };
-        Self::from_answers(dir, &lines, version, head)
+        let commit =
+            GitCommand::reading("rev-parse", dir).args(["-q", "--verify", "HEAD^{commit}"]).finish()?;
+        let head = Head {
+            branch: name.as_deref().and_then(branch_of_ref),
+            commit: String::from_utf8_lossy(&commit.stdout).trim().parse().ok(),
+        };
+        Self::from_answers(dir, &lines_of(&asked.stdout), version, head)
     }
 
-    fn from_answers(dir: &Path, lines: &[String], version: GitVersion, head: Head) -> Result<Self, GitError> {
-        let [git_dir, common_dir, format, shallow, inside, prefix] = &lines[..ANSWERS] else {
-            return Err(strange("too few lines"));
+    fn from_answers(dir: &Path, lines: &[&[u8]], version: GitVersion, head: Head) -> Result<Self, GitError> {
+        let Some([git_dir, common_dir, format, shallow, inside, prefix]) = lines.get(..ANSWERS) else {
+            return Err(strange("a path with a line break in it"));
         };
+        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
         Ok(Self {
             dir: dir.to_owned(),
-            git_dir: git_dir.into(),
-            common_dir: common_dir.into(),
-            worktree: (inside == "true").then(|| top_of(dir, prefix)),
-            format: match format.as_str() {
-                "sha1" => ObjectFormat::Sha1,
-                "sha256" => ObjectFormat::Sha256,
-                other => return Err(strange(&format!("object format '{other}'"))),
+            git_dir: path(git_dir),
+            common_dir: path(common_dir),
+            worktree: (*inside == b"true").then(|| top_of(dir, &path(prefix))),
+            format: match *format {
+                b"sha1" => ObjectFormat::Sha1,
+                b"sha256" => ObjectFormat::Sha256,
+                other => return Err(strange(&format!("object format '{}'", String::from_utf8_lossy(other)))),
             },
-            is_shallow: shallow == "true",
+            is_shallow: *shallow == b"true",
             version,
             head,
         })
@@ -122,23 +132,28 @@ fn require_version(printed: &[u8]) -> Result<GitVersion, GitError> {
     Ok(version)
 }
 
-fn lines_of(stdout: Vec<u8>) -> Result<Vec<String>, GitError> {
-    let text = String::from_utf8(stdout).map_err(|_| strange("a path that is not UTF-8"))?;
-    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    match lines.len() {
-        ANSWERS => Ok(lines),
-        n if n == ANSWERS + 2 => Ok(lines),
-        _ => Err(strange("a path with a line break in it")),
-    }
+/// Lines as bytes: a path need not be UTF-8.
+fn lines_of(stdout: &[u8]) -> Vec<&[u8]> {
+    let mut lines: Vec<&[u8]> = stdout.split(|b| *b == b'\n').collect();
+    lines.pop();
+    lines
 }
 
-fn born_head(lines: &[String]) -> Result<Head, GitError> {
+/// Not every refusal means that there is no repository here.
+fn no_repository(complaint: String) -> GitError {
+    if complaint.contains("not a git repository") || complaint.contains("dubious ownership") {
+        return GitError::NoRepository { complaint };
+    }
+    GitError::Failed { command: "rev-parse".into(), complaint }
+}
+
+fn born_head(lines: &[&[u8]]) -> Result<Head, GitError> {
     let [commit, full_name] = lines else {
         return Err(strange("no HEAD"));
     };
     Ok(Head {
-        branch: branch_of_ref(full_name),
-        commit: Some(commit.parse().map_err(|_| strange("an object id"))?),
+        branch: branch_of_ref(&String::from_utf8_lossy(full_name)),
+        commit: Some(Oid::from_hex(commit).ok_or_else(|| strange("an object id"))?),
     })
 }
 
@@ -147,8 +162,8 @@ fn branch_of_ref(full_name: &str) -> Option<BranchName> {
     full_name.strip_prefix("refs/heads/")?.parse().ok()
 }
 
-fn top_of(dir: &Path, prefix: &str) -> PathBuf {
-    let depth = Path::new(prefix).components().count();
+fn top_of(dir: &Path, prefix: &Path) -> PathBuf {
+    let depth = prefix.components().count();
     dir.ancestors().nth(depth).unwrap_or(dir).to_owned()
 }
 

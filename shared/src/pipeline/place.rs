@@ -48,7 +48,7 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun) -> Result<Work, GitError> {
     let repository = recorder.repository();
     let mut trespasses = begun.guard.restore();
     let after = repository.snapshot()?;
-    let (tip, moved) = put_back_branch(recorder, &begun.unfinished, after)?;
+    let (tip, moved) = put_back_branch(recorder, &begun.unfinished)?;
     trespasses.extend(moved);
     let changes = repository.changes(begun.before, after)?;
     let nested: Vec<String> =
@@ -64,11 +64,7 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun) -> Result<Work, GitError> {
 
 /// `HEAD` is on the run's branch again. Commits of the agent's own are saved; the branch itself is moved when the work
 /// is written down, or here if it does not follow our head any more.
-fn put_back_branch(
-    recorder: &Recorder<'_>,
-    unfinished: &Unfinished,
-    after: Oid,
-) -> Result<(Oid, Vec<String>), GitError> {
+fn put_back_branch(recorder: &Recorder<'_>, unfinished: &Unfinished) -> Result<(Oid, Vec<String>), GitError> {
     let repository = recorder.repository();
     let branch = recorder.branch();
     let mut trespasses = Vec::new();
@@ -89,7 +85,7 @@ fn put_back_branch(
             return Ok((ours, trespasses));
         }
     };
-    save(repository, unfinished, tip, after)?;
+    save(repository, unfinished, tip)?;
     if !repository.is_ancestor(ours, tip)? {
         trespasses.push("it moved the branch away from the run's own commits".to_owned());
     }
@@ -97,8 +93,7 @@ fn put_back_branch(
 }
 
 /// Keeps commits that are about to leave the branch.
-fn save(repository: &Repository, unfinished: &Unfinished, tip: Oid, after: Oid) -> Result<(), GitError> {
-    let _ = after;
+fn save(repository: &Repository, unfinished: &Unfinished, tip: Oid) -> Result<(), GitError> {
     let folder = unfinished.name.replace("refs/arborist/wip/", "refs/arborist/saved/");
     let name = format!("{folder}-{}", tip.short());
     if repository.list_refs(&[&name])?.is_empty() {

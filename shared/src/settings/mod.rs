@@ -220,10 +220,11 @@ impl Settings {
     fn add_git(&mut self, config: &Config) -> Result<(), SettingsError> {
         for entry in config.section("arborist.") {
             let key = entry.key.trim_start_matches("arborist.");
-            let setting = require_key(key, &entry.origin)?;
+            let place = place_of(&entry.origin);
+            let setting = require_key(key, &place)?;
             let bare = (setting.kind == Kind::Switch).then_some("true");
             let value = entry.value.as_deref().or(bare).and_then(|text| Value::parse(text, setting.kind));
-            self.add(setting, key.to_owned(), (value, entry.origin.clone()), Origin::User)?;
+            self.add(setting, key.to_owned(), (value, place), Origin::User)?;
         }
         Ok(())
     }
@@ -231,8 +232,8 @@ impl Settings {
     fn add_environment(&mut self) -> Result<(), SettingsError> {
         for setting in SETTINGS {
             let Some(variable) = setting.variable else { continue };
-            if let Some(text) = std::env::var(variable).ok().filter(|text| !text.is_empty()) {
-                let value = Value::parse(&text, setting.kind);
+            if let Some(text) = std::env::var_os(variable).filter(|text| !text.is_empty()) {
+                let value = text.to_str().and_then(|text| Value::parse(text, setting.kind));
                 self.add(setting, setting.key.to_owned(), (value, variable.to_owned()), Origin::User)?;
             }
         }
@@ -260,6 +261,15 @@ fn require_key(key: &str, place: &str) -> Result<&'static Setting, SettingsError
         .iter()
         .find(|setting| setting.is(key))
         .ok_or_else(|| SettingsError::UnknownKey { place: place.to_owned(), key: key.to_owned() })
+}
+
+/// git's word for where a setting stands, for people. It knows no lines.
+fn place_of(origin: &str) -> String {
+    match origin.split_once(':') {
+        Some(("file", path)) => path.to_owned(),
+        Some(("command line", _)) => "the command line".into(),
+        _ => origin.to_owned(),
+    }
 }
 
 /// The user's own file, where the base directory specification puts it.
