@@ -37,7 +37,13 @@ fn subjects(garden: &Garden) -> Vec<String> {
 #[test]
 fn a_plan_is_run_in_order_and_each_step_is_a_commit() {
     let garden = garden(WORKER);
-    garden.arborist(["gardener"]).succeeds().out("2 completed (T001, T002)").err("T001 implement");
+    garden
+        .arborist(["gardener"])
+        .succeeds()
+        .out("2 completed (T001, T002)")
+        .err("T001 implement")
+        .err("no test command for 2 of the tasks")
+        .err("hint: name one with --test-command");
     let expected = [
         "task(main@@run-start): run started",
         "task(main@T001@implement-pass): implement \"Create the schema\"",

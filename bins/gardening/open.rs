@@ -176,8 +176,20 @@ impl Opened {
         } else if args.accept_changes {
             start::write_change(&mut recorder, planned.file.as_ref(), "accepted")?;
         }
+        self.tell_of_missing_tests(planned, ui);
         let shop = self.workshop(args, attendance, ui)?;
         Ok(Gardener { repository: &self.repository, plan: &planned.plan, recorder, shop })
+    }
+
+    /// Said once for a run: a test that cannot fail proves nothing.
+    fn tell_of_missing_tests(&self, planned: &Planned, ui: &mut Ui) {
+        let untested = planned.plan.leaves().filter(|task| !self.options.tests_of(task).1).count();
+        if untested > 0 {
+            ui.warn(&format!(
+                "there is no test command for {untested} of the tasks: their tests pass whatever they do"
+            ));
+            ui.hint("name one with --test-command, or as test-command in .arborist/config.toml");
+        }
     }
 
     fn attend(&self) -> Result<(Attendance, String), Failure> {

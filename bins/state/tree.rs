@@ -32,7 +32,7 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
         ui.line(&nothing(view));
         return hint_at_other(ui, view);
     }
-    let ids = asked.iter().map(|s| s.id.as_str().len()).max().unwrap_or(0);
+    let ids = asked.iter().filter(|s| s.is_leaf()).map(|s| s.id.as_str().len()).max().unwrap_or(0);
     let room = ui.width().map_or(WIDEST_NAME, |width| width.saturating_sub(ids + REST).max(NARROWEST_NAME));
     let names = asked.iter().map(|s| s.name.width() + 2 * s.depth).max().unwrap_or(0).min(room);
     for standing in asked {
