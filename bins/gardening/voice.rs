@@ -3,6 +3,7 @@
 use arborist_core::{
     gardener::Summary,
     message::{Status, plain_text},
+    name::TaskId,
     pipeline::Happening,
 };
 
@@ -45,10 +46,15 @@ fn line(ui: &Ui, happening: &Happening<'_>) -> Option<String> {
     }
 }
 
+/// How many ids of a kind are listed.
+const MOST: usize = 10;
+
 /// What a run came to, to be pasted into a message.
 pub(crate) fn summarize(ui: &mut Ui, summary: &Summary) {
-    let list = |ids: &[arborist_core::name::TaskId]| {
-        ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    let list = |ids: &[TaskId]| {
+        let mut shown: Vec<String> = ids.iter().take(MOST).map(ToString::to_string).collect();
+        shown.extend((ids.len() > MOST).then(|| format!("and {} more", ids.len() - MOST)));
+        shown.join(", ")
     };
     let mut parts = Vec::new();
     for (word, ids) in

@@ -53,6 +53,15 @@ pub enum KeepGoing {
     Yes,
 }
 
+/// Whether the tests of a phase ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phases {
+    /// Some did, and passed.
+    Tested,
+    /// None was due.
+    Waiting,
+}
+
 /// A run that is open.
 pub struct Gardener<'a, 'w> {
     /// The repository.
@@ -70,9 +79,10 @@ impl<'a> Gardener<'a, '_> {
     pub fn run(&mut self, wish: &Wish) -> Result<Summary, GardenerError> {
         let mut summary = Summary::default();
         loop {
-            let run = self.scan()?;
-            self.test_phases(&run)?;
-            let run = self.scan()?;
+            let mut run = self.scan()?;
+            if self.test_phases(&run)? == Phases::Tested {
+                run = self.scan()?;
+            }
             refuse_forks(&run)?;
             let Some(task) = self.next_task(&run, wish, &summary) else {
                 summary.left = self.left(&run, wish, &summary);
@@ -133,7 +143,7 @@ impl<'a> Gardener<'a, '_> {
     }
 
     /// When the last leaf of a phase is done, the phase's own tests run; a failure stops the run.
-    fn test_phases(&mut self, run: &Run) -> Result<(), GardenerError> {
+    fn test_phases(&mut self, run: &Run) -> Result<Phases, GardenerError> {
         let progress = Progress::new(Some(self.plan), run, Boxes::Count);
         let waiting: Vec<&Task> = self
             .plan
@@ -143,10 +153,10 @@ impl<'a> Gardener<'a, '_> {
             .filter(|task| !task.is_leaf())
             .filter(|task| progress.find(&task.id).is_some_and(|standing| standing.state == State::Testing))
             .collect();
-        for phase in waiting {
+        for phase in &waiting {
             self.test_phase(phase)?;
         }
-        Ok(())
+        Ok(if waiting.is_empty() { Phases::Waiting } else { Phases::Tested })
     }
 
     fn test_phase(&mut self, phase: &Task) -> Result<(), GardenerError> {
