@@ -33,6 +33,11 @@ pub const VERBS: &[Verb] = &[
     Verb { name: "demo", topic: RUN, about: "See a whole run in a throw-away repository" },
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, under way, ready or failed" },
     Verb { name: "trailers", topic: LOOK, about: "Read, check and query the trailers that hold the state" },
+    Verb {
+        name: "init",
+        topic: SET_UP,
+        about: "Write a configuration with the agents and the tests found here",
+    },
     Verb { name: "hooks", topic: SET_UP, about: "Install the hooks that keep the state sound" },
     Verb {
         name: "install-assets",

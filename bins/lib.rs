@@ -10,6 +10,7 @@ pub mod garden;
 pub mod gardener;
 mod gardening;
 pub mod hooks;
+pub mod init;
 pub mod install_assets;
 pub mod plan;
 pub mod reset;

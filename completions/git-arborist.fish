@@ -31,6 +31,7 @@ function __git_arborist_verbs
         demo\t'See a whole run in a throw-away repository' \
         state\t'Show which tasks are done, under way, ready or failed' \
         trailers\t'Read, check and query the trailers that hold the state' \
+        init\t'Write a configuration with the agents and the tests found here' \
         hooks\t'Install the hooks that keep the state sound' \
         install-assets\t'Put manual pages and shell completions where they are looked for' \
         help\t'Open the manual page of a command'
@@ -151,6 +152,11 @@ complete -c git-arborist -n '__git_arborist_in trailers log' -l session -x -d 'O
 complete -c git-arborist -n '__git_arborist_in trailers log' -s n -l max-count -x -d 'At most so many'
 complete -c git-arborist -n '__git_arborist_in trailers log' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in trailers log' -s h -l help -d 'Show what it does and takes'
+
+# init
+complete -c git-arborist -n '__git_arborist_in init' -f
+complete -c git-arborist -n '__git_arborist_in init' -l dry-run -d 'Print the file instead of writing it'
+complete -c git-arborist -n '__git_arborist_in init' -s h -l help -d 'Show what it does and takes'
 
 # hooks
 complete -c git-arborist -n '__git_arborist_at hooks' -f -a install -d 'Install hooks, beside those that are there'

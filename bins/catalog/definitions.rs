@@ -15,6 +15,7 @@ pub fn definitions() -> Vec<clap::Command> {
         crate::demo::DemoArgs::command(),
         crate::state::StateArgs::command(),
         crate::trailers::TrailersArgs::command(),
+        crate::init::InitArgs::command(),
         crate::hooks::HooksArgs::command(),
         crate::install_assets::InstallAssetsArgs::command(),
     ]

@@ -1,0 +1,50 @@
+//! `git arborist init`: the configuration that it writes is one that holds.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use arborist_testkit::{Garden, Run};
+
+#[test]
+fn it_writes_what_it_finds_and_the_result_is_a_configuration() {
+    let garden = Garden::sprout();
+    garden.write("Cargo.toml", "[package]\nname = \"x\"\n");
+    garden.write_script("bin/codex", "#!/bin/sh\n");
+    let mut command = garden.command("git", &garden.path(""));
+    let path = command.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
+    let dirs = std::iter::once(garden.path("bin")).chain(std::env::split_paths(&path));
+    command.env("PATH", std::env::join_paths(dirs).unwrap()).args(["arborist", "init"]);
+    Run::of(&mut command, b"")
+        .succeeds()
+        .out("wrote .arborist/config.toml")
+        .out("codex")
+        .err("hooks install");
+    let text = garden.read(".arborist/config.toml");
+    assert!(text.contains("test-command = \"cargo test\""), "{text}");
+    assert!(text.contains("runner = \""), "{text}");
+    garden.arborist(["state"]).succeeds();
+    let all: String = text
+        .lines()
+        .map(|line| {
+            line.strip_prefix("# ")
+                .filter(|rest| rest.contains(" = ") || rest.starts_with("[runners"))
+                .unwrap_or(line)
+                .to_owned()
+                + "\n"
+        })
+        .collect();
+    garden.write(".arborist/config.toml", all.replace("…", "x").replace("tree = \"x\"", ""));
+    garden.arborist(["state"]).succeeds();
+}
+
+#[test]
+fn it_never_overwrites_and_a_dry_run_writes_nothing() {
+    let garden = Garden::sprout();
+    garden
+        .arborist(["init", "--dry-run"])
+        .succeeds()
+        .out("# Configuration of git arborist")
+        .out("max-retries");
+    assert!(!garden.path(".arborist").exists());
+    garden.arborist(["init"]).succeeds();
+    garden.arborist(["init"]).exits(1).err("is there already");
+}
