@@ -33,50 +33,89 @@ impl CommentPrefix {
 
     /// Whether git's template stands in the file: at its end, or above or below scissors.
     pub(super) fn has_template(&self, file: &str) -> bool {
-        let is_above =
-            |end: usize| self.is_template(file[..end].lines().rev().skip_while(|line| line.is_empty()));
-        is_above(file.len())
-            || self
-                .cuts(file)
-                .any(|(above, below)| is_above(above) || self.is_template(file[below..].lines()))
+        let above = self.runs_above(file.lines());
+        let below = self.runs_below(file);
+        above.last().is_some_and(Run::is_template)
+            || file.split_inclusive('\n').enumerate().any(|(at, line)| {
+                self.is_cut(line)
+                    && (above[at].is_template() || below.get(at + 1).is_some_and(Run::is_template))
+            })
     }
 
-    /// Whether these lines begin with a template: at least four comments, one of them empty.
-    fn is_template<'a>(&self, lines: impl Iterator<Item = &'a str>) -> bool {
-        let run: Vec<&str> = lines.take_while(|line| line.starts_with(self.as_str())).collect();
-        run.len() > 3 && run.contains(&self.as_str())
+    /// For each line and for the end, the comments that stand last before it; empty lines may come between.
+    fn runs_above<'a>(&self, lines: impl Iterator<Item = &'a str>) -> Vec<Run> {
+        let mut runs = vec![Run::default()];
+        let (mut run, mut is_over) = (Run::default(), false);
+        for line in lines {
+            if line.is_empty() {
+                is_over = true;
+            } else {
+                let before = if std::mem::take(&mut is_over) { Run::default() } else { run };
+                run = before.with(line, self);
+            }
+            runs.push(run);
+        }
+        runs
+    }
+
+    /// For each line, the comments that begin with it.
+    fn runs_below(&self, file: &str) -> Vec<Run> {
+        let mut run = Run::default();
+        let mut runs: Vec<Run> = file
+            .lines()
+            .rev()
+            .map(|line| {
+                run = run.with(line, self);
+                run
+            })
+            .collect();
+        runs.reverse();
+        runs
     }
 
     /// Whether there are scissors of git's own: below them it says, in two lines of comments or more, what they
     /// are for, and then comes a diff or nothing.
     pub(super) fn has_own_cut(&self, file: &str) -> bool {
-        let is_comment = |line: &&str| line.starts_with(self.as_str());
-        self.cuts(file).any(|(_, below)| {
-            let mut lines = file[below..].lines();
-            let said = lines.by_ref().take(2).filter(is_comment).count();
-            let next = lines.find(|line| !is_comment(line));
-            said == 2 && next.is_none_or(|line| DIFFS.iter().any(|opening| line.starts_with(opening)))
+        let lines: Vec<&str> = file.split_inclusive('\n').collect();
+        let runs = self.runs_below(file);
+        lines.iter().enumerate().filter(|(_, line)| self.is_cut(line)).any(|(at, _)| {
+            let said = runs.get(at + 1).map_or(0, |run| run.length);
+            let next = lines.get(at + 1 + said);
+            said >= 2 && next.is_none_or(|line| DIFFS.iter().any(|opening| line.starts_with(opening)))
         })
     }
 
     /// What stands above the first scissors, whoever wrote them.
     pub(super) fn before_cut<'a>(&self, file: &'a str) -> &'a str {
-        self.cuts(file).next().map_or(file, |(above, _)| &file[..above])
-    }
-
-    /// Where each scissors line begins and ends.
-    fn cuts(&self, file: &str) -> impl Iterator<Item = (usize, usize)> {
-        let mut end = 0;
-        file.split_inclusive('\n').filter_map(move |line| {
-            let start = end;
-            end += line.len();
-            self.is_cut(line).then_some((start, end))
-        })
+        let above = file.split_inclusive('\n').take_while(|line| !self.is_cut(line));
+        &file[..above.map(str::len).sum()]
     }
 
     fn is_cut(&self, line: &str) -> bool {
         let rest = line.strip_prefix(self.as_str()).and_then(|rest| rest.strip_prefix(' '));
         rest.and_then(|rest| rest.strip_prefix(SCISSORS)) == Some("\n")
+    }
+}
+
+/// Comments that stand one below the other.
+#[derive(Debug, Clone, Copy, Default)]
+struct Run {
+    length: usize,
+    has_empty: bool,
+}
+
+impl Run {
+    /// The run with `line` added, or none if it is no comment.
+    fn with(self, line: &str, prefix: &CommentPrefix) -> Self {
+        if !line.starts_with(prefix.as_str()) {
+            return Self::default();
+        }
+        Self { length: self.length + 1, has_empty: self.has_empty || line == prefix.as_str() }
+    }
+
+    /// A template has at least four comments, one of them empty.
+    fn is_template(&self) -> bool {
+        self.length > 3 && self.has_empty
     }
 }
 
