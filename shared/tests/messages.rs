@@ -4,10 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use arborist_core::{
-    message::{Body, Key, Message, Reading, Status, Subject, Trailers, Wording, read, read_as_git},
+    message::{Body, Fault, Key, Message, Reading, Status, Subject, Trailers, Wording, read, read_as_git},
     name::{Attempt, BranchName, TaskId},
 };
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Garden, Run, TaskCommit};
 use proptest::{collection::vec, prelude::*, sample::select, strategy::ValueTree};
 
 /// Lines that have fooled readers of trailers, and pieces of every kind of character.
@@ -51,6 +51,7 @@ fn task() -> impl Strategy<Value = TaskId> {
 fn value_of(key: Key) -> String {
     match key {
         Key::Retry | Key::Turn => "3".into(),
+        Key::TestFailed => "0".into(),
         Key::Base | Key::Source => "0123456789".repeat(4),
         Key::Plan => format!("spec/t@sks.md@{}", "0123456789".repeat(4)),
         Key::Session => "s-1".into(),
@@ -194,4 +195,64 @@ fn each_fault_names_its_line_and_what_would_be_right() {
             "{message}: {faults:?}"
         );
     }
+}
+
+fn faults_of(message: &str) -> Vec<(usize, String)> {
+    match read(message.as_bytes()) {
+        Reading::Unsound(faults) => faults.into_iter().map(|fault| (fault.line, fault.what)).collect(),
+        other => panic!("{message:?}: {other:?}"),
+    }
+}
+
+#[test]
+fn empty_lines_before_the_subject_are_a_fault_of_a_message_that_claims() {
+    let sound = TaskCommit::new("T1", "complete").to_string();
+    for lead in ["\n", "\n\n", " \t\n", "\r\n\r\n"] {
+        assert_eq!(faults_of(&format!("{lead}{sound}")), [(1, "empty lines before the subject".to_owned())]);
+    }
+    let bare = faults_of("\n\ntask(main@T1@compleet): x\nmore\n");
+    assert_eq!(bare.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [1, 3, 4], "{bare:?}");
+}
+
+#[test]
+fn tests_that_pass_have_none_that_failed() {
+    let with = |status: &str, failed: &str| {
+        read(TaskCommit::new("T1", status).trailer("Test-Failed", failed).to_string().as_bytes())
+    };
+    assert!(matches!(with("test-pass", "0"), Reading::Sound(_)));
+    assert!(matches!(with("test-fail", "2"), Reading::Sound(_)));
+    let message = TaskCommit::new("T1", "test-pass").trailer("Test-Failed", "2").to_string();
+    let what = "'Arborist-Test-Failed: 2' does not agree with the status 'test-pass'";
+    assert_eq!(faults_of(&message), [(6, what.to_owned())]);
+}
+
+#[test]
+fn a_subject_hides_and_reorders_nothing() {
+    for mark in ['\u{61c}', '\u{200b}', '\u{202e}', '\u{2028}', '\u{2066}', '\u{feff}'] {
+        for commit in [
+            TaskCommit::new("T1", "complete").text(&format!("complete \"a{mark}b\"")),
+            TaskCommit::new("T1", "complete").branch(&format!("ma{mark}in")),
+        ] {
+            let faults = faults_of(&commit.to_string());
+            assert_eq!(faults, [(1, "the subject holds a mark that hides or reorders text".to_owned())]);
+        }
+    }
+}
+
+#[test]
+fn a_long_body_is_no_fault() {
+    let body = "> x\n".repeat(40_000);
+    let message = TaskCommit::new("T1", "complete").body(&body).to_string();
+    assert!(matches!(read(message.as_bytes()), Reading::Sound(_)));
+}
+
+#[test]
+fn no_more_faults_are_looked_for_than_anybody_would_mend() {
+    let sound = TaskCommit::new("T1", "complete").to_string();
+    for lines in ["Arborist-Foo: x\n", "Arborist-Step: x\n", "no trailer\n", "Fixes: x\n"] {
+        let in_block = faults_of(&format!("{sound}{}", lines.repeat(20_000)));
+        assert_eq!((in_block.len(), in_block[0].0), (Fault::MOST, 6), "{lines}");
+    }
+    let outside = faults_of(&sound.replacen("\n\n", &format!("\n\n{}\n", "---\n".repeat(20_000)), 1));
+    assert_eq!(outside.len(), Fault::MOST);
 }

@@ -1,7 +1,7 @@
 //! The trailer block as git itself finds it with its built-in settings (`:` separates, `#` comments), for
 //! messages that are not ours. The rules are those of `git log --format=%(trailers:only,unfold)`.
 
-use super::read::SCISSORS;
+use super::{claim::is_blank, read::SCISSORS};
 
 /// Prefixes that git recognizes without configuration: one of them lets prose stand in the block.
 const GENERATED: [&[u8]; 2] = [b"Signed-off-by: ", b"(cherry picked from commit "];
@@ -17,10 +17,6 @@ pub fn read_as_git(message: &[u8]) -> Vec<(String, String)> {
         return Vec::new();
     };
     fold(&lines[start..end])
-}
-
-fn is_blank(line: &[u8]) -> bool {
-    line.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'))
 }
 
 fn is_comment(line: &[u8]) -> bool {

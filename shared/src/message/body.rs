@@ -143,8 +143,8 @@ pub fn plain_text(text: &str) -> String {
 }
 
 /// Marks that reorder or hide text in a terminal.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+pub(super) fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Steps over the rest of an escape sequence (CSI to its final byte, OSC to its end).

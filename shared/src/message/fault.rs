@@ -14,6 +14,10 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// How many faults of one message are looked for. Nobody mends more at a time, and a message may have as many
+    /// as it has lines.
+    pub const MOST: usize = 50;
+
     pub(super) fn new(line: usize, what: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { line, what: what.into(), fix: fix.into() }
     }

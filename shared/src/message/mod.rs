@@ -5,6 +5,7 @@
 
 mod block;
 mod body;
+mod claim;
 mod cleanup;
 mod comment;
 mod fault;
@@ -19,12 +20,13 @@ mod write;
 
 pub use block::read_as_git;
 pub use body::{Body, Section, plain_text};
+pub use claim::{claims, could_claim};
 pub use cleanup::{Cleanup, Editing, Recorded, final_message};
 pub use comment::CommentPrefix;
 pub use fault::Fault;
 pub use key::Key;
 pub use nearest::nearest;
-pub use read::{Reading, claims, could_claim, read};
+pub use read::{Reading, read};
 pub use status::{Status, Step};
 pub use subject::{Subject, Wording};
 pub use trailers::Trailers;

@@ -1,14 +1,20 @@
 //! Reading a message by fixed rules that no configuration can change. Whatever is not exactly what we would
 //! have written does not count: a message that claims to be ours is sound, or it has faults.
 
-use super::{Fault, Key, Message, Subject, Trailers, nearest::nearest, plain_text};
+use super::{
+    Fault, Key, Message, Status, Subject, Trailers,
+    claim::{claims, looks_ours},
+    nearest::nearest,
+    plain_text,
+};
 
 /// What a message turned out to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reading {
     /// It does not claim to be ours.
     Foreign,
-    /// It claims to be ours and is not sound. There is at least one fault; they are in order of their lines.
+    /// It claims to be ours and is not sound. There is at least one fault; they are in order of their lines. At
+    /// [`Fault::MOST`] of them the reader stops.
     Unsound(Vec<Fault>),
     /// It is ours.
     Sound(Box<Message>),
@@ -20,43 +26,6 @@ pub(super) const SCISSORS: &str = "------------------------ >8 -----------------
 /// Trailers that people and tools add after ours.
 const ALLOWED_AFTER: [&str; 3] = ["signed-off-by", "co-authored-by", "change-id"];
 const CHERRY_PICK: &str = "(cherry picked from commit ";
-
-/// Whether a message claims to be ours: by its subject, or by a line of ours at the beginning of a line.
-#[must_use]
-pub fn claims(message: &[u8]) -> bool {
-    let subject = message.split(|b| *b == b'\n').next().unwrap_or_default();
-    let by_subject =
-        subject.starts_with(b"task(") && Subject::is_claimed_by(String::from_utf8_lossy(subject).trim_end());
-    by_subject || lines_of_ours(message).next().is_some()
-}
-
-/// Whether a file that git has not cleaned up yet could become a message that claims to be ours. Cheaper than
-/// to find out, and never wrong about a "no".
-#[must_use]
-pub fn could_claim(file: &[u8]) -> bool {
-    file.starts_with(b"task(")
-        || memchr::memmem::find(file, b"\ntask(").is_some()
-        || lines_of_ours(file).next().is_some()
-}
-
-/// The offsets of lines that begin like `Arborist-Key:`, whatever their case.
-fn lines_of_ours(message: &[u8]) -> impl Iterator<Item = usize> {
-    let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', message).map(|at| at + 1));
-    starts.filter(move |at| looks_ours(&message[*at..]))
-}
-
-fn looks_ours(line: &[u8]) -> bool {
-    const PREFIX: &[u8] = b"arborist-";
-    let Some((head, rest)) = line.split_at_checked(PREFIX.len()) else {
-        return false;
-    };
-    if !head.eq_ignore_ascii_case(PREFIX) {
-        return false;
-    }
-    let end =
-        rest.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b' ' | b'\t')));
-    end.is_some_and(|end| rest[end] == b':')
-}
 
 /// Reads a message.
 #[must_use]
@@ -84,6 +53,8 @@ pub fn read(message: &[u8]) -> Reading {
 /// One pass over the lines of a message that claims to be ours.
 struct Reader<'a> {
     lines: Vec<&'a str>,
+    /// Index of the subject: the first line that is not empty.
+    subject: usize,
     /// Index of the first line of the last paragraph; the number of lines if there is no such paragraph.
     block: usize,
     faults: Vec<Fault>,
@@ -102,31 +73,34 @@ impl<'a> Reader<'a> {
         while lines.last().is_some_and(|line| line.is_empty()) {
             lines.pop();
         }
+        let subject = lines.iter().position(|line| !line.is_empty()).unwrap_or(0);
         let block = match lines.iter().rposition(|line| line.is_empty()) {
-            Some(at) if lines[..at].iter().any(|line| !line.is_empty()) => at + 1,
+            Some(at) if at > subject => at + 1,
             _ => lines.len(),
         };
-        Self { lines, block, faults: Vec::new(), trailers: Trailers::default(), foreign: Vec::new() }
+        Self { lines, subject, block, faults: Vec::new(), trailers: Trailers::default(), foreign: Vec::new() }
     }
 
     fn fault(&mut self, line: usize, what: impl Into<String>, fix: impl Into<String>) {
         self.faults.push(Fault::new(line, what, fix));
     }
 
+    /// Whether so much is wrong that the rest need not be read.
+    fn is_hopeless(&self) -> bool {
+        self.faults.len() >= Fault::MOST
+    }
+
     fn read(mut self) -> Reading {
-        let subject = match Subject::parse(self.lines.first().unwrap_or(&"")) {
-            Ok(subject) => Some(subject),
-            Err(fault) => {
-                self.faults.push(fault);
-                None
-            }
-        };
+        let subject = self.read_subject();
         self.check_before_block();
         self.read_block();
-        if let Some(subject) = &subject {
+        if let Some(subject) = subject.as_ref().filter(|_| !self.is_hopeless()) {
             self.check_required(subject);
             self.check_agreement(subject);
+            self.check_attempt(subject);
+            self.check_count(subject);
         }
+        self.faults.truncate(Fault::MOST);
         self.faults.sort_by_key(|fault| fault.line);
         match subject {
             Some(subject) if self.faults.is_empty() => Reading::Sound(Box::new(self.into_message(subject))),
@@ -144,16 +118,37 @@ impl<'a> Reader<'a> {
         }
     }
 
+    fn read_subject(&mut self) -> Option<Subject> {
+        if self.subject > 0 {
+            self.fault(
+                1,
+                "empty lines before the subject",
+                "begin the message with its subject, and commit it without --cleanup=verbatim",
+            );
+        }
+        match Subject::parse(self.lines.get(self.subject).unwrap_or(&"")) {
+            Ok(subject) => Some(subject),
+            Err(fault) => {
+                self.faults.push(Fault { line: self.subject + 1, ..fault });
+                None
+            }
+        }
+    }
+
     /// Lines before the block may be anything that no reader can mistake.
     fn check_before_block(&mut self) {
-        if self.lines.get(1).is_some_and(|line| !line.is_empty()) {
+        let first = self.subject + 1;
+        if self.lines.get(first).is_some_and(|line| !line.is_empty()) {
             self.fault(
-                2,
+                first + 1,
                 "the line after the subject is not empty, so git reads no trailers below it",
                 "put an empty line after the subject",
             );
         }
-        for at in 1..self.block.min(self.lines.len()) {
+        for at in first..self.block {
+            if self.is_hopeless() {
+                return;
+            }
             let line = self.lines[at];
             if looks_ours(line.as_bytes()) {
                 self.fault(
@@ -179,6 +174,9 @@ impl<'a> Reader<'a> {
 
     fn read_block(&mut self) {
         for at in self.block..self.lines.len() {
+            if self.is_hopeless() {
+                return;
+            }
             self.read_trailer(at + 1, self.lines[at]);
         }
     }
@@ -195,7 +193,7 @@ impl<'a> Reader<'a> {
         } else if name.to_ascii_lowercase().starts_with("arborist-") {
             self.fault(
                 number,
-                format!("'{name}' is not a trailer of ours"),
+                format!("'{}' is not a trailer of ours", shown(name)),
                 match nearest(name, Key::ALL.iter().map(|key| key.as_str())) {
                     Some(meant) => format!("did you mean '{meant}'?"),
                     None => "remove the line".into(),
@@ -204,7 +202,7 @@ impl<'a> Reader<'a> {
         } else if ALLOWED_AFTER.contains(&name.to_ascii_lowercase().as_str()) {
             self.foreign.push(line.to_owned());
         } else {
-            self.fault(number, format!("'{name}' may not stand among our trailers"), "only Signed-off-by, Co-authored-by and Change-Id may follow ours; move it above, with an empty line between");
+            self.fault(number, format!("'{}' may not stand among our trailers", shown(name)), "only Signed-off-by, Co-authored-by and Change-Id may follow ours; move it above, with an empty line between");
         }
     }
 
@@ -267,7 +265,6 @@ impl<'a> Reader<'a> {
                 _ => {}
             }
         }
-        self.check_attempt(subject);
     }
 
     /// Only what failed counts its attempts in words.
@@ -287,6 +284,19 @@ impl<'a> Reader<'a> {
                     Key::Retry.as_str()
                 ),
                 format!("write: {}: {}", Key::Retry.as_str(), worded.saturating_sub(1)),
+            );
+        }
+    }
+
+    /// Tests that pass have none that failed.
+    fn check_count(&mut self, subject: &Subject) {
+        let failed = self.trailers.get(Key::TestFailed).filter(|count| *count != "0").map(str::to_owned);
+        if let (Status::TestPass, Some(failed)) = (subject.status, failed) {
+            let (line, name) = (self.line_of(Key::TestFailed), Key::TestFailed.as_str());
+            self.fault(
+                line,
+                format!("'{name}: {failed}' does not agree with the status '{}'", subject.status),
+                format!("write: {name}: 0, or make it a '{}' commit", Status::TestFail),
             );
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Fault, Status, nearest::nearest, plain_text};
+use super::{Fault, Status, body::is_invisible, nearest::nearest, plain_text};
 use crate::name::{Attempt, BranchName, TaskId};
 
 const OPENING: &str = "task(";
@@ -98,9 +98,15 @@ impl Subject {
                 "begin the message with: task(<branch>@<task>@<status>): <text>",
             );
         };
+        if line.contains(is_deceptive) {
+            return fault(
+                "the subject holds a mark that hides or reorders text".into(),
+                "type the subject again instead of copying it",
+            );
+        }
         let Ok(branch) = branch.parse() else {
             return fault(
-                format!("'{branch}' is not a branch name"),
+                format!("'{}' is not a branch name", plain_text(branch)),
                 "write the full short name of the run's branch, such as feature/x",
             );
         };
@@ -131,6 +137,11 @@ fn split(line: &str) -> Option<(&str, &str, &str, &str)> {
     let (rest, status) = inside.rsplit_once('@')?;
     let (branch, task) = rest.rsplit_once('@')?;
     Some((branch, task, status, text))
+}
+
+/// What would let a subject look like another one.
+fn is_deceptive(c: char) -> bool {
+    is_invisible(c) || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 fn unknown_status(status: &str) -> Fault {

@@ -1,0 +1,69 @@
+//! Whether a message claims to be ours. Every commit of a history is asked this, so it is cheap.
+
+use super::Subject;
+
+/// Whether a message claims to be ours: by its subject, which is its first line that is not blank, or by a line
+/// of ours at the beginning of a line.
+#[must_use]
+pub fn claims(message: &[u8]) -> bool {
+    let subject = message.split(|b| *b == b'\n').find(|line| !is_blank(line)).unwrap_or_default();
+    let by_subject =
+        subject.starts_with(b"task(") && Subject::is_claimed_by(String::from_utf8_lossy(subject).trim_end());
+    by_subject || lines_of_ours(message).next().is_some()
+}
+
+/// Whether a file that git has not cleaned up yet could become a message that claims to be ours. Cheaper than
+/// to find out, and never wrong about a "no".
+#[must_use]
+pub fn could_claim(file: &[u8]) -> bool {
+    file.starts_with(b"task(")
+        || memchr::memmem::find(file, b"\ntask(").is_some()
+        || lines_of_ours(file).next().is_some()
+}
+
+/// Whether there is nothing in a line, as git sees it.
+pub(super) fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n'))
+}
+
+/// The offsets of lines that begin like `Arborist-Key:`, whatever their case.
+fn lines_of_ours(message: &[u8]) -> impl Iterator<Item = usize> {
+    let starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', message).map(|at| at + 1));
+    starts.filter(move |at| looks_ours(&message[*at..]))
+}
+
+/// Whether a line begins like `Arborist-Key:`, whatever its case.
+pub(super) fn looks_ours(line: &[u8]) -> bool {
+    const PREFIX: &[u8] = b"arborist-";
+    let Some((head, rest)) = line.split_at_checked(PREFIX.len()) else {
+        return false;
+    };
+    if !head.eq_ignore_ascii_case(PREFIX) {
+        return false;
+    }
+    let end =
+        rest.iter().position(|b| !(b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b' ' | b'\t')));
+    end.is_some_and(|end| rest[end] == b':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_could_not_claim_never_does() {
+        for (message, expected) in [
+            ("task(main@T1@complete): x", true),
+            ("\n \t\r\n\ntask(main@T1@complete): x\n", true),
+            ("x\n\ntask(main@T1@complete): x\n", false),
+            (" task(main@T1@complete): x\n", false),
+            ("\n\ntask(ui): x\n", false),
+            ("x\n\nARBORIST-step : y\n", true),
+            ("", false),
+            ("\n\n", false),
+        ] {
+            assert_eq!(claims(message.as_bytes()), expected, "{message:?}");
+            assert!(could_claim(message.as_bytes()) || !expected, "{message:?}");
+        }
+    }
+}
