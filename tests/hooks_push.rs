@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use arborist_testkit::{Garden, Run};
 
@@ -171,6 +174,53 @@ fn a_push_by_address_is_checked_as_well() {
     garden.git(["push", "-q", url, "main:refs/heads/third"]).succeeds();
     garden.commit(UNSOUND);
     garden.git(["push", "-q", url, "main:refs/heads/third"]).exits(1).err("is not sound");
+}
+
+#[test]
+fn thousands_of_refs_are_checked_in_one_go() {
+    let garden = Garden::sprout();
+    let old = garden.git(["rev-parse", "HEAD"]).answer();
+    let new = garden.task("T1", "implement-pass");
+    let lines = |new: &str, old: &str, prefix: &str| -> Vec<u8> {
+        let line = |n| format!("refs/heads/x {new} {prefix}{n} {old}\n");
+        (0..40_000).map(line).collect::<String>().into_bytes()
+    };
+    let zero = "0".repeat(40);
+    let run = ["hooks", "run", "pre-push", "origin", "url"];
+    let begun = Instant::now();
+    for prefix in ["refs/heads/b", "refs/heads/arborist/task/main/T"] {
+        garden.arborist_with(run, &lines(&new, &zero, prefix)).succeeds();
+        garden.arborist_with(run, &lines(&new, &old, prefix)).succeeds();
+        garden.arborist_with(run, &lines(&zero, &new, prefix)).exits(1).err("and 39995 more");
+    }
+    garden.arborist_with(run, &lines(&old, &new, "refs/heads/b")).exits(1).err("would lose 1 commit with");
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn many_branches_of_arborists_may_grow_and_only_grow_in_one_push() {
+    on_both_sides(|garden| {
+        let names: Vec<String> = (0..6).map(|n| format!("arborist/task/main/N{n}")).collect();
+        let specs: Vec<String> = names.iter().map(|name| format!("main:refs/heads/{name}")).collect();
+        let all = |force: &[&str]| {
+            let specs = specs.iter().map(String::as_str);
+            push(garden, &force.iter().copied().chain(specs).collect::<Vec<_>>())
+        };
+        all(&[]).succeeds();
+        garden.task("T1", "test-pass");
+        garden.git(["merge", "-q", "--no-ff", "-m", "land", "arborist/task/main/T2"]).succeeds();
+        all(&[]).succeeds();
+        garden.git(["reset", "-q", "--hard", "HEAD~1"]).succeeds();
+        all(&["-f"]).exits(1).err("may only grow");
+    });
+}
+
+#[test]
+fn a_subject_below_empty_lines_is_found() {
+    on_both_sides(|garden| {
+        garden.commit("\n\ntask(main@T1@complete): complete\n");
+        push(garden, &["main"]).exits(1).err("empty lines before the subject");
+    });
 }
 
 #[test]

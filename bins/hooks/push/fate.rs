@@ -1,17 +1,19 @@
 //! What becomes of the commits that a ref holds, and whether that may be.
 
+use std::collections::HashSet;
+
 use arborist_core::{
-    git::{GitError, Repository},
+    git::GitError,
     message::{Reading, read},
     name::Oid,
 };
 
-use super::{Objection, RefUpdate};
+use super::{Objection, Push, RefUpdate, slice::Slice};
 
 /// What a push does to the commits that a ref holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// They stay where they are.
+    /// The receiver still has them.
     Kept,
     /// The ref goes.
     Deleted(Loss),
@@ -30,22 +32,65 @@ pub(super) struct Loss {
     pub sound: Vec<Oid>,
 }
 
+/// Everything that a push takes from its receiver, found in one walk.
+#[derive(Default)]
+pub(super) struct Lost {
+    slice: Slice,
+    sound: HashSet<Oid>,
+}
+
+impl Lost {
+    pub(super) fn scan(push: &Push<'_>) -> Result<Self, GitError> {
+        let mut lost = Self::default();
+        let tips = push.old_commits(|update| update.is_guarded() && update.old != update.new);
+        if tips.is_empty() {
+            return Ok(lost);
+        }
+        let kept = push.receiver.kept(&push.refs, push.updates);
+        push.each_between(&tips, &kept, |commit| {
+            lost.slice.add(commit);
+            if matches!(read(commit.message()), Reading::Sound(_)) {
+                lost.sound.insert(commit.id);
+            }
+        })?;
+        Ok(lost)
+    }
+
+    /// What goes with a ref that held `old`. No commit that is kept leads to one that is lost, so all of them are
+    /// found from `old` through others that are lost.
+    fn with(&self, old: Oid) -> Loss {
+        let commits = self.slice.below(old);
+        let sound = commits.iter().copied().filter(|id| self.sound.contains(id)).collect();
+        Loss { commits: commits.len(), sound }
+    }
+}
+
 impl Fate {
-    /// Asks git. `kept` are arguments of `rev-list` for what the receiver keeps.
-    pub(super) fn of(update: &RefUpdate, kept: &[String], repository: &Repository) -> Result<Self, GitError> {
+    /// Decides it. What is lost from other refs than ours matters only if nothing else of the receiver holds it.
+    pub(super) fn of(
+        update: &RefUpdate,
+        push: &Push<'_>,
+        lost: &Lost,
+        arriving: &Slice,
+    ) -> Result<Self, GitError> {
         let Some(old) = update.old else {
             return Ok(Self::Kept);
         };
-        let Some(old) = repository.find_commit(&old.to_string())? else {
+        let Some(old) = push.commit(old) else {
             return Ok(Self::Unknown);
         };
+        let loss = lost.with(old);
         let Some(new) = update.new else {
-            return Ok(Self::Deleted(Loss::of(old, kept, repository)?));
+            return Ok(Self::Deleted(loss));
         };
-        match repository.find_commit(&new.to_string())? {
-            Some(new) if repository.is_ancestor(old, new)? => Ok(Self::Kept),
-            _ => Ok(Self::Rewound(Loss::of(old, kept, repository)?)),
-        }
+        let Some(new) = push.commit(new).filter(|_| loss.commits == 0) else {
+            return Ok(Self::Rewound(loss));
+        };
+        let is_kept = !update.is_ours()
+            || old == new
+            || arriving.leads(new, old)
+            || push.repository.is_ancestor(old, new)?;
+        Ok(if is_kept { Self::Kept } else { Self::Rewound(loss) })
     }
 
     /// What speaks against it. Arborist's own refs only ever grow; one may go when nothing goes with it. Of
@@ -64,22 +109,6 @@ impl Fate {
             }
             Self::Kept | Self::Unknown => None,
         }
-    }
-}
-
-impl Loss {
-    fn of(old: Oid, kept: &[String], repository: &Repository) -> Result<Self, GitError> {
-        let mut revisions = vec![old.to_string(), "--not".into()];
-        revisions.extend_from_slice(kept);
-        let mut loss = Self::default();
-        for commit in repository.stream_commits(&revisions)? {
-            let commit = commit?;
-            loss.commits += 1;
-            if matches!(read(commit.message()), Reading::Sound(_)) {
-                loss.sound.push(commit.id);
-            }
-        }
-        Ok(loss)
     }
 }
 

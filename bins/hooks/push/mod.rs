@@ -3,62 +3,29 @@
 
 mod fate;
 mod objection;
+mod receiver;
 mod ref_update;
+mod slice;
 mod unsound;
 
-use std::io::Read;
+use std::{collections::HashMap, io::Read};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{GitError, Repository},
+    git::{GitError, RawCommit, Ref, Repository},
+    name::Oid,
 };
 
 pub(super) use self::ref_update::{Holding, RefUpdate};
 use self::{
-    fate::Fate,
+    fate::{Fate, Lost},
     objection::{Objection, refusal},
+    receiver::{Receiver, distinct},
 };
 use crate::{entry::Outcome, ui::Ui};
 
-/// Who holds the refs that a push changes.
-enum Receiver {
-    /// A remote, known by what was last fetched from it.
-    Remote(String),
-    /// This repository.
-    Here,
-}
-
-impl Receiver {
-    /// Revisions that the receiver keeps whatever becomes of `changed`: arguments of `rev-list`, to stand
-    /// behind `--not`. `HEAD` is left out, since it only repeats another ref.
-    fn kept(&self, changed: &[RefUpdate]) -> Vec<String> {
-        let root = self.root();
-        let mut kept = vec![format!("--exclude={root}/HEAD")];
-        kept.extend(changed.iter().map(|update| format!("--exclude={}", self.name_here(update))));
-        kept.push(format!("--glob={root}/*"));
-        kept.extend(changed.iter().filter_map(|update| update.new).map(|new| new.to_string()));
-        kept
-    }
-
-    /// Revisions that the receiver has: arguments of `rev-list`, to stand behind `--not`.
-    fn known(&self) -> Vec<String> {
-        vec![format!("--glob={}/*", self.root())]
-    }
-
-    fn root(&self) -> String {
-        match self {
-            Self::Remote(name) => format!("refs/remotes/{}", name.replace(['*', '?', '['], "")),
-            Self::Here => "refs".into(),
-        }
-    }
-
-    fn name_here(&self, update: &RefUpdate) -> String {
-        match (self, update.name.strip_prefix("refs/heads/")) {
-            (Self::Remote(_), Some(branch)) => format!("{}/{branch}", self.root()),
-            _ => update.name.clone(),
-        }
-    }
-}
+/// How many commits are loaded at once.
+const BATCH: usize = 1024;
 
 /// The lines that git gives to `pre-push`, on standard input.
 pub(super) fn pre_push(remote: &str, ui: &mut Ui) -> Outcome {
@@ -79,36 +46,74 @@ pub(super) fn update(update: RefUpdate, ui: &mut Ui) -> Outcome {
 
 fn check(receiver: &Receiver, updates: &[RefUpdate], ui: &mut Ui) -> Outcome {
     let repository = Repository::discover()?;
+    let push = Push::load(receiver, updates, &repository)?;
+    let arriving = unsound::scan(&push)?;
+    let lost = Lost::scan(&push)?;
     let mut objections = Vec::new();
     for update in updates.iter().filter(|update| update.is_guarded()) {
-        let fate = Fate::of(update, &receiver.kept(updates), &repository)?;
+        let fate = Fate::of(update, &push, &lost, &arriving.slice)?;
         if fate == Fate::Unknown && !update.is_ours() {
             let name = &update.name;
             ui.warn(&format!("what '{name}' holds is not here, so it was not checked whether it is lost"));
         }
         objections.extend(fate.objection(update));
     }
-    objections.extend(unsound_commits(receiver, updates, &repository)?);
+    objections.extend(arriving.objections);
     match refusal(&objections) {
         Some(failure) => Err(failure),
         None => Ok(Exit::Done),
     }
 }
 
-fn unsound_commits(
-    receiver: &Receiver,
-    updates: &[RefUpdate],
-    repository: &Repository,
-) -> Result<Vec<Objection>, GitError> {
-    let mut revisions: Vec<String> =
-        updates.iter().filter_map(|update| update.new).map(|id| id.to_string()).collect();
-    if revisions.is_empty() {
-        return Ok(Vec::new());
+/// A push, and what git had to be asked about all of its refs at once.
+struct Push<'a> {
+    receiver: &'a Receiver,
+    updates: &'a [RefUpdate],
+    repository: &'a Repository,
+    refs: Vec<Ref>,
+    commits: HashMap<Oid, Oid>,
+}
+
+impl<'a> Push<'a> {
+    fn load(
+        receiver: &'a Receiver,
+        updates: &'a [RefUpdate],
+        repository: &'a Repository,
+    ) -> Result<Self, GitError> {
+        let ids = distinct(updates.iter().flat_map(|update| [update.old, update.new]).flatten());
+        let found = repository.find_commits(&ids)?;
+        let commits = ids.into_iter().zip(found).filter_map(|(id, commit)| Some((id, commit?))).collect();
+        let refs = receiver.load_refs(repository)?;
+        Ok(Self { receiver, updates, repository, refs, commits })
     }
-    revisions.push("--not".into());
-    revisions.extend(receiver.known());
-    for old in updates.iter().filter_map(|update| update.old) {
-        revisions.extend(repository.find_commit(&old.to_string())?.map(|id| id.to_string()));
+
+    /// The commit that an object is or names, if it is here.
+    fn commit(&self, id: Oid) -> Option<Oid> {
+        self.commits.get(&id).copied()
     }
-    unsound::scan(&revisions, repository)
+
+    /// The commits that refs held, as far as they are here.
+    fn old_commits(&self, which: impl Fn(&RefUpdate) -> bool) -> Vec<Oid> {
+        let updates = self.updates.iter().filter(|update| which(update));
+        distinct(updates.filter_map(|update| self.commit(update.old?)))
+    }
+
+    /// What the receiver has.
+    fn known(&self) -> Vec<Oid> {
+        let old = self.old_commits(|_| true);
+        distinct(self.refs.iter().map(|found| found.target).chain(old))
+    }
+
+    /// Shows the commits that are reachable from `tips` and not from `others`, byte for byte, newest first.
+    fn each_between(
+        &self,
+        tips: &[Oid],
+        others: &[Oid],
+        mut see: impl FnMut(&RawCommit),
+    ) -> Result<(), GitError> {
+        for batch in self.repository.list_between(tips, others)?.chunks(BATCH) {
+            self.repository.load_commits(batch)?.iter().for_each(&mut see);
+        }
+        Ok(())
+    }
 }

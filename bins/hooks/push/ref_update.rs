@@ -16,9 +16,8 @@ pub(in crate::hooks) struct RefUpdate {
 }
 
 impl RefUpdate {
-    /// Bytes of a name that are not UTF-8 become `*`, so that a pattern made of it still covers the ref.
     pub(in crate::hooks) fn new(name: &str, old: Option<Oid>, new: Option<Oid>) -> Self {
-        Self { name: name.replace(char::REPLACEMENT_CHARACTER, "*"), old, new }
+        Self { name: pattern(name), old, new }
     }
 
     /// Whether it is one of arborist's own, which only ever grow.
@@ -30,6 +29,11 @@ impl RefUpdate {
     pub(super) fn is_guarded(&self) -> bool {
         self.is_ours() || self.name.starts_with("refs/heads/")
     }
+}
+
+/// The name of a ref in which bytes that are not UTF-8 have become `*`, which stands in no name.
+pub(super) fn pattern(name: &str) -> String {
+    name.replace(char::REPLACEMENT_CHARACTER, "*")
 }
 
 /// What a ref holds: an id of either hash, where all zeros is nothing.

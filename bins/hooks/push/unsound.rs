@@ -1,32 +1,35 @@
 //! Finding commits that claim to be ours and are not sound.
 
 use arborist_core::{
-    git::{GitError, RawCommit, Repository},
-    message::{Reading, could_claim, read},
-    name::Oid,
+    git::{GitError, RawCommit},
+    message::{Reading, read},
 };
 
-use super::Objection;
+use super::{Objection, Push, RefUpdate, receiver::distinct, slice::Slice};
 
-/// How many commits are loaded at once.
-const BATCH: usize = 256;
+/// The commits that the receiver gets.
+#[derive(Default)]
+pub(super) struct Arriving {
+    /// What speaks against some of them, oldest first.
+    pub objections: Vec<Objection>,
+    /// How they hang together; empty unless a ref of ours grows, which is what it has to prove.
+    pub slice: Slice,
+}
 
-/// Looks at every commit that `revisions` select. Those that could claim are read again byte by byte, since
-/// the stream leaves out white space and what follows a NUL.
-pub(super) fn scan(revisions: &[String], repository: &Repository) -> Result<Vec<Objection>, GitError> {
-    let mut suspects: Vec<Oid> = Vec::new();
-    for commit in repository.stream_commits(revisions)? {
-        let commit = commit?;
-        if could_claim(commit.message()) || !commit.is_authentic() {
-            suspects.push(commit.id);
+/// Looks at every commit that arrives.
+pub(super) fn scan(push: &Push<'_>) -> Result<Arriving, GitError> {
+    let mut arriving = Arriving::default();
+    let tips = distinct(push.updates.iter().filter_map(|update| update.new));
+    let is_to_grow = |update: &RefUpdate| update.is_ours() && update.old.is_some() && update.new.is_some();
+    let has_to_grow = push.updates.iter().any(is_to_grow);
+    push.each_between(&tips, &push.known(), |commit| {
+        if has_to_grow {
+            arriving.slice.add(commit);
         }
-    }
-    suspects.reverse();
-    let mut objections = Vec::new();
-    for batch in suspects.chunks(BATCH) {
-        objections.extend(repository.load_commits(batch)?.iter().filter_map(objection));
-    }
-    Ok(objections)
+        arriving.objections.extend(objection(commit));
+    })?;
+    arriving.objections.reverse();
+    Ok(arriving)
 }
 
 fn objection(commit: &RawCommit) -> Option<Objection> {

@@ -25,6 +25,38 @@ impl Repository {
         Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok())
     }
 
+    /// The commits that are reachable from `tips` and not from `others`, newest first. Both go to git on its
+    /// standard input, since there may be more of them than arguments may be.
+    pub fn list_between(&self, tips: &[Oid], others: &[Oid]) -> Result<Vec<Oid>, GitError> {
+        if tips.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tips = tips.iter().map(|tip| format!("{tip}\n"));
+        let input: String = tips.chain(others.iter().map(|other| format!("^{other}\n"))).collect();
+        let command = self.git("rev-list").arg("--stdin");
+        let printed = checked("rev-list", command.finish_with(input.into_bytes())?)?;
+        let strange = |line: &str| GitError::Strange { command: "rev-list".into(), what: line.to_owned() };
+        let text = String::from_utf8_lossy(&printed);
+        text.lines().map(|line| line.parse().map_err(|_| strange(line))).collect()
+    }
+
+    /// The commit that each of these objects is or, as a tag, names; `None` where it is not here or no commit.
+    pub fn find_commits(&self, ids: &[Oid]) -> Result<Vec<Option<Oid>>, GitError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let input = ids.iter().map(|id| format!("{id}^{{commit}}\n")).collect::<String>();
+        let command = self.git("cat-file").arg("--batch-check=%(objectname) %(objecttype)");
+        let printed = checked("cat-file", command.finish_with(input.into_bytes())?)?;
+        let text = String::from_utf8_lossy(&printed);
+        let found: Vec<_> = text.lines().map(|line| line.strip_suffix(" commit")?.parse().ok()).collect();
+        if found.len() != ids.len() {
+            let what = format!("{} answers to {} questions", found.len(), ids.len());
+            return Err(GitError::Strange { command: "cat-file".into(), what });
+        }
+        Ok(found)
+    }
+
     /// The bytes of a blob, if it is here.
     pub fn find_blob(&self, id: Oid) -> Result<Option<Vec<u8>>, GitError> {
         let command = self.git("cat-file").arg("--batch");

@@ -1,0 +1,56 @@
+//! Who receives a push, and what is known of the refs that are there.
+
+use std::collections::HashSet;
+
+use arborist_core::{
+    git::{GitError, Ref, Repository},
+    name::Oid,
+};
+
+use super::{RefUpdate, ref_update::pattern};
+
+/// Who holds the refs that a push changes.
+pub(super) enum Receiver {
+    /// A remote, known by what was last fetched from it.
+    Remote(String),
+    /// This repository.
+    Here,
+}
+
+impl Receiver {
+    /// The refs of the receiver. `HEAD` is left out, since it only repeats another ref.
+    pub(super) fn load_refs(&self, repository: &Repository) -> Result<Vec<Ref>, GitError> {
+        let root = self.root();
+        let mut refs = repository.list_refs(&[&root])?;
+        refs.retain(|found| found.name.strip_prefix(&root) != Some("/HEAD"));
+        Ok(refs)
+    }
+
+    /// What the receiver keeps of `refs` whatever becomes of those that change, and what it gets.
+    pub(super) fn kept(&self, refs: &[Ref], changed: &[RefUpdate]) -> Vec<Oid> {
+        let names: HashSet<String> = changed.iter().map(|update| self.name_here(update)).collect();
+        let kept = refs.iter().filter(|found| !names.contains(&pattern(&found.name)));
+        let kept = kept.map(|found| found.target).chain(changed.iter().filter_map(|update| update.new));
+        distinct(kept)
+    }
+
+    fn root(&self) -> String {
+        match self {
+            Self::Remote(name) => format!("refs/remotes/{}", name.replace(['*', '?', '['], "")),
+            Self::Here => "refs".into(),
+        }
+    }
+
+    fn name_here(&self, update: &RefUpdate) -> String {
+        match (self, update.name.strip_prefix("refs/heads/")) {
+            (Self::Remote(_), Some(branch)) => format!("{}/{branch}", self.root()),
+            _ => update.name.clone(),
+        }
+    }
+}
+
+/// Each of them once.
+pub(super) fn distinct(ids: impl Iterator<Item = Oid>) -> Vec<Oid> {
+    let mut seen = HashSet::new();
+    ids.filter(|id| seen.insert(*id)).collect()
+}
