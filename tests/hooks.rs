@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-use std::fs;
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use arborist_testkit::{Garden, Run, TaskCommit};
 
@@ -152,6 +155,40 @@ fn every_comment_character_is_seen_as_git_sees_it() {
 }
 
 #[test]
+fn a_subject_below_empty_lines_is_refused_if_they_may_stay() {
+    let message = format!("\n\n{}", sound());
+    let garden = guarded();
+    garden.write("message", &message);
+    commit(&garden, &["--cleanup=verbatim", "-F", "message"])
+        .exits(1)
+        .err("empty lines before the subject")
+        .err("hint: line 1: begin the message with its subject");
+    commit(&garden, &["-F", "message"]).succeeds();
+    assert_eq!(last_message(&garden).trim_end(), sound().trim_end());
+    garden.git(["config", "commit.cleanup", "verbatim"]).succeeds();
+    commit(&garden, &["-F", "message"]).exits(1).err("empty lines before the subject");
+    commit(&garden, &["-m", "\n\ntask(ui): fix\n"]).succeeds();
+}
+
+#[test]
+fn a_subject_below_comments_is_refused_whether_they_stay_or_go() {
+    let garden = guarded();
+    let bare = "# note\ntask(main@T1@complete): x";
+    for cleanup in ["strip", "whitespace", "verbatim", "scissors", "default"] {
+        let run = commit(&garden, &[&format!("--cleanup={cleanup}"), "-m", bare]);
+        run.exits(1)
+            .err("error: this message claims to be a task's")
+            .err("line 2: task(main@T1@complete): x");
+        garden.git(["config", "commit.cleanup", cleanup]).succeeds();
+        commit(&garden, &["-m", bare]).exits(1);
+        commit(&garden, &["-m", &format!("# note\n{}", sound())]).exits(1);
+        commit(&garden, &["-m", "# note\ntask(ui): x"]).succeeds();
+        garden.git(["config", "--unset", "commit.cleanup"]).succeeds();
+    }
+    commit_in_editor(&garden, &format!("# note\n{}", sound()), &[]).succeeds();
+}
+
+#[test]
 fn a_fault_is_shown_with_its_line_in_the_file() {
     let garden = guarded();
     let message = format!("# one\n# two\n{}", sound().replace("Retry: 0", "Retry: none"));
@@ -190,6 +227,20 @@ fn a_message_of_five_megabytes_is_answered() {
     hook(&garden, long.as_bytes()).succeeds();
     hook(&garden, long.replace("Retry: 0", "Retry: x").as_bytes()).exits(1).err("Arborist-Retry: x");
     hook(&garden, "text\n".repeat(1_000_000).as_bytes()).succeeds();
+}
+
+#[test]
+fn a_message_that_is_wrong_in_every_line_is_refused_at_once() {
+    let garden = Garden::sprout();
+    let scissors = "# ------------------------ >8 ------------------------\n";
+    let trailers = "Arborist-Foo: x\n".repeat(320_000);
+    let begun = Instant::now();
+    hook(&garden, format!("x\n\n{trailers}").as_bytes()).exits(1).err("  and many more");
+    garden.write("message", format!("x\n\nArborist-Foo: x\n{}", scissors.repeat(12_000)));
+    let mut unedited = garden.command("git", &garden.path(""));
+    unedited.env("GIT_EDITOR", ":").args(["arborist", "hooks", "run", "commit-msg", "message"]);
+    Run::of(&mut unedited, b"").exits(1);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, GitError, GitVersion},
-    message::{self, Cleanup, CommentPrefix, Editing, Reading, Recorded},
+    message::{self, Cleanup, CommentPrefix, Editing, Fault, Reading, Recorded},
 };
 
 use super::fault::{Place, refusal};
@@ -26,21 +26,24 @@ pub(super) fn run(file: &Path) -> Outcome {
         return Ok(Exit::Done);
     }
     let editor = std::env::var("GIT_EDITOR").ok();
-    let recorded = recorded(&bytes, &Settings::load()?, editor.as_deref());
-    match message::read(&recorded.message) {
-        Reading::Unsound(faults) => {
-            let text = String::from_utf8_lossy(&bytes);
-            let lines: Vec<&str> = text.lines().collect();
-            let place = |line| {
-                let line = recorded.lines.line_in_file(line);
-                Place { line, text: lines.get(line - 1).copied().unwrap_or_default() }
-            };
-            Err(refusal("this message claims to be a task's and is not sound", &faults, place)
-                .hint("if it is not about a task, begin its subject and its lines in another way")
-                .hint(format!("your words are kept; mend them with: git commit -e -F '{}'", file.display())))
+    for recorded in readings(&bytes, &Settings::load()?, editor.as_deref()) {
+        if let Reading::Unsound(faults) = message::read(&recorded.message) {
+            return Err(refused(file, &bytes, &recorded.lines, &faults));
         }
-        Reading::Foreign | Reading::Sound(_) => Ok(Exit::Done),
     }
+    Ok(Exit::Done)
+}
+
+fn refused(file: &Path, bytes: &[u8], recorded: &Recorded, faults: &[Fault]) -> Failure {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let place = |line| {
+        let line = recorded.line_in_file(line);
+        Place { line, text: lines.get(line - 1).copied().unwrap_or_default() }
+    };
+    refusal("this message claims to be a task's and is not sound", faults, place)
+        .hint("if it is not about a task, begin its subject and its lines in another way")
+        .hint(format!("your words are kept; mend them with: git commit -e -F '{}'", file.display()))
 }
 
 /// Cleaning up takes away white space, comments and what follows scissors. A sound message whose lines all
@@ -73,28 +76,38 @@ struct RecordedBytes {
     lines: Recorded,
 }
 
-fn recorded(file: &[u8], settings: &Settings, editor: Option<&str>) -> RecordedBytes {
+/// What git may record of the file. `--cleanup` is not told to hooks, so where it decides whether the message
+/// claims to be ours, there is more than one.
+fn readings(file: &[u8], settings: &Settings, editor: Option<&str>) -> Vec<RecordedBytes> {
     let Ok(text) = std::str::from_utf8(file) else {
-        return recorded_odd(file, settings, editor);
+        return odd_readings(file, settings, editor);
     };
-    let lines = recorded_text(text, settings, editor);
-    RecordedBytes { message: lines.text.clone().into_bytes(), lines }
+    let readings = text_readings(text, settings, editor).into_iter();
+    readings.map(|lines| RecordedBytes { message: lines.text.clone().into_bytes(), lines }).collect()
 }
 
 /// What is not UTF-8 is cleaned up byte by byte: each byte stands for one character.
-fn recorded_odd(file: &[u8], settings: &Settings, editor: Option<&str>) -> RecordedBytes {
+fn odd_readings(file: &[u8], settings: &Settings, editor: Option<&str>) -> Vec<RecordedBytes> {
     let widen = |bytes: &[u8]| bytes.iter().map(|byte| char::from(*byte)).collect::<String>();
+    let narrow = |text: &str| text.chars().filter_map(|c| u8::try_from(c).ok()).collect();
     let comment = settings.comment.as_ref().map(|prefix| widen(prefix.as_bytes()));
     let settings = Settings { cleanup: settings.cleanup.clone(), comment };
-    let lines = recorded_text(&widen(file), &settings, editor);
-    RecordedBytes { message: lines.text.chars().filter_map(|c| u8::try_from(c).ok()).collect(), lines }
+    let readings = text_readings(&widen(file), &settings, editor).into_iter();
+    readings.map(|lines| RecordedBytes { message: narrow(&lines.text), lines }).collect()
 }
 
-fn recorded_text(file: &str, settings: &Settings, editor: Option<&str>) -> Recorded {
+fn text_readings(file: &str, settings: &Settings, editor: Option<&str>) -> Vec<Recorded> {
     let comment = CommentPrefix::from_config(settings.comment.as_deref(), file);
     let editing = Editing::of_file(file, editor, &comment);
-    let cleanup = Cleanup::from_config(settings.cleanup.as_deref(), editing);
-    message::final_message(file, cleanup, editing, &comment)
+    let configured = Cleanup::from_config(settings.cleanup.as_deref(), editing);
+    let mut modes = vec![configured];
+    // An editor showed which lines are comments, and that they go.
+    let is_settled = configured == Cleanup::Strip && editing == Editing::Editor;
+    if !is_settled && comment.hides_a_subject(file) {
+        let others = [Cleanup::Strip, Cleanup::Whitespace, Cleanup::Verbatim].into_iter();
+        modes.extend(others.filter(|mode| *mode != configured));
+    }
+    modes.into_iter().map(|mode| message::final_message(file, mode, editing, &comment)).collect()
 }
 
 #[cfg(test)]
@@ -105,7 +118,9 @@ mod tests {
     fn bytes_that_are_not_utf8_stay_and_comments_between_them_go() {
         let settings = Settings { cleanup: None, comment: Some("§".into()) };
         let file = b"f\xfcr\n\xc2\xa7 note\n\n\xff\n";
-        let recorded = recorded(file, &settings, None);
+        let [recorded] = &readings(file, &settings, None)[..] else {
+            panic!("one way to read it");
+        };
         assert_eq!(recorded.message, b"f\xfcr\n\n\xff\n");
         assert_eq!(recorded.lines.line_in_file(3), 4);
     }

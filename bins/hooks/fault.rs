@@ -26,10 +26,16 @@ pub(super) fn refusal<'a>(what: &str, faults: &[Fault], place: impl Fn(usize) ->
         let _ = write!(failure.message, "\n  line {line}: {}\n    {}", shown(text), fault.what);
         failure = failure.hint(format!("line {line}: {}", fault.fix));
     }
-    if faults.len() > MOST {
-        let _ = write!(failure.message, "\n  and {} more", faults.len() - MOST);
+    if let Some(rest) = more_than(MOST, faults) {
+        let _ = write!(failure.message, "\n  and {rest}");
     }
     failure
+}
+
+/// What is said of the faults that are not told, if there are any. The reader stops at some number.
+pub(crate) fn more_than(told: usize, faults: &[Fault]) -> Option<String> {
+    let rest = faults.len().checked_sub(told).filter(|rest| *rest > 0)?;
+    Some(if faults.len() < Fault::MOST { format!("{rest} more") } else { "many more".into() })
 }
 
 /// A line of somebody's text, harmless on a terminal.

@@ -5,7 +5,7 @@ mod block;
 mod change;
 mod commit_msg;
 mod event;
-mod fault;
+pub(crate) mod fault;
 mod manager;
 mod plan;
 mod probe;

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use arborist_core::{
     failure::Exit,
-    message::{self, Reading, plain_text, read},
+    message::{self, Fault, Reading, plain_text, read},
 };
 use clap::Args;
 
 use super::source::Source;
 use crate::{
     entry::Outcome,
+    hooks::fault::more_than,
     ui::{Tone, Ui},
 };
 
@@ -66,18 +67,7 @@ impl Tally {
             Reading::Sound(_) => self.sound += 1,
             Reading::Unsound(faults) => {
                 self.unsound += 1;
-                let more = faults.len().saturating_sub(MOST);
-                for fault in faults.into_iter().take(MOST) {
-                    let line = String::from_utf8_lossy(
-                        text.split(|b| *b == b'\n').nth(fault.line - 1).unwrap_or_default(),
-                    );
-                    ui.line(&format!("{label}:{}: {}", fault.line, ui.paint(Tone::Bad, &fault.what)));
-                    ui.line(&format!("    | {}", short(&line)));
-                    ui.line(&format!("    = {}", fault.fix));
-                }
-                if more > 0 {
-                    ui.line(&format!("{label}: and {more} more"));
-                }
+                show(ui, label, text, &faults);
             }
         }
     }
@@ -93,6 +83,20 @@ impl Tally {
             1 => format!("{seen} {messages} checked, {} sound, 1 that does not count", commits(*sound)),
             _ => format!("{seen} {messages} checked, {} sound, {unsound} that do not count", commits(*sound)),
         }
+    }
+}
+
+fn show(ui: &mut Ui, label: &str, text: &[u8], faults: &[Fault]) {
+    let text = String::from_utf8_lossy(text);
+    let lines: Vec<&str> = text.split('\n').collect();
+    for fault in faults.iter().take(MOST) {
+        let line = lines.get(fault.line - 1).copied().unwrap_or_default();
+        ui.line(&format!("{label}:{}: {}", fault.line, ui.paint(Tone::Bad, &fault.what)));
+        ui.line(&format!("    | {}", short(line)));
+        ui.line(&format!("    = {}", fault.fix));
+    }
+    if let Some(rest) = more_than(MOST, faults) {
+        ui.line(&format!("{label}: and {rest}"));
     }
 }
 

@@ -1,7 +1,7 @@
 //! What begins a comment line in a message file, and what git itself writes with it: its template below the
 //! message, and the scissors at which it cuts the file off.
 
-use super::read::SCISSORS;
+use super::{Subject, claim::is_blank, read::SCISSORS};
 
 /// What begins a comment line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +83,14 @@ impl CommentPrefix {
             let next = lines.get(at + 1 + said);
             said >= 2 && next.is_none_or(|line| DIFFS.iter().any(|opening| line.starts_with(opening)))
         })
+    }
+
+    /// Whether empty lines or comments stand before what would be our subject without them.
+    #[must_use]
+    pub fn hides_a_subject(&self, file: &str) -> bool {
+        let is_skipped = |line: &&str| is_blank(line.as_bytes()) || line.starts_with(self.as_str());
+        let first = file.lines().enumerate().find(|(_, line)| !is_skipped(line));
+        first.is_some_and(|(at, line)| at > 0 && Subject::is_claimed_by(line.trim_end()))
     }
 
     /// What stands above the first scissors, whoever wrote them.
