@@ -1,20 +1,21 @@
 //! What the JSON documents of several commands have in common.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arborist_core::{
     failure::{Exit, Failure},
     history::Event,
-    message::Trailers,
+    message::{Key, Status, Step, Trailers},
 };
 use jiff::Timestamp;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
 use crate::{entry::Outcome, ui::Ui};
 
 /// One sound commit.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct EventDocument {
     /// The full id of the commit.
     pub commit: String,
@@ -25,10 +26,13 @@ pub struct EventDocument {
     /// The task; null for what concerns the whole run.
     pub task: Option<String>,
     /// The status in the subject, such as `test-fail`.
+    #[schemars(schema_with = "statuses")]
     pub status: String,
     /// The step of the pipeline.
+    #[schemars(schema_with = "steps")]
     pub step: String,
     /// `pass`, `fail`, `approved` or `rejected`; null where the status has no outcome.
+    #[schemars(schema_with = "results")]
     pub result: Option<String>,
     /// The attempt, from 0; null where the status has none.
     pub attempt: Option<u32>,
@@ -37,6 +41,7 @@ pub struct EventDocument {
     /// The words of the subject.
     pub subject: String,
     /// All of its trailers.
+    #[schemars(schema_with = "trailers_by_key")]
     pub trailers: BTreeMap<String, String>,
     /// What it quotes, by heading: an agent's words, the output of tests, a review.
     pub body: Vec<SectionDocument>,
@@ -44,6 +49,7 @@ pub struct EventDocument {
 
 /// A quoted part of a commit's body.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct SectionDocument {
     /// The line before it.
     pub heading: String,
@@ -69,6 +75,38 @@ impl From<&Event> for EventDocument {
             body: sections.map(|s| SectionDocument { heading: s.heading, text: s.text }).collect(),
         }
     }
+}
+
+/// The statuses that a subject may have.
+pub fn statuses(_: &mut SchemaGenerator) -> Schema {
+    one_of(Status::ALL.iter().map(|status| status.as_str()))
+}
+
+/// The steps that a commit may belong to.
+pub fn steps(_: &mut SchemaGenerator) -> Schema {
+    one_of(Step::ALL.iter().map(|step| step.as_str()))
+}
+
+/// The ways in which a step may end, or null.
+pub fn results(_: &mut SchemaGenerator) -> Schema {
+    let outcomes = Status::ALL.iter().filter_map(|status| status.outcome());
+    let words: BTreeSet<&str> = outcomes.map(|(_, word)| word).collect();
+    let words: Vec<Option<&str>> = words.into_iter().map(Some).chain([None]).collect();
+    json_schema!({ "type": ["string", "null"], "enum": words })
+}
+
+/// Trailers by keys that we know.
+pub fn trailers_by_key(_: &mut SchemaGenerator) -> Schema {
+    let keys = one_of(Key::ALL.iter().map(|key| key.as_str()));
+    json_schema!({
+        "type": "object",
+        "propertyNames": keys,
+        "additionalProperties": { "type": "string" },
+    })
+}
+
+fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> Schema {
+    json_schema!({ "type": "string", "enum": words.collect::<Vec<_>>() })
 }
 
 /// Prints a document to standard output.

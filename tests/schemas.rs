@@ -41,10 +41,13 @@ fn the_schemas_are_those_of_the_code() {
     }
 }
 
+fn published(name: &str) -> Value {
+    serde_json::from_str(&fs::read_to_string(file_of(name)).unwrap()).unwrap()
+}
+
 fn validate(name: &str, document: &str) {
-    let schema: Value = serde_json::from_str(&fs::read_to_string(file_of(name)).unwrap()).unwrap();
     let document: Value = serde_json::from_str(document).unwrap();
-    if let Err(error) = jsonschema::validate(&schema, &document) {
+    if let Err(error) = jsonschema::validate(&published(name), &document) {
         panic!("{name}: {error} in {document:#}");
     }
 }
@@ -83,5 +86,39 @@ fn a_document_with_a_key_missing_would_be_noticed() {
         let required = schema["required"].as_array().unwrap();
         let is_nullable = schema["properties"][key]["type"].to_string().contains("null");
         assert!(required.iter().any(|name| name == key) || is_nullable, "{key}");
+    }
+}
+
+#[test]
+fn a_word_or_a_field_that_nobody_prints_is_refused() {
+    let garden = Garden::sprout();
+    garden.task("T1", "complete");
+    let answer = garden.arborist(["trailers", "log", "--json"]).answer();
+    let document: Value = serde_json::from_str(&answer).unwrap();
+    let schema = published("trailers-log");
+    let refuses = |spoil: fn(&mut Value)| {
+        let mut document = document.clone();
+        spoil(&mut document);
+        assert_ne!(document, serde_json::from_str::<Value>(&answer).unwrap());
+        assert!(!jsonschema::is_valid(&schema, &document), "{document:#}");
+    };
+    assert!(jsonschema::is_valid(&schema, &document));
+    refuses(|document| document["more"] = 1.into());
+    refuses(|document| document["commits"][0]["more"] = 1.into());
+    refuses(|document| document["commits"][0]["status"] = "compleet".into());
+    refuses(|document| document["commits"][0]["step"] = "compleet".into());
+    refuses(|document| document["commits"][0]["result"] = "passed".into());
+    refuses(|document| document["commits"][0]["trailers"]["Arborist-Stop"] = "x".into());
+    refuses(|document| document["commits"][0]["trailers"]["Arborist-Step"] = 1.into());
+}
+
+#[test]
+fn the_objects_of_our_documents_are_closed() {
+    for name in ["trailers-parse", "trailers-log", "hooks-status"] {
+        let schema = published(name);
+        let definitions = schema["$defs"].as_object().unwrap().values();
+        for object in definitions.chain([&schema]).filter(|schema| schema["type"] == "object") {
+            assert_eq!(object["additionalProperties"], false, "{name}: {object:#}");
+        }
     }
 }

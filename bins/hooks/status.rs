@@ -27,6 +27,7 @@ pub enum State {
 
 /// The answer of `hooks status --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct HooksStatus {
     /// Which git will run the hooks.
     pub git: String,
@@ -40,6 +41,7 @@ pub struct HooksStatus {
 
 /// Where one hook stands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct HookStatus {
     /// Its name in git.
     pub event: Event,

@@ -52,6 +52,7 @@ pub(super) struct LogArgs {
 /// What `trailers log --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct LogDocument {
+#[schemars(deny_unknown_fields)]
     /// The task commits, newest first.
     commits: Vec<EventDocument>,
 }

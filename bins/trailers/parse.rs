@@ -28,6 +28,7 @@ pub(super) struct ParseArgs {
 
 /// What `trailers parse --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct ParseDocument {
     /// Whether the message claims to be ours.
     claims: bool,
@@ -40,12 +41,14 @@ pub struct ParseDocument {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct TrailerDocument {
     key: String,
     value: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct FaultDocument {
     /// The line of the message, from 1.
     line: usize,
