@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
+use std::time::{Duration, Instant};
+
 use arborist_testkit::{Garden, Run, TaskCommit};
 use serde_json::Value;
 
@@ -159,4 +161,88 @@ fn wrong_arguments_are_refused_with_129() {
     garden.arborist(["trailers", "parse", "HEAD~1..HEAD"]).exits(128);
     garden.arborist(["trailers"]).exits(129).err("git arborist trailers");
     garden.arborist(["trailers", "prase"]).exits(129).err("parse");
+}
+
+#[test]
+fn three_dots_are_what_either_side_adds() {
+    let garden = Garden::sprout();
+    garden.git(["checkout", "-q", "-b", "side"]).succeeds();
+    garden.task("T1", "complete");
+    garden.git(["checkout", "-q", "main"]).succeeds();
+    garden.task("T2", "complete");
+    garden.task("T3", "complete");
+    for (range, count) in [
+        ("side...main", 3),
+        ("main...side", 3),
+        ("side..main", 2),
+        ("main..side", 1),
+        ("side..", 2),
+        ("side...", 3),
+        ("..side", 1),
+        ("...side", 3),
+        ("..", 0),
+    ] {
+        let log = garden.arborist(["trailers", "log", range]).answer();
+        assert_eq!(log.lines().count(), count, "{range}: {log}");
+        let sound = if count == 1 { "1 task commit".into() } else { format!("{count} task commits") };
+        garden.arborist(["trailers", "check", range]).succeeds().err(&format!("{sound} among them"));
+    }
+    garden.arborist(["trailers", "log", "side....main"]).exits(128).err("'.main' names no commit");
+}
+
+#[test]
+fn an_end_of_a_range_that_is_not_there_is_named_with_what_to_try() {
+    let garden = Garden::sprout();
+    for verb in ["log", "check"] {
+        garden.arborist(["trailers", verb, "HEAD~20.."]).exits(128).err("'HEAD~20' names no commit").err(
+            "hint: the history of 'HEAD' is shorter; its first commit: git rev-list --max-parents=0 HEAD",
+        );
+        for range in ["origin/main..HEAD", "HEAD...origin/main", "origin/main~2.."] {
+            garden.arborist(["trailers", verb, range]).exits(128).err("git branch --all").err("git fetch");
+        }
+    }
+    garden.arborist(["trailers", "log", "nowhere"]).exits(128).err("'nowhere' names no commit").err("hint: ");
+    let empty = Garden::bare_ground(&[]);
+    empty.arborist(["trailers", "log"]).exits(128).err("hint: there is no commit yet");
+}
+
+#[test]
+fn parse_repeats_a_range_as_it_was_typed() {
+    let garden = Garden::sprout();
+    garden.commit("more\n");
+    garden
+        .arborist(["trailers", "parse", "HEAD~1..HEAD"])
+        .exits(129)
+        .err("error: 'HEAD~1..HEAD' is a range, and one message can be parsed");
+}
+
+#[test]
+fn a_subject_below_empty_lines_claims_and_does_not_count() {
+    let garden = Garden::sprout();
+    garden.commit(format!("\n\n{}", sound()));
+    assert!(garden.git(["log", "-1", "--format=%s"]).answer().starts_with("task(main@T1@complete): "));
+    for source in ["HEAD", "HEAD~1.."] {
+        garden
+            .arborist(["trailers", "check", source])
+            .exits(1)
+            .out(":1: empty lines before the subject")
+            .err("1 message checked, 0 task commits sound, 1 that does not count");
+    }
+    garden.arborist(["trailers", "log"]).succeeds().silent();
+    garden.arborist(["trailers", "parse", "HEAD"]).succeeds().err("does not count");
+}
+
+#[test]
+fn a_message_that_is_wrong_in_every_line_is_answered_at_once() {
+    let garden = Garden::sprout();
+    let message = format!("x\n\n{}", "Arborist-Foo: x\n".repeat(320_000));
+    garden.commit(&message);
+    let begun = Instant::now();
+    garden.arborist(["trailers", "parse", "HEAD"]).succeeds().err("does not count");
+    garden
+        .arborist_with(["trailers", "check"], message.as_bytes())
+        .exits(1)
+        .out("standard input: and many more");
+    garden.arborist(["state"]).succeeds();
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }

@@ -45,7 +45,7 @@ pub(super) fn run(args: &CheckArgs, ui: &mut Ui) -> Outcome {
         Source::Text { label, message } => tally.check(ui, &label, &message),
         Source::Commit(commit) => tally.check(ui, &commit.id.short(), commit.message()),
         Source::Range { repository, range } => {
-            for commit in repository.stream_commits(&[range])? {
+            for commit in repository.stream_commits(&[range.revision])? {
                 let commit = commit?;
                 let commit =
                     if message::claims(commit.message()) { repository.exact(commit)? } else { commit };

@@ -14,6 +14,7 @@ use clap::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::source::{Range, require_commit};
 use crate::{
     clock,
     document::{self, EventDocument},
@@ -51,8 +52,8 @@ pub(super) struct LogArgs {
 
 /// What `trailers log --json` prints.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct LogDocument {
 #[schemars(deny_unknown_fields)]
+pub struct LogDocument {
     /// The task commits, newest first.
     commits: Vec<EventDocument>,
 }
@@ -77,7 +78,7 @@ pub(super) fn run(args: &LogArgs, ui: &mut Ui) -> Outcome {
 fn find(args: &LogArgs, repository: &Repository) -> Result<Vec<Event>, Failure> {
     let mut revisions = Vec::new();
     revisions.extend(args.since.as_ref().map(|date| format!("--since={date}")));
-    revisions.extend(revision(repository, &args.revision)?);
+    revisions.push(revision(repository, &args.revision)?);
     let mut events = Vec::new();
     if args.max_count == Some(0) {
         return Ok(events);
@@ -101,14 +102,10 @@ fn find(args: &LogArgs, repository: &Repository) -> Result<Vec<Event>, Failure> 
     Ok(events)
 }
 
-/// The ends are looked up first, so that what is handed to git can only be commits.
-fn revision(repository: &Repository, named: &str) -> Result<Vec<String>, Failure> {
-    let commit = |name: &str| repository.require_commit(if name.is_empty() { "HEAD" } else { name });
-    match named.split_once("..") {
-        Some((from, to)) => {
-            Ok(vec![commit(to.trim_start_matches('.'))?.to_string(), format!("^{}", commit(from)?)])
-        }
-        None => Ok(vec![commit(named)?.to_string()]),
+fn revision(repository: &Repository, named: &str) -> Result<String, Failure> {
+    match Range::find(repository, named)? {
+        Some(range) => Ok(range.revision),
+        None => Ok(require_commit(repository, named)?.to_string()),
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) fn run(args: &ParseArgs, ui: &mut Ui) -> Outcome {
         Source::Range { range, .. } => {
             return Err(Failure::new(
                 Exit::Usage,
-                format!("'{range}' is a range, and one message can be parsed"),
+                format!("'{}' is a range, and one message can be parsed", range.named.escape_debug()),
             )
             .hint("use 'git arborist trailers log' for a range"));
         }

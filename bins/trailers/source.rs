@@ -9,6 +9,7 @@ use std::{
 use arborist_core::{
     failure::{Exit, Failure},
     git::{GitError, RawCommit, Repository},
+    name::Oid,
 };
 
 /// What was named on the command line.
@@ -19,7 +20,16 @@ pub(super) enum Source {
     /// One commit.
     Commit(RawCommit),
     /// All commits of a range.
-    Range { repository: Repository, range: String },
+    Range { repository: Repository, range: Range },
+}
+
+/// A range of commits.
+#[derive(Debug)]
+pub(super) struct Range {
+    /// As it was typed.
+    pub named: String,
+    /// As an argument of `rev-list`, by ids only.
+    pub revision: String,
 }
 
 impl Source {
@@ -40,8 +50,10 @@ fn find(named: &str) -> Result<Source, Failure> {
         Err(GitError::NoRepository { .. }) if path.is_file() => return read_file(path),
         Err(error) => return Err(error.into()),
     };
-    if named.contains("..") && !path.is_file() {
-        return range(repository, named);
+    if !path.is_file()
+        && let Some(range) = Range::find(&repository, named)?
+    {
+        return Ok(Source::Range { repository, range });
     }
     match (repository.find_commit(named)?, path.is_file()) {
         (Some(_), true) => Err(Failure::new(Exit::Usage, format!("'{named}' is both a revision and a file"))
@@ -55,16 +67,38 @@ fn find(named: &str) -> Result<Source, Failure> {
     }
 }
 
-/// Both ends are looked up first, so that what is handed to git can only be a range.
-fn range(repository: Repository, named: &str) -> Result<Source, Failure> {
-    let (from, to) = named.split_once("..").unwrap_or((named, ""));
-    let dots = if to.starts_with('.') { "..." } else { ".." };
-    let end = |name: &str| match name.trim_start_matches('.') {
-        "" => repository.require_commit("HEAD"),
-        name => repository.require_commit(name),
-    };
-    let range = format!("{}{dots}{}", end(from)?, end(to)?);
-    Ok(Source::Range { repository, range })
+impl Range {
+    /// The range that `named` is, if there are dots in it: `A..B` is what B adds to A, `A...B` what either adds to
+    /// the other, and an end that is not named is `HEAD`. Both are looked up first, so that what is handed to git
+    /// can only be a range.
+    pub(super) fn find(repository: &Repository, named: &str) -> Result<Option<Self>, Failure> {
+        let Some((from, to)) = named.split_once("..") else {
+            return Ok(None);
+        };
+        let (dots, to) = to.strip_prefix('.').map_or(("..", to), |to| ("...", to));
+        let end = |name: &str| require_commit(repository, if name.is_empty() { "HEAD" } else { name });
+        let revision = format!("{}{dots}{}", end(from)?, end(to)?);
+        Ok(Some(Self { named: named.to_owned(), revision }))
+    }
+}
+
+/// The commit that `name` names, else what to try.
+pub(super) fn require_commit(repository: &Repository, name: &str) -> Result<Oid, Failure> {
+    if let Some(commit) = repository.find_commit(name)? {
+        return Ok(commit);
+    }
+    let failure = Failure::from(GitError::Unknown(name.to_owned(), "commit"));
+    let base = name.split(['~', '^']).next().unwrap_or_default();
+    Err(match base {
+        "HEAD" | "@" if base == name => failure.hint("there is no commit yet"),
+        "" => failure,
+        base if base != name && repository.find_commit(base)?.is_some() => failure.hint(format!(
+            "the history of '{base}' is shorter; its first commit: git rev-list --max-parents=0 {base}"
+        )),
+        _ => {
+            failure.hint("see which branches there are with 'git branch --all'; get others with 'git fetch'")
+        }
+    })
 }
 
 fn unknown(named: &str) -> Failure {
