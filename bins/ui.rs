@@ -43,6 +43,25 @@ impl Colour {
             _ => Self::Auto,
         }
     }
+
+    /// Whether to colour for this viewer. `NO_COLOR` is a wish like `auto` is, and stronger; only what was asked
+    /// for by name is stronger than it.
+    fn suits(self, viewer: Viewer) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Auto => viewer.shows_colour && !viewer.wants_none,
+            Self::Never => false,
+        }
+    }
+}
+
+/// Who looks at what we print.
+#[derive(Debug, Clone, Copy)]
+struct Viewer {
+    /// `NO_COLOR` is set.
+    wants_none: bool,
+    /// It is a terminal that has colours, or git's pager on one.
+    shows_colour: bool,
 }
 
 /// Where a command speaks: data to standard output, everything else to standard error.
@@ -72,16 +91,14 @@ impl Ui {
         self.set_colour(setting.map(Colour::parse));
     }
 
-    /// Decides on colour. Without a setting, `NO_COLOR` and a dumb terminal mean never.
     fn set_colour(&mut self, setting: Option<Colour>) {
         let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let fallback = if has("NO_COLOR") { Colour::Never } else { Colour::Auto };
-        self.is_coloured = match setting.unwrap_or(fallback) {
-            Colour::Always => true,
-            Colour::Never => false,
-            Colour::Auto => !dumb && (io::stdout().is_terminal() || has("GIT_PAGER_IN_USE")),
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        let viewer = Viewer {
+            wants_none: has("NO_COLOR"),
+            shows_colour: !is_dumb && (io::stdout().is_terminal() || has("GIT_PAGER_IN_USE")),
         };
+        self.is_coloured = setting.unwrap_or(Colour::Auto).suits(viewer);
     }
 
     /// Whether standard output is a terminal.
@@ -189,4 +206,25 @@ fn is_unicode_locale() -> bool {
     let locale =
         ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(named).unwrap_or_default().to_ascii_lowercase();
     locale.contains("utf-8") || locale.contains("utf8")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_color_is_stronger_than_auto_and_weaker_than_always() {
+        for (setting, wants_none, shows_colour, expected) in [
+            ("always", true, false, true),
+            ("always", false, false, true),
+            ("auto", false, true, true),
+            ("auto", true, true, false),
+            ("true", true, true, false),
+            ("auto", false, false, false),
+            ("never", false, true, false),
+        ] {
+            let viewer = Viewer { wants_none, shows_colour };
+            assert_eq!(Colour::parse(setting).suits(viewer), expected, "{setting} {viewer:?}");
+        }
+    }
 }
