@@ -24,6 +24,17 @@ pub fn age(then: i64) -> String {
     span(NOW.saturating_sub(then))
 }
 
+/// The same in a sentence: `5m ago`, or `in the future`.
+#[must_use]
+pub fn ago(then: i64) -> String {
+    ago_span(NOW.saturating_sub(then))
+}
+
+fn ago_span(seconds: i64) -> String {
+    let span = span(seconds);
+    if seconds < 0 { span } else { format!("{span} ago") }
+}
+
 fn span(seconds: i64) -> String {
     match seconds {
         ..0 => "in the future".into(),
@@ -53,5 +64,10 @@ mod tests {
         ] {
             assert_eq!(span(seconds), word);
         }
+    }
+
+    #[test]
+    fn what_has_not_happened_yet_was_not_ago() {
+        assert_eq!([0, 10_800, -5].map(ago_span), ["0s ago", "3h ago", "in the future"]);
     }
 }
