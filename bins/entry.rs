@@ -58,25 +58,25 @@ fn manual<A: CommandFactory>(ui: &mut Ui, args: &[OsString]) -> Exit {
         Err(error) if error.kind() == ErrorKind::DisplayHelp => error.render().to_string(),
         _ => command.render_long_help().to_string(),
     };
-    ui.out(&long);
+    ui.out(&in_gits_voice(&long));
     conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done))
 }
 
 fn usage(ui: &mut Ui, error: &clap::Error) -> Exit {
-    let text = error.render().to_string();
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+    let text = in_gits_voice(&error.render().to_string());
+    if error.kind() == ErrorKind::DisplayHelp {
         ui.out(&text);
         return conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done));
     }
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        ui.err(&text);
-    } else {
-        ui.err(
-            &text
-                .replace("\n  tip: ", "\nhint: ")
-                .replace("Usage: ", "usage: ")
-                .replace("For more information, try '--help'.\n", ""),
-        );
-    }
+    ui.err(&text);
     Exit::Usage
+}
+
+/// git writes `usage:` and `hint:` where clap has words of its own.
+fn in_gits_voice(text: &str) -> String {
+    let text = text.replace("\n  tip: ", "\nhint: ").replace("For more information, try '--help'.\n", "");
+    match text.strip_prefix("Usage: ") {
+        Some(rest) => format!("usage: {rest}"),
+        None => text.replacen("\nUsage: ", "\nusage: ", 1),
+    }
 }

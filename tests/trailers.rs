@@ -246,3 +246,16 @@ fn a_message_that_is_wrong_in_every_line_is_answered_at_once() {
     garden.arborist(["state"]).succeeds();
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
+
+#[test]
+fn help_and_errors_spell_usage_as_git_does_and_no_command_has_a_version_of_its_own() {
+    let garden = Garden::sprout();
+    for verb in ["state", "trailers", "hooks", "install-assets"] {
+        garden.arborist([verb, "-h"]).succeeds().out("usage: git arborist ").never("Usage:");
+        garden.arborist([verb, "--help"]).succeeds().out("usage: git arborist ").never("Usage:");
+        garden.arborist([verb, "--frobnicate"]).exits(129).err("usage: git arborist ").never("Usage:");
+        garden.arborist([verb, "--version"]).exits(129).err("unexpected argument '--version'");
+    }
+    garden.arborist(["hooks"]).exits(129).err("usage: git arborist hooks").never("Usage:");
+    garden.arborist(["hooks", "uninstall", "-h"]).succeeds().out("all that are ours").never("commit-msg and");
+}

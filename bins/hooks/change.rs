@@ -9,7 +9,7 @@ use arborist_core::{
 };
 
 use super::{
-    Selection, apply, chosen,
+    Manner, apply, chosen,
     event::{Event, Quoted},
     plan::{Plan, plan_install, plan_uninstall},
     site::Site,
@@ -40,10 +40,10 @@ pub(super) struct Options {
     voice: Voice,
 }
 
-impl From<Selection> for Options {
-    fn from(typed: Selection) -> Self {
+impl Options {
+    pub(super) fn new(names: Vec<Event>, typed: &Manner) -> Self {
         Self {
-            names: typed.names,
+            names,
             mode: if typed.dry_run { Mode::Show } else { Mode::Apply },
             voice: if typed.quiet { Voice::Quiet } else { Voice::Normal },
         }

@@ -23,15 +23,16 @@ use arborist_core::{
 };
 use clap::{Args, Parser, Subcommand};
 
+use self::{
+    change::Options,
+    probe::Fired,
+    push::{Holding, RefUpdate},
+    site::Site,
+};
 pub use self::{
     event::Event,
     manager::Manager,
     status::{HookStatus, HooksStatus, State},
-};
-use self::{
-    probe::Fired,
-    push::{Holding, RefUpdate},
-    site::Site,
 };
 use crate::{catalog, document, entry::Outcome, ui::Ui};
 
@@ -40,7 +41,6 @@ use crate::{catalog, document, entry::Outcome, ui::Ui};
 #[command(
     name = "git-arborist-hooks",
     bin_name = "git arborist hooks",
-    version,
     about = catalog::about("hooks"),
     long_about = words::LONG_ABOUT,
     after_help = words::EXAMPLES
@@ -54,10 +54,10 @@ pub struct HooksArgs {
 enum Action {
     /// Install hooks, beside those that are there
     #[command(after_help = words::INSTALL_EXAMPLES)]
-    Install(Selection),
+    Install(InstallArgs),
     /// Remove our hooks and put back what stood there before, byte for byte
     #[command(after_help = words::UNINSTALL_EXAMPLES)]
-    Uninstall(Selection),
+    Uninstall(UninstallArgs),
     /// Say where each hook stands and what keeps it from being run; runs nothing
     #[command(after_help = words::STATUS_EXAMPLES)]
     Status {
@@ -78,17 +78,31 @@ enum Action {
 }
 
 #[derive(Debug, Args)]
-struct Selection {
+struct InstallArgs {
+    #[command(flatten)]
+    manner: Manner,
+    /// Which hooks; without any, commit-msg and pre-push (in a bare repository: update)
+    #[arg(value_enum, value_name = "HOOK")]
+    names: Vec<Event>,
+}
+
+#[derive(Debug, Args)]
+struct UninstallArgs {
+    #[command(flatten)]
+    manner: Manner,
+    /// Which hooks; without any, all that are ours
+    #[arg(value_enum, value_name = "HOOK")]
+    names: Vec<Event>,
+}
+
+#[derive(Debug, Args)]
+struct Manner {
     /// Only print what would be done
     #[arg(short = 'n', long)]
     dry_run: bool,
     /// Print nothing but errors
     #[arg(short, long)]
     quiet: bool,
-    /// Which hooks; 'install' without any takes commit-msg and pre-push (in a bare repository: update),
-    /// 'uninstall' without any takes all
-    #[arg(value_enum, value_name = "HOOK")]
-    names: Vec<Event>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -119,8 +133,8 @@ enum Call {
 /// Runs the command.
 pub fn run(args: HooksArgs, ui: &mut Ui) -> Outcome {
     match args.action {
-        Action::Install(selection) => change::install(&selection.into(), ui),
-        Action::Uninstall(selection) => change::uninstall(&selection.into(), ui),
+        Action::Install(args) => change::install(&Options::new(args.names, &args.manner), ui),
+        Action::Uninstall(args) => change::uninstall(&Options::new(args.names, &args.manner), ui),
         Action::Status { json } => {
             let status = status(ui)?;
             if json {
