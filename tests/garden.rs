@@ -142,6 +142,13 @@ fn failing_tests_are_feedback_and_used_up_attempts_fail_the_task() {
 }
 
 #[test]
+fn a_test_command_that_succeeds_decides_whatever_it_printed() {
+    let garden = garden(WORKER);
+    garden.arborist(["garden", "--test-command", "echo '1 failed, 2 passed in 0.1s'"]).succeeds();
+    assert!(!garden.git(["log", "--format=%(trailers)"]).answer().contains("Arborist-Test-Failed"));
+}
+
+#[test]
 fn an_agent_that_fails_hangs_or_says_nothing_useful_fails_the_attempt() {
     let garden = garden("echo oops >&2; exit 3");
     garden.arborist(["garden", "--max-retries", "1"]).exits(1).err("exit").err("implement-fail");

@@ -92,7 +92,7 @@ fn history_facts(history: &TaskHistory) -> Vec<(&'static str, String)> {
         facts.push(("to settle it", "write a commit that follows both, such as a reset of the task".into()));
     }
     if let Some(last) = history.last() {
-        facts.push(("commit", format!("{}, {} ago", last.commit.short(), clock::age(last.time))));
+        facts.push(("commit", format!("{}, {}", last.commit.short(), clock::ago(last.time))));
     }
     let trailer = |key: Key| {
         history.current().iter().rev().find_map(|event| event.trailers.get(key)).map(str::to_owned)

@@ -7,14 +7,15 @@ use arborist_core::{
     plan::Task,
     progress::Standing,
 };
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
 use super::{View, source::Shown};
-use crate::document::{EventDocument, rfc3339, trailers};
+use crate::document::{EventDocument, rfc3339, trailers, trailers_by_key};
 
 /// The state of a run.
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct StateDocument {
     /// The branch of the run.
     scope: String,
@@ -27,6 +28,7 @@ pub struct StateDocument {
     /// The plan that was used; null if there is none.
     plan: Option<PlanDocument>,
     /// How many tasks are in each state. Phases are not counted.
+    #[schemars(schema_with = "counts")]
     summary: BTreeMap<&'static str, usize>,
     /// How many commits of the run claim to be task commits and are not sound, so that they do not count.
     ignored: usize,
@@ -37,6 +39,7 @@ pub struct StateDocument {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct PlanDocument {
     /// Where it was read.
     path: String,
@@ -45,6 +48,7 @@ struct PlanDocument {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct TotalsDocument {
     /// Tokens read by agents; null if none told.
     tokens_in: Option<u64>,
@@ -55,12 +59,14 @@ struct TotalsDocument {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct TaskDocument {
     /// Its id.
     id: String,
     /// Its name.
     name: String,
     /// `pending`, `implementing`, `testing`, `reviewing`, `complete`, `failed`, `skipped` or `forked`.
+    #[schemars(schema_with = "states")]
     state: &'static str,
     /// The attempt that it is in or ended in, from 0; null if there was none.
     attempt: Option<u32>,
@@ -85,6 +91,7 @@ struct TaskDocument {
     /// The commits of which none is the last, if it is forked.
     forks: Vec<String>,
     /// The trailers of the commit that decided.
+    #[schemars(schema_with = "trailers_by_key")]
     trailers: BTreeMap<String, String>,
     /// Its commits, oldest first, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,6 +120,23 @@ impl StateDocument {
                 .collect(),
         }
     }
+}
+
+/// The states that a task may be in.
+fn states(_: &mut SchemaGenerator) -> Schema {
+    let words: Vec<&str> = State::ALL.iter().map(|state| state.as_str()).collect();
+    json_schema!({ "type": "string", "enum": words })
+}
+
+/// A number for each state.
+fn counts(generator: &mut SchemaGenerator) -> Schema {
+    let words: Vec<&str> = State::ALL.iter().map(|state| state.as_str()).collect();
+    json_schema!({
+        "type": "object",
+        "propertyNames": states(generator),
+        "required": words,
+        "additionalProperties": { "type": "integer", "minimum": 0 },
+    })
 }
 
 fn plan(shown: &Shown) -> Option<PlanDocument> {
