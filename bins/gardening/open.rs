@@ -10,7 +10,7 @@ use arborist_core::{
     history::{Reading, Run, Scope},
     name::{BranchName, Oid, digest},
     pipeline::{Crew, Options, PreCommit, Workshop},
-    plan::Plan,
+    plan::{Plan, usual_places},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
     record::Recorder,
     settings::Settings,
@@ -84,11 +84,17 @@ fn pre_commit(repository: &Repository, config: &Config) -> Result<PreCommit, Fai
     Ok(if is_executable(&file) || has_config_hook { PreCommit::Asked } else { PreCommit::None })
 }
 
-fn require_program(crew: &Crew) -> Result<(), Failure> {
+pub(crate) fn require_program(crew: &Crew) -> Result<(), Failure> {
     if let RunnerKind::Program(runner) = &crew.runner {
         runner.require_program(&std::env::var_os("PATH").unwrap_or_default())?;
     }
     Ok(())
+}
+
+/// The wish to stop: the first signal asks for it, the second ends this process.
+pub(crate) fn watch_signals() -> Cancel {
+    interrupt::watch(|signal| std::process::exit(128 + signal))
+        .map_or_else(|_| Cancel::new(), |interrupt| interrupt.cancel().clone())
 }
 
 impl Opened {
@@ -127,9 +133,8 @@ impl Opened {
         let named = args.tree.as_ref().map(|file| file.display().to_string());
         let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref()).map(|plan| plan.path.clone());
         let path = named.or_else(|| self.settings.tree().map(str::to_owned)).or(frozen);
-        let found = path.or_else(|| {
-            crate::state::source::candidates(&self.branch).into_iter().find(|name| top.join(name).is_file())
-        });
+        let found = path
+            .or_else(|| usual_places(Some(&self.branch)).into_iter().find(|name| top.join(name).is_file()));
         let Some(path) = found else {
             return Ok(None);
         };
@@ -208,14 +213,12 @@ impl Opened {
         ui: &'a mut Ui,
     ) -> Result<Workshop<'a>, Failure> {
         let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Fatal, error.to_string());
-        let cancel = interrupt::watch(|signal| std::process::exit(128 + signal))
-            .map_or_else(|_| Cancel::new(), |interrupt| interrupt.cancel().clone());
         let beside = std::env::current_exe().map_err(|error| failed(&error))?;
         Ok(Workshop {
             options: &self.options,
             dir: self.repository.top(),
             secrets: Secrets::of_environment(std::env::vars()).map_err(|error| failed(&error))?,
-            cancel,
+            cancel: watch_signals(),
             attendance,
             demo: beside.with_file_name("git-arborist-demo"),
             hook: self.hook,

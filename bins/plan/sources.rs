@@ -8,14 +8,11 @@ use std::{
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, GitError, Repository},
-    plan::{Plan, PlanError},
+    plan::{Plan, PlanError, TASK_LIST, usual_places},
     settings::Settings,
 };
 
 use crate::ui::Ui;
-
-/// The file that spec-kit keeps tasks in.
-const TASKS: &str = "tasks.md";
 
 /// A file with its content.
 pub(super) struct Document {
@@ -56,12 +53,15 @@ impl Sources {
 
     /// The plan that the files make.
     pub(super) fn read(&self) -> Result<Plan, PlanError> {
-        let documents: Vec<(&str, &[u8])> = self
-            .documents
+        Plan::read_all(&self.named())
+    }
+
+    /// The files by name and content.
+    pub(super) fn named(&self) -> Vec<(&str, &[u8])> {
+        self.documents
             .iter()
-            .map(|document| (document.label.as_str(), document.bytes.as_slice()))
-            .collect();
-        Plan::read_all(&documents)
+            .map(|Document { label, bytes, .. }| (label.as_str(), bytes.as_slice()))
+            .collect()
     }
 
     /// Whether the plan was read from a spec; a tree file only names the specs that it was made from.
@@ -118,7 +118,7 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
         for entry in entries(&folder)? {
             if entry.is_dir() && !is_hidden(&entry) {
                 open.push(entry);
-            } else if entry.file_name().is_some_and(|name| name == TASKS) {
+            } else if entry.file_name().is_some_and(|name| name == TASK_LIST) {
                 lists.push(entry);
             }
         }
@@ -158,15 +158,11 @@ fn usual_place(repository: &Repository, settings: &Settings) -> Result<PathBuf, 
     let top = repository.worktree.as_deref().ok_or_else(|| {
         Failure::new(Exit::Fatal, "this repository has no worktree to find a plan in").hint("name a file")
     })?;
-    let branch = repository.head.branch.as_ref().map(|branch| format!("specs/{branch}/{TASKS}"));
-    let usual = ["task-tree.json".to_owned()].into_iter().chain(branch);
-    let usual = usual.chain([format!("spec/{TASKS}"), TASKS.to_owned()]);
-    let mut places: Vec<String> = settings.tree().map(str::to_owned).into_iter().collect();
-    if places.is_empty() {
-        places.extend(usual);
+    if let Some(place) = settings.tree() {
+        return Ok(from_here(&repository.dir, top, place));
     }
-    let found = places.iter().find(|place| settings.tree().is_some() || top.join(place).is_file());
-    match found {
+    let places = usual_places(repository.head.branch.as_ref());
+    match places.iter().find(|place| top.join(place).is_file()) {
         Some(place) => Ok(from_here(&repository.dir, top, place)),
         None => Err(Failure::new(Exit::Fatal, "no plan was found")
             .hint(format!("name a file, or keep one in: {}", places.join(", ")))),

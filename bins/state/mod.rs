@@ -2,7 +2,7 @@
 
 mod detail;
 pub mod document;
-pub(crate) mod source;
+mod source;
 mod tree;
 
 use std::path::{Path, PathBuf};

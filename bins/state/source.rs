@@ -7,8 +7,7 @@ use arborist_core::{
     git::Repository,
     history::Run,
     message::PlanRef,
-    name::BranchName,
-    plan::Plan,
+    plan::{Plan, usual_places},
     progress::Boxes,
     settings::Settings,
 };
@@ -59,15 +58,10 @@ pub(super) fn find(
     if let Some(named) = settings.tree() {
         return load(&top.join(named), named.to_owned(), boxes);
     }
-    match candidates(&run.scope.branch).into_iter().find(|name| top.join(name).is_file()) {
+    match usual_places(Some(&run.scope.branch)).into_iter().find(|name| top.join(name).is_file()) {
         Some(name) => load(&top.join(&name), name, boxes),
         None => Ok(Found { plan: None, shown: Shown::Nothing, boxes }),
     }
-}
-
-/// Where a plan is looked for if nobody names one, in order.
-pub(crate) fn candidates(branch: &BranchName) -> [String; 4] {
-    ["task-tree.json".into(), format!("specs/{branch}/tasks.md"), "spec/tasks.md".into(), "tasks.md".into()]
 }
 
 fn load(file: &Path, label: String, boxes: Boxes) -> Result<Found, Failure> {
