@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::{
     agent::{AgentError, Overrides, RunnerKind},
     plan::{Task, TestCommand, TestKind},
+    process::Limits,
     settings::{Origin, Settings},
 };
 
@@ -36,10 +37,8 @@ pub struct Options {
     pub report_dir: String,
     /// Where logs are kept.
     pub log_dir: String,
-    /// How long an agent may take.
-    pub runner_time: Duration,
-    /// How long an agent may be silent.
-    pub silence: Duration,
+    /// How long an agent may take and be silent.
+    pub call_limits: Limits,
     /// How long a test may take.
     pub test_time: Duration,
 }
@@ -69,12 +68,11 @@ impl Options {
                 .or_else(|| settings.text(key).map(str::to_owned))
                 .unwrap_or_else(|| default.to_owned())
         };
-        let seconds = |key: &str, default: u64| Duration::from_secs(settings.count(key).unwrap_or(default));
         let retries = settings.count("max-retries").and_then(|count| u32::try_from(count).ok());
         let named = flags.test_command.clone();
         Ok(Self {
-            implement: crew("implement", flags, settings)?,
-            review: crew("review", flags, settings)?,
+            implement: Crew::of_step("implement", flags, settings)?,
+            review: Crew::of_step("review", flags, settings)?,
             max_retries: flags.max_retries.or(retries).unwrap_or(5).max(1),
             test_origin: if named.is_some() {
                 Origin::User
@@ -84,9 +82,8 @@ impl Options {
             test_command: named.or_else(|| settings.text("test-command").map(str::to_owned)),
             report_dir: text(&flags.report_dir, "report-dir", "spec/reports"),
             log_dir: text(&flags.log_dir, "log-dir", "spec/logs"),
-            runner_time: seconds("timeouts.runner", 600),
-            silence: seconds("timeouts.silence", 300),
-            test_time: seconds("timeouts.test", 300),
+            call_limits: call_limits(settings),
+            test_time: seconds(settings, "timeouts.test", 300),
         })
     }
 
@@ -103,30 +100,48 @@ impl Options {
     }
 }
 
-fn crew(step: &str, flags: &Flags, settings: &Settings) -> Result<Crew, AgentError> {
-    let of_step = |key: &str| settings.text(&format!("steps.{step}.{key}"));
-    let name = flags
-        .runner
-        .as_deref()
-        .or_else(|| of_step("runner"))
-        .or_else(|| settings.text("runner"))
-        .unwrap_or("claude");
-    let model = flags.model.as_deref().or_else(|| of_step("model")).or_else(|| settings.text("model"));
-    let key = |field: &str| format!("runners.{name}.{field}");
-    let env = settings.below(&key("env.")).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let events = match settings.text(&key("events")) {
-        Some(format) => Some(format.parse()?),
-        None => None,
-    };
-    let own = Overrides {
-        command: settings.words(&key("command")).map(<[String]>::to_vec),
-        resume: None,
-        events,
-        env,
-    };
-    Ok(Crew {
-        runner: RunnerKind::resolve(name, &own)?,
-        name: name.to_owned(),
-        model: model.map(str::to_owned),
-    })
+/// How long one call of an agent may take and be silent.
+#[must_use]
+pub fn call_limits(settings: &Settings) -> Limits {
+    Limits {
+        whole: Some(seconds(settings, "timeouts.runner", 600)),
+        silence: Some(seconds(settings, "timeouts.silence", 300)),
+        ..Limits::default()
+    }
+}
+
+fn seconds(settings: &Settings, key: &str, default: u64) -> Duration {
+    Duration::from_secs(settings.count(key).unwrap_or(default))
+}
+
+impl Crew {
+    /// Who does `step`: a flag's word, else the step's own settings, else those of all steps.
+    pub fn of_step(step: &str, flags: &Flags, settings: &Settings) -> Result<Self, AgentError> {
+        let of_step = |key: &str| settings.text(&format!("steps.{step}.{key}"));
+        let name = flags
+            .runner
+            .as_deref()
+            .or_else(|| of_step("runner"))
+            .or_else(|| settings.text("runner"))
+            .unwrap_or("claude");
+        let model = flags.model.as_deref().or_else(|| of_step("model")).or_else(|| settings.text("model"));
+        let key = |field: &str| format!("runners.{name}.{field}");
+        let env =
+            settings.below(&key("env.")).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let events = match settings.text(&key("events")) {
+            Some(format) => Some(format.parse()?),
+            None => None,
+        };
+        let own = Overrides {
+            command: settings.words(&key("command")).map(<[String]>::to_vec),
+            resume: None,
+            events,
+            env,
+        };
+        Ok(Self {
+            runner: RunnerKind::resolve(name, &own)?,
+            name: name.to_owned(),
+            model: model.map(str::to_owned),
+        })
+    }
 }

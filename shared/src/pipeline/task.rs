@@ -189,7 +189,7 @@ impl TaskRun<'_, '_, '_> {
             std::fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
             std::fs::write(&file, &report)
         };
-        write().map_err(|source| super::workshop::file_error(&file, source))?;
+        write().map_err(|source| super::call::file_error(&file, source))?;
         let repository = self.recorder.repository();
         let blob = repository.write_blob(report.into_bytes())?;
         let change = crate::git::Change { path: path.clone().into_bytes(), after: Some((0o100_644, blob)) };

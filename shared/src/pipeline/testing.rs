@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::{
-    Counts, PipelineError, Workshop, read_counts,
-    workshop::{Redaction, file_error, refuse_survivors},
+    Counts, PipelineError, Workshop,
+    call::{Redaction, file_error, refuse_survivors},
+    read_counts,
 };
 use crate::{
     message::{Body, Key, Trailers},

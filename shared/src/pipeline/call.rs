@@ -1,0 +1,197 @@
+//! One call of an agent program: started, listened to, and judged by its stream and its end. Nothing here knows
+//! what it is called for.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+
+use super::{Happening, PipelineError};
+use crate::{
+    agent::{
+        AgentEvent, End, EventFormat, EventReader, Outcome, Request, Runner, Tally,
+        limits::Backoff,
+        redact::{Redactor, Secrets},
+    },
+    process::{
+        self, Attendance, Cancel, Chunk, Ending, Filter, Limits, Program, Stream, Supervised, create_log,
+    },
+};
+
+/// What holds for every call of an agent.
+pub struct Caller<'a> {
+    /// How long it may take and be silent.
+    pub limits: Limits,
+    /// What must not be written down.
+    pub secrets: &'a Secrets,
+    /// The wish to stop.
+    pub cancel: &'a Cancel,
+    /// Tells whether a process of an attempt lives, for callers that must know after a crash.
+    pub attendance: Option<&'a mut Attendance>,
+    /// Who is told what happens.
+    pub voice: &'a mut (dyn FnMut(Happening<'_>) + 'a),
+}
+
+/// A program that is ready to be called.
+#[derive(Debug)]
+pub struct Call {
+    /// The program, with its place.
+    pub program: Program,
+    /// What it reads on standard input.
+    pub stdin: Vec<u8>,
+    /// What it prints.
+    pub format: EventFormat,
+    /// Where its output goes.
+    pub log: PathBuf,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Reply {
+    /// Judged by stream and exit code.
+    pub outcome: Outcome,
+    /// The end of what it printed to standard error, redacted.
+    pub complaints: String,
+}
+
+impl Call {
+    /// The call of a runner. Its prompt is put into a file beside the log if the runner wants one.
+    pub fn of_runner(runner: &Runner, request: Request<'_>, log: &Path) -> Result<Self, PipelineError> {
+        let file = log.with_extension("prompt");
+        if runner.wants_prompt_file() {
+            let folder = file.parent().unwrap_or(&file);
+            std::fs::create_dir_all(folder)
+                .and_then(|()| std::fs::write(&file, request.prompt))
+                .map_err(|source| file_error(&file, source))?;
+        }
+        let call = runner.call(&Request { prompt_file: Some(&file), ..request });
+        let program = call
+            .env
+            .iter()
+            .fold(Program::new(&call.program), |program, (name, value)| program.env(name, value));
+        Ok(Self {
+            program: program.args(call.args).dir(request.dir),
+            stdin: call.stdin.unwrap_or_default(),
+            format: runner.events,
+            log: log.to_owned(),
+        })
+    }
+}
+
+impl Caller<'_> {
+    /// Calls an agent, and waits as long as its provider asks us to: that uses up no attempt.
+    pub fn call(
+        &mut self,
+        prepare: impl Fn() -> Result<Call, PipelineError>,
+    ) -> Result<Reply, PipelineError> {
+        for tries in 0.. {
+            let reply = self.call_once(prepare()?)?;
+            let Outcome::Limited { until, .. } = &reply.outcome else {
+                return Ok(reply);
+            };
+            let now = Timestamp::now();
+            let at = Backoff::default().resume_at(*until, tries, now);
+            let seconds = u64::try_from(at.duration_since(now).as_secs()).unwrap_or(0);
+            (self.voice)(Happening::Waits { seconds });
+            if self.cancel.wait(Duration::from_secs(seconds)) {
+                break;
+            }
+        }
+        Err(PipelineError::Stopped)
+    }
+
+    fn call_once(&mut self, call: Call) -> Result<Reply, PipelineError> {
+        let Call { program, stdin, format, log } = call;
+        let mut reader = EventReader::new(format);
+        let mut tally = Tally::new(format);
+        let log = create_log(&log).map_err(|source| file_error(&log, source))?;
+        let voice = &mut self.voice;
+        let tally_ref = &mut tally;
+        let reader_ref = &mut reader;
+        let listener = move |chunk: Chunk<'_>| {
+            if chunk.stream == Stream::Stdout {
+                for event in reader_ref.feed(chunk.bytes) {
+                    tell(voice, &event);
+                    tally_ref.note(&event);
+                }
+            }
+        };
+        let mut supervised =
+            Supervised::new(program).input(stdin).limits(self.limits).until(self.cancel).log(log);
+        supervised = supervised.filter(Redaction::new(self.secrets));
+        if let Some(attendance) = self.attendance.as_deref_mut() {
+            supervised = supervised.attended(attendance);
+        }
+        let ended = supervised.run(listener);
+        reader.finish().iter().for_each(|event| tally.note(event));
+        refuse_survivors(&ended)?;
+        let outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);
+        Ok(Reply { outcome, complaints: ended.stderr.text })
+    }
+}
+
+pub(super) fn file_error(path: &Path, source: std::io::Error) -> PipelineError {
+    PipelineError::File { path: path.display().to_string(), source }
+}
+
+pub(super) fn refuse_survivors(ended: &process::Outcome) -> Result<(), PipelineError> {
+    if ended.survivors.is_empty() {
+        return Ok(());
+    }
+    let pids: Vec<String> = ended.survivors.iter().map(ToString::to_string).collect();
+    Err(PipelineError::Survivors(pids.join(", ")))
+}
+
+fn end(ending: &Ending) -> End {
+    match ending {
+        Ending::Exited(code) => End::Code(*code),
+        Ending::Signalled(signal) => End::Signal(*signal),
+        other => End::Stopped(other.to_string()),
+    }
+}
+
+fn tell(voice: &mut dyn FnMut(Happening<'_>), event: &AgentEvent) {
+    let words = match event {
+        AgentEvent::Text(text) => text.clone(),
+        AgentEvent::ToolCall { name, summary } => format!("{name}: {summary}"),
+        AgentEvent::FileWritten { path } => format!("wrote {path}"),
+        _ => return,
+    };
+    voice(Happening::Said { words: &words });
+}
+
+fn redacted(outcome: Outcome, secrets: &Secrets) -> Outcome {
+    let clean = |text: String| Redactor::redact(secrets, &text);
+    match outcome {
+        Outcome::Success { text, usage, session } => Outcome::Success { text: clean(text), usage, session },
+        Outcome::Failed { kind, message, usage, session } => {
+            Outcome::Failed { kind, message: clean(message), usage, session }
+        }
+        limited @ Outcome::Limited { .. } => limited,
+    }
+}
+
+/// Takes secrets out of both streams of a program.
+pub(super) struct Redaction([Redactor; 2]);
+
+impl Redaction {
+    pub(super) fn new(secrets: &Secrets) -> Self {
+        Self([Redactor::new(secrets), Redactor::new(secrets)])
+    }
+
+    fn of(&mut self, stream: Stream) -> &mut Redactor {
+        &mut self.0[usize::from(stream == Stream::Stderr)]
+    }
+}
+
+impl Filter for Redaction {
+    fn pass(&mut self, chunk: Chunk<'_>, out: &mut Vec<u8>) {
+        out.extend(self.of(chunk.stream).feed(chunk.bytes));
+    }
+
+    fn finish(&mut self, stream: Stream, out: &mut Vec<u8>) {
+        out.extend(self.of(stream).finish());
+    }
+}
