@@ -64,6 +64,10 @@ complete -c git-arborist -n '__git_arborist_in plan' -l waves -d 'Show what can 
 complete -c git-arborist -n '__git_arborist_in plan' -l format -x -a 'text json mermaid dot' -d 'How to print the plan'
 complete -c git-arborist -n '__git_arborist_in plan' -l tick -d 'Tick the boxes of tasks that are complete in the history of this branch'
 complete -c git-arborist -n '__git_arborist_in plan' -l assign-ids -d 'Give ids to boxes that have none'
+complete -c git-arborist -n '__git_arborist_in plan' -l ai -d 'Let an agent make the plan from the spec; what is wrong with it is told to the agent, up to three calls in all'
+complete -c git-arborist -n '__git_arborist_in plan' -l runner -x -d 'The agent program that makes the plan: claude, codex, gemini and others, or one of your own'
+complete -c git-arborist -n '__git_arborist_in plan' -l model -x -d 'The model that the agent is asked to use'
+complete -c git-arborist -n '__git_arborist_in plan' -l yes -d 'Approve the runner that a file of the repository brings along'
 complete -c git-arborist -n '__git_arborist_in plan' -s h -l help -d 'Show what it does and takes'
 
 # gardener

@@ -3,8 +3,8 @@
 mod open;
 mod voice;
 
-pub(crate) use open::{Planned, open};
-pub(crate) use voice::summarize;
+pub(crate) use open::{Planned, open, require_program, watch_signals};
+pub(crate) use voice::{plain, summarize};
 
 use std::path::PathBuf;
 
@@ -68,15 +68,16 @@ impl GardeningArgs {
     }
 
     fn consent(&self) -> Consent {
-        let is_trusted = std::env::var_os("ARBORIST_TRUST").is_some_and(|value| value == "1");
-        match (self.yes, is_trusted) {
-            (true, _) => Consent::Given,
-            (false, true) => Consent::Trusted,
-            (false, false) => Consent::None,
-        }
+        if self.yes { Consent::Given } else { unasked_consent() }
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run
     }
+}
+
+/// What the environment says to commands that are not approved yet.
+pub(crate) fn unasked_consent() -> Consent {
+    let is_trusted = std::env::var_os("ARBORIST_TRUST").is_some_and(|value| value == "1");
+    if is_trusted { Consent::Trusted } else { Consent::None }
 }

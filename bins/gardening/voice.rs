@@ -10,7 +10,7 @@ use arborist_core::{
 use crate::ui::{Tone, Ui};
 
 /// Tells each step in a line on standard error, as it happens.
-pub(super) fn plain<'a>(ui: &'a mut Ui, is_quiet: bool) -> Box<dyn FnMut(Happening<'_>) + 'a> {
+pub(crate) fn plain<'a>(ui: &'a mut Ui, is_quiet: bool) -> Box<dyn FnMut(Happening<'_>) + 'a> {
     Box::new(move |happening| {
         if let Some(line) = line(ui, &happening)
             && (!is_quiet || matches!(happening, Happening::Recorded { why: Some(_), .. }))

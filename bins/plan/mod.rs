@@ -1,5 +1,6 @@
 //! `git arborist plan`: a spec becomes a tree of tasks, is checked, shown, or gets its boxes ticked.
 
+mod ai;
 mod check;
 mod edit;
 mod graph;
@@ -17,7 +18,7 @@ use arborist_core::{
 };
 use clap::{Parser, ValueEnum};
 
-use self::sources::Sources;
+use self::{ai::AiArgs, sources::Sources};
 use crate::{catalog, entry::Outcome, ui::Ui};
 
 const EXAMPLES: &str = "\
@@ -26,6 +27,8 @@ WHAT IS READ
    Also numbered lists, and headings or table rows that are tasks. Phases are headings that own tasks.
    JSON: the tree file, and task-master's tasks.json.
    What looks like a task and is none is counted, with the reason.
+   With --ai any text: an agent is asked for the tree, by the runner and the model of the step 'plan'. It works in this
+   checkout and is to change nothing; what it changes all the same is named. Commands in its tree are only text here.
 
 EXAMPLES
    The plan of this branch: phases, tasks, what waits for what
@@ -39,6 +42,9 @@ EXAMPLES
 
    Write the tree file that a run takes
        git arborist plan specs/login/tasks.md -o task-tree.json
+
+   Let an agent make the tree from a spec in prose
+       git arborist plan --ai spec.md -o task-tree.json
 
    Tick the boxes of what is done, as the history of this branch has it
        git arborist plan --tick";
@@ -71,6 +77,8 @@ pub struct PlanArgs {
     /// Give ids to boxes that have none
     #[arg(long, conflicts_with = "output")]
     assign_ids: bool,
+    #[command(flatten)]
+    ai: AiArgs,
 }
 
 /// How a plan is printed.
@@ -115,20 +123,26 @@ impl PlanArgs {
 pub fn run(args: PlanArgs, ui: &mut Ui) -> Outcome {
     let sources = Sources::find(&args.specs, ui)?;
     let strictness = if args.strict { Strictness::Strict } else { Strictness::Lenient };
+    let read = |ui: &mut Ui| {
+        if args.ai.ai {
+            return Ok((ai::plan(ui, &sources, &args.ai, strictness)?, None));
+        }
+        read(&sources, strictness)
+    };
     match args.action() {
         Action::Check => check::run(ui, &sources, strictness),
         Action::AssignIds => edit::assign_ids(ui, &sources),
         Action::Tick => edit::tick(ui, &sources),
         Action::Waves(format) => {
-            let (plan, _) = read(&sources, strictness)?;
+            let (plan, _) = read(ui)?;
             text::waves(ui, &plan, format)
         }
         Action::Print(format) => {
-            let (plan, proposal) = read(&sources, strictness)?;
+            let (plan, proposal) = read(ui)?;
             output::print(ui, (plan, proposal), &sources, format)
         }
         Action::Write(file, format) => {
-            let (plan, proposal) = read(&sources, strictness)?;
+            let (plan, proposal) = read(ui)?;
             output::write(ui, (plan, proposal), &sources, (&file, format))
         }
     }

@@ -26,4 +26,6 @@ pub mod record;
 
 pub mod pipeline;
 
+pub mod planner;
+
 pub mod gardener;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 use super::GardenerError;
 use crate::{
     name::digest,
-    pipeline::Options,
+    pipeline::{Crew, Options},
     plan::Plan,
     settings::{Origin, Settings},
 };
@@ -32,17 +32,19 @@ pub fn foreign_commands(plan: Option<&Plan>, options: &Options, settings: &Setti
     if let (Some(command), Origin::Repository) = (&options.test_command, options.test_origin) {
         commands.insert(format!("test: {command}"));
     }
-    for crew in [&options.implement, &options.review] {
-        let key = format!("runners.{}.command", crew.name);
-        if settings.origin(&key) == Some(Origin::Repository) {
-            commands.insert(format!(
-                "runner {}: {}",
-                crew.name,
-                settings.words(&key).unwrap_or_default().join(" ")
-            ));
-        }
-    }
+    commands.extend(
+        [&options.implement, &options.review].into_iter().filter_map(|crew| foreign_runner(crew, settings)),
+    );
     commands
+}
+
+/// The call of a runner, in one line, if a repository brought it along.
+#[must_use]
+pub fn foreign_runner(crew: &Crew, settings: &Settings) -> Option<String> {
+    let key = format!("runners.{}.command", crew.name);
+    let is_foreign = settings.origin(&key) == Some(Origin::Repository);
+    is_foreign
+        .then(|| format!("runner {}: {}", crew.name, settings.words(&key).unwrap_or_default().join(" ")))
 }
 
 /// Refuses commands that the user has not seen.

@@ -121,7 +121,7 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Text,
         expected: "the name of a runner, in quotes",
         default: "runner",
-        about: "The runner for one step: implement or review.",
+        about: "The runner for one step: implement, review or plan.",
     },
     Setting {
         key: "steps.*.model",

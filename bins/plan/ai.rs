@@ -1,0 +1,120 @@
+//! `--ai`: an agent makes the plan. It works in the checkout and is to change nothing there; what it says is only read.
+
+use arborist_core::{
+    agent::redact::Secrets,
+    failure::{Exit, Failure},
+    gardener::{Consent, approval},
+    git::{Config, Repository},
+    pipeline::{Caller, Crew, Flags, call_limits},
+    plan::{Plan, Problem},
+    planner::{Planner, require_runner},
+    settings::Settings,
+};
+use clap::Args;
+
+use super::{Strictness, check, sources::Sources};
+use crate::{
+    clock,
+    gardening::{plain, require_program, unasked_consent, watch_signals},
+    ui::Ui,
+};
+
+/// Options for plans that an agent makes.
+#[derive(Debug, Args)]
+pub(super) struct AiArgs {
+    /// Let an agent make the plan from the spec; what is wrong with it is told to the agent, up to three calls in all
+    #[arg(long, conflicts_with_all = ["check", "tick", "assign_ids"])]
+    pub(super) ai: bool,
+    /// The agent program that makes the plan: claude, codex, gemini and others, or one of your own
+    #[arg(long, value_name = "NAME", requires = "ai")]
+    runner: Option<String>,
+    /// The model that the agent is asked to use
+    #[arg(long, value_name = "MODEL", requires = "ai")]
+    model: Option<String>,
+    /// Approve the runner that a file of the repository brings along
+    #[arg(long, requires = "ai")]
+    yes: bool,
+}
+
+impl AiArgs {
+    fn flags(&self) -> Flags {
+        Flags { runner: self.runner.clone(), model: self.model.clone(), ..Flags::default() }
+    }
+
+    fn consent(&self) -> Consent {
+        if self.yes { Consent::Given } else { unasked_consent() }
+    }
+}
+
+/// Asks an agent for the plan of the sources.
+pub(super) fn plan(
+    ui: &mut Ui,
+    sources: &Sources,
+    args: &AiArgs,
+    strictness: Strictness,
+) -> Result<Plan, Failure> {
+    let repository = sources.repository.as_ref().filter(|repository| repository.worktree.is_some());
+    let repository = repository.ok_or_else(|| {
+        Failure::new(Exit::Fatal, "an agent needs a checkout to work in, and here is none")
+            .hint("run this inside a repository")
+    })?;
+    let settings = Settings::load(repository, &Config::load(repository)?)?;
+    let crew = Crew::of_step("plan", &args.flags(), &settings)?;
+    require_runner(&crew)?;
+    approval::require(&approval::foreign_runner(&crew, &settings).into_iter().collect(), args.consent())?;
+    require_program(&crew)?;
+    let before = repository.snapshot()?;
+    let made = ask(ui, sources, (repository, &settings, &crew), strictness);
+    warn_of_changes(ui, repository, before)?;
+    let mut plan = made?;
+    plan.spec_files = sources.documents.iter().map(|document| document.label.clone()).collect();
+    Ok(plan)
+}
+
+fn ask(
+    ui: &mut Ui,
+    sources: &Sources,
+    (repository, settings, crew): (&Repository, &Settings, &Crew),
+    strictness: Strictness,
+) -> Result<Plan, Failure> {
+    let secrets = Secrets::of_environment(std::env::vars())
+        .map_err(|error| Failure::new(Exit::Fatal, error.to_string()))?;
+    let log =
+        repository.common_dir.join(format!("arborist/logs/plan-{}-{}", clock::now(), std::process::id()));
+    let doubts = |plan: &Plan| -> Vec<Problem> {
+        if strictness == Strictness::Strict { check::findings(plan) } else { Vec::new() }
+    };
+    let mut voice = plain(ui, false);
+    let mut planner = Planner {
+        runner: require_runner(crew)?,
+        model: crew.model.as_deref(),
+        dir: repository.top(),
+        log: &log,
+        caller: Caller {
+            limits: call_limits(settings),
+            secrets: &secrets,
+            cancel: &watch_signals(),
+            attendance: None,
+            voice: &mut *voice,
+        },
+    };
+    Ok(planner.plan(&sources.named(), doubts)?)
+}
+
+/// A planner has no business in the worktree. What it changed stays, for the user to judge.
+fn warn_of_changes(
+    ui: &mut Ui,
+    repository: &Repository,
+    before: arborist_core::name::Oid,
+) -> Result<(), Failure> {
+    let changes = repository.changes(before, repository.snapshot()?)?;
+    if !changes.is_empty() {
+        let paths: Vec<String> = changes.iter().map(arborist_core::git::Change::shown).collect();
+        ui.warn(&format!("the agent was to change nothing, and has changed: {}", paths.join(", ")));
+    }
+    let now = Repository::discover_from(repository.top())?;
+    if (&now.head.branch, now.head.commit) != (&repository.head.branch, repository.head.commit) {
+        ui.warn("the agent was to change nothing, and has moved HEAD");
+    }
+    Ok(())
+}

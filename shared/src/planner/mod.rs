@@ -1,0 +1,121 @@
+//! A plan that an agent makes from a spec. Its reply is data: one JSON object is taken out of it and read as any
+//! tree file is; what is wrong with it is told to the agent, a few times.
+
+mod error;
+mod prompt;
+mod reply;
+
+pub use error::PlannerError;
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    agent::{Outcome, Request, Runner, RunnerKind},
+    message::plain_text,
+    pipeline::{Call, Caller, Crew, Happening, PipelineError},
+    plan::{Plan, Problem},
+};
+
+/// How often an agent is called for one plan.
+pub const MOST_CALLS: usize = 3;
+
+/// The file that a reply is called in messages.
+const LABEL: &str = "reply";
+
+/// An agent that makes plans.
+pub struct Planner<'a> {
+    /// Who.
+    pub runner: &'a Runner,
+    /// With which model, if not the program's own choice.
+    pub model: Option<&'a str>,
+    /// Where it works: the top of the checkout.
+    pub dir: &'a Path,
+    /// Where its output is kept: a name for each call is made from this one.
+    pub log: &'a Path,
+    /// How it is called.
+    pub caller: Caller<'a>,
+}
+
+impl Planner<'_> {
+    /// Asks for the plan of `specs`, given by name and content. `doubts` tells what a valid plan is still refused for.
+    pub fn plan(
+        &mut self,
+        specs: &[(&str, &[u8])],
+        doubts: impl Fn(&Plan) -> Vec<Problem>,
+    ) -> Result<Plan, PlannerError> {
+        let task = prompt::task(specs);
+        let mut prompt = task.clone();
+        let mut problems = Vec::new();
+        for call in 1..=MOST_CALLS {
+            let reply = self.ask(&prompt, call)?;
+            let object = reply::find_object(&reply);
+            match read(object, &doubts) {
+                Ok(plan) => return Ok(plan),
+                Err(found) => problems = found,
+            }
+            let words = format!("the tree of call {call} is wrong: {}", said(&problems));
+            (self.caller.voice)(Happening::Note { words: &words });
+            prompt = task.clone() + &prompt::correction(object, &problems);
+        }
+        Err(PlannerError::Wrong { runner: self.runner.name.clone(), problems, log: self.log_of(MOST_CALLS) })
+    }
+
+    /// The agent's last words.
+    fn ask(&mut self, prompt: &str, call: usize) -> Result<String, PlannerError> {
+        let (runner, model) = (self.runner, self.model);
+        let words = format!("{} is asked for a plan, call {call} of at most {MOST_CALLS}", self.runner.name);
+        (self.caller.voice)(Happening::Note { words: &words });
+        let log = self.log_of(call);
+        let request = Request { prompt, model, dir: self.dir, session: None, prompt_file: None };
+        let reply = self.caller.call(|| Call::of_runner(runner, request, &log))?;
+        if self.caller.cancel.is_cancelled() {
+            return Err(PipelineError::Stopped.into());
+        }
+        match reply.outcome {
+            Outcome::Success { text, .. } => Ok(text),
+            Outcome::Failed { message, .. } | Outcome::Limited { message, .. } => {
+                let runner = runner.name.clone();
+                let said = [message.trim(), reply.complaints.trim()];
+                let said: Vec<String> =
+                    said.into_iter().filter(|said| !said.is_empty()).map(plain_text).collect();
+                Err(PlannerError::Failed { runner, said: said.join("\n"), log })
+            }
+        }
+    }
+
+    fn log_of(&self, call: usize) -> PathBuf {
+        self.log.with_extension(format!("{call}.log"))
+    }
+}
+
+/// The program of a crew. What is built in does what a task says, and cannot plan.
+pub fn require_runner(crew: &Crew) -> Result<&Runner, PlannerError> {
+    match &crew.runner {
+        RunnerKind::Program(runner) => Ok(runner),
+        RunnerKind::Shell | RunnerKind::Demo => Err(PlannerError::NoPlanner { runner: crew.name.clone() }),
+    }
+}
+
+/// The plan that an object is, or everything that is wrong with it.
+fn read(object: Option<&str>, doubts: &impl Fn(&Plan) -> Vec<Problem>) -> Result<Plan, Vec<Problem>> {
+    let object = object.ok_or_else(|| vec![problem("there is no JSON object", "reply with the tree")])?;
+    let plan = Plan::read(LABEL, object.as_bytes()).map_err(|error| error.problems().to_vec())?;
+    let mut problems = doubts(&plan);
+    if plan.tasks.is_empty() {
+        problems.push(problem("the plan has no task", "add a node for each task"));
+    }
+    if problems.is_empty() { Ok(plan) } else { Err(problems) }
+}
+
+fn problem(what: &str, fix: &str) -> Problem {
+    Problem { file: LABEL.into(), line: 1, column: 1, what: what.into(), fix: fix.into() }
+}
+
+/// The first problem, and how many more there are.
+fn said(problems: &[Problem]) -> String {
+    let first = problems.first().map(ToString::to_string).unwrap_or_default();
+    match problems.len() {
+        0 | 1 => first,
+        count => format!("{first} (and {} more)", count - 1),
+    }
+}
