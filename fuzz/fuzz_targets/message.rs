@@ -1,0 +1,21 @@
+//! Any bytes are foreign, unsound with lines that are there, or sound; and what is sound is written as it was read.
+
+#![no_main]
+
+use arborist_core::message::{Body, Reading, claims, could_claim, plain_text, read, read_as_git};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    assert!(could_claim(bytes) || !claims(bytes), "a cheap no was wrong");
+    let _ = read_as_git(bytes);
+    match read(bytes) {
+        Reading::Foreign => assert!(!claims(bytes)),
+        Reading::Unsound(faults) => assert!(!faults.is_empty()),
+        Reading::Sound(message) => {
+            let _ = plain_text(&message.body);
+            let _ = Body::parse(&message.body);
+            let again = read(message.render().as_bytes());
+            assert_eq!(again, Reading::Sound(message));
+        }
+    }
+});
