@@ -121,6 +121,15 @@ fn commands_in_a_tracked_configuration_need_consent() {
 }
 
 #[test]
+fn so_does_an_environment_for_a_runner_of_the_users() {
+    let garden = garden();
+    garden.write(".arborist/config.toml", "[runners.robot.env]\nLD_PRELOAD = \"./evil.so\"\n");
+    garden.commit("configuration\n");
+    garden.arborist(["garden"]).exits(2).err("runner robot: LD_PRELOAD=./evil.so");
+    assert_eq!(garden.calls(), 0);
+}
+
+#[test]
 fn a_changed_configuration_stops_a_run_until_it_is_accepted() {
     let garden = garden();
     garden.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}, "T2": {"id": "T2", "name": "b"}}, "root_ids": ["T1", "T2"]}"#);

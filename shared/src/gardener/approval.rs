@@ -33,18 +33,26 @@ pub fn foreign_commands(plan: Option<&Plan>, options: &Options, settings: &Setti
         commands.insert(format!("test: {command}"));
     }
     commands.extend(
-        [&options.implement, &options.review].into_iter().filter_map(|crew| foreign_runner(crew, settings)),
+        [&options.implement, &options.review].into_iter().flat_map(|crew| foreign_runner(crew, settings)),
     );
     commands
 }
 
-/// The call of a runner, in one line, if a repository brought it along.
+/// What a repository brought along of a runner, a line each: its call, and what is set in its environment, which can
+/// make any program run another.
 #[must_use]
-pub fn foreign_runner(crew: &Crew, settings: &Settings) -> Option<String> {
-    let key = format!("runners.{}.command", crew.name);
-    let is_foreign = settings.origin(&key) == Some(Origin::Repository);
-    is_foreign
-        .then(|| format!("runner {}: {}", crew.name, settings.words(&key).unwrap_or_default().join(" ")))
+pub fn foreign_runner(crew: &Crew, settings: &Settings) -> Vec<String> {
+    let key = |field: &str| format!("runners.{}.{field}", crew.name);
+    let is_foreign = |key: &str| settings.origin(key) == Some(Origin::Repository);
+    let command = key("command");
+    let call = is_foreign(&command).then(|| settings.words(&command).unwrap_or_default().join(" "));
+    let mut lines: Vec<String> =
+        call.map(|call| format!("runner {}: {call}", crew.name)).into_iter().collect();
+    let env = key("env.");
+    for (name, value) in settings.below(&env).filter(|(name, _)| is_foreign(&format!("{env}{name}"))) {
+        lines.push(format!("runner {}: {name}={value}", crew.name));
+    }
+    lines
 }
 
 /// Refuses commands that the user has not seen.
