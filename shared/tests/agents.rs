@@ -134,6 +134,26 @@ fn limits_and_wrong_keys_are_told_apart() {
 }
 
 #[test]
+fn gemini_tells_the_status_by_its_exit_code() {
+    let quota = stream("gemini.quota");
+    let found = |bytes: &[u8], code| match outcome(EventFormat::Gemini, bytes, &End::Code(code)) {
+        Outcome::Limited { kind, .. } => Ok(kind),
+        Outcome::Failed { kind, .. } => Err(kind),
+        other => panic!("{code}: {other:?}"),
+    };
+    let begun = quota.iter().position(|byte| *byte == b'\n').unwrap();
+    for bytes in [&quota[..], &quota[..begun]] {
+        assert_eq!(found(bytes, 173), Ok(LimitKind::Limit), "429");
+        assert_eq!(found(bytes, 247), Ok(LimitKind::Overload), "503");
+        assert_eq!(found(bytes, 145), Err(FailureKind::Auth), "401");
+        assert_eq!(found(bytes, 41), Err(FailureKind::Auth), "no key");
+        for code in [1, 42, 53, 130, 137, 143] {
+            assert_eq!(found(bytes, code), Err(FailureKind::Other), "{code}");
+        }
+    }
+}
+
+#[test]
 fn words_about_limits_limit_nothing() {
     let words = "rate limit exceeded: 429 Too Many Requests, overloaded, invalid api key";
     let table = [

@@ -119,6 +119,10 @@ impl Tally {
             };
         }
         match self.verdict.take() {
+            Some(Verdict::Failed(FailureKind::Other, message, wait)) => {
+                let kind = self.kind_of_code(end).unwrap_or(FailureKind::Other);
+                self.gave_up(kind, message, wait)
+            }
             Some(Verdict::Failed(kind, message, wait)) => self.gave_up(kind, message, wait),
             Some(Verdict::Finished(text)) => match end {
                 // Programs have been seen to hang behind their last word.
@@ -142,15 +146,26 @@ impl Tally {
         if let Some((kind, until)) = self.waiting {
             return self.limited(kind, until, end.words());
         }
-        let kind = match (self.format, end) {
-            (EventFormat::Gemini, End::Code(GEMINI_AUTH)) => FailureKind::Auth,
-            _ => FailureKind::Other,
-        };
+        let kind = self.kind_of_code(end).unwrap_or(FailureKind::Other);
         let message = match end {
             End::Code(0) => "ended without a result".to_owned(),
             end => format!("ended without a result: {}", end.words()),
         };
-        self.failed(kind, message)
+        self.gave_up(kind, message, Wait::Unknown)
+    }
+
+    /// What an exit code means by itself. Gemini CLI exits with the status of the provider's answer, of which the
+    /// system keeps the last eight bits; its result has the answer's words, but not always its fields.
+    fn kind_of_code(&self, end: &End) -> Option<FailureKind> {
+        match (self.format, end) {
+            (EventFormat::Gemini, End::Code(GEMINI_AUTH)) => Some(FailureKind::Auth),
+            (EventFormat::Gemini, End::Code(code)) => {
+                let told =
+                    GEMINI_STATUSES.iter().find(|status| **status % 256 == u64::from(code.unsigned_abs()));
+                told.map(|status| FailureKind::of_status(*status))
+            }
+            _ => None,
+        }
     }
 
     fn success(self, text: String) -> Outcome {
@@ -168,3 +183,6 @@ impl Tally {
 
 /// The code that Gemini CLI keeps for a missing or wrong key.
 const GEMINI_AUTH: i32 = 41;
+
+/// The statuses that say who is to blame. Modulo 256 none of them is a code that the program or a shell uses.
+const GEMINI_STATUSES: [u64; 7] = [401, 403, 429, 500, 502, 503, 504];
