@@ -320,6 +320,18 @@ fn secrets_do_not_reach_commits_or_logs() {
 }
 
 #[test]
+fn a_program_that_gives_up_at_once_is_quoted_with_its_reason() {
+    let garden = garden("echo starting >&2; echo 'this flag cannot be used by root' >&2; exit 1");
+    garden
+        .arborist(["garden", "--max-retries", "1"])
+        .exits(1)
+        .err("implement-fail: it exited with code 1: this flag cannot be used by root")
+        .never("starting:");
+    let told = garden.git(["log", "--format=%b", "--grep=T001@implement-fail"]).answer();
+    assert!(told.contains("> it exited with code 1: this flag cannot be used by root"), "{told}");
+}
+
+#[test]
 fn where_a_run_cannot_begin_it_says_why_and_what_to_do() {
     let garden = Garden::sprout();
     garden.agent(WORKER);

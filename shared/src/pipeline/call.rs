@@ -20,6 +20,9 @@ use crate::{
     },
 };
 
+/// How many characters of a program's complaint are repeated as the reason of a failure.
+const LONGEST_REASON: usize = 300;
+
 /// What holds for every call of an agent.
 pub struct Caller<'a> {
     /// How long it may take and be silent.
@@ -127,7 +130,11 @@ impl Caller<'_> {
         let ended = supervised.run(listener);
         reader.finish().iter().for_each(|event| tally.note(event));
         refuse_survivors(&ended)?;
-        let outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);
+        let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
+        let mut outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);
+        if unexplained {
+            explain(&mut outcome, &ended.stderr.text);
+        }
         Ok(Reply { outcome, complaints: ended.stderr.text })
     }
 }
@@ -160,6 +167,15 @@ fn tell(voice: &mut dyn FnMut(Happening<'_>), event: &AgentEvent) {
         _ => return,
     };
     voice(Happening::Said { words: &words });
+}
+
+/// A program that gives up before its stream begins says why on standard error, and its last line is the reason.
+fn explain(outcome: &mut Outcome, complaints: &str) {
+    let last = complaints.lines().map(str::trim).rfind(|line| !line.is_empty());
+    if let (Outcome::Failed { message, .. }, Some(reason)) = (outcome, last) {
+        message.push_str(": ");
+        message.extend(reason.chars().take(LONGEST_REASON));
+    }
 }
 
 fn redacted(outcome: Outcome, secrets: &Secrets) -> Outcome {
