@@ -1,0 +1,166 @@
+//! Real agent programs, as installed from npm, driven through a plan against a scripted model on loopback. Where a
+//! program is not on `PATH` its tests say so and do nothing.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+mod model;
+mod program;
+mod server;
+mod wire;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arborist_testkit::{Garden, Run, is_installed};
+
+use model::{Act, Model, Step, Trouble};
+use program::{Agent, CLAUDE, CODEX, GEMINI, OPENCODE};
+
+const PLAN: &str = r#"{
+  "nodes": {
+    "T001": {"id": "T001", "name": "Create the schema"},
+    "T002": {"id": "T002", "name": "Add the form", "depends_on": ["T001"]},
+    "T003": {"id": "T003", "name": "Write the guide", "depends_on": ["T002"]}
+  },
+  "root_ids": ["T001", "T002", "T003"]
+}
+"#;
+
+const TASKS: [&str; 3] = ["T001", "T002", "T003"];
+
+/// How long a program may be silent, in seconds: longer than any needs to start, shorter than anyone likes to wait.
+const SILENCE: u32 = 20;
+
+/// The programs are heavy: one at a time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A garden with a plan of three tasks, and a program that speaks with a scripted model.
+struct Scene {
+    garden: Garden,
+    model: Arc<Model>,
+    agent: Agent,
+    url: String,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Scene {
+    /// `None`, said aloud, where the program is not installed.
+    fn set(agent: Agent, troubles: Vec<Trouble>) -> Option<Self> {
+        if !is_installed(agent.name) {
+            eprintln!("skipped: {} is not on PATH (npm install {})", agent.name, agent.package);
+            return None;
+        }
+        let turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let garden = Garden::sprout();
+        garden.write("task-tree.json", PLAN);
+        garden.commit("a plan\n");
+        let model = Arc::new(Model::new(troubles));
+        let port = server::serve(Arc::clone(&model), garden.path(""));
+        let url = format!("http://127.0.0.1:{port}");
+        agent.configure(&garden, &url);
+        let limits = format!("[timeouts]\nsilence = {SILENCE}\nrunner = 90\n");
+        program::write(&garden, ".config/git-arborist/config.toml", &limits);
+        Some(Self { garden, model, agent, url, _turn: turn })
+    }
+
+    fn gardener(&self) -> Run {
+        let mut command = self.garden.command("git", &self.garden.path(""));
+        self.agent.point(&mut command, &self.url);
+        command.args(["arborist", "gardener", "--runner", self.agent.name, "--model", self.agent.model]);
+        Run::of(&mut command, b"")
+    }
+
+    /// What `git arborist state` says of a task.
+    fn expect_state(&self, task: &str, words: &str) {
+        self.garden.arborist(["state", task]).succeeds().out(words);
+    }
+
+    /// What holds after every run that ended well.
+    fn expect_a_finished_plan(&self) {
+        self.garden.arborist(["state", "--exit-code"]).succeeds();
+        self.garden.arborist(["trailers", "check", "main~13.."]).succeeds().err("all sound");
+        assert_eq!(self.garden.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
+    }
+}
+
+fn finishes_a_plan(agent: Agent) {
+    let Some(scene) = Scene::set(agent, Vec::new()) else {
+        return;
+    };
+    scene.gardener().succeeds().out("3 completed (T001, T002, T003)");
+    scene.expect_a_finished_plan();
+    for task in TASKS {
+        assert_eq!(scene.garden.read(&format!("{task}.txt")), format!("{task}\nmore\n"));
+        assert_eq!(scene.model.calls(Step::Implement, task).len(), 1, "{task}");
+        let review = scene.model.calls(Step::Review, task).concat();
+        assert!(review.contains(&format!("+{task}\n+more\n")), "the reviewer sees the change: {review}");
+    }
+    let said = scene.garden.git(["log", "--format=%B", "--grep=T003@implement-pass"]).answer();
+    assert!(said.contains("Wrote T003.txt.") && said.contains("Arborist-Tokens-In: "), "{said}");
+}
+
+/// The first review of T001 rejects, T002 meets a limit, and nobody answers the first call for T003.
+fn recovers(agent: Agent) {
+    let rejection = "The word approved means nothing here.\n\nREJECTED: no foreign key";
+    let trouble = |step, task, act, times| Trouble { step, task, act, times };
+    let troubles = vec![
+        trouble(Step::Review, "T001", Act::Say(rejection.into()), 1),
+        trouble(Step::Implement, "T002", Act::Refuse, agent.requests),
+        trouble(Step::Implement, "T003", Act::Hang, 1),
+    ];
+    let Some(scene) = Scene::set(agent, troubles) else {
+        return;
+    };
+    scene
+        .gardener()
+        .succeeds()
+        .out("3 completed (T001, T002, T003)")
+        .err("review-rejected: REJECTED: no foreign key")
+        .err("the provider asks us to wait")
+        .err(&format!("wrote nothing for {SILENCE} s"));
+    scene.expect_a_finished_plan();
+    scene.expect_state("T001", "complete, attempt 2");
+    scene.expect_state("T002", "complete, attempt 1");
+    scene.expect_state("T003", "complete, attempt 2");
+    let retry = scene.model.calls(Step::Implement, "T001").pop().unwrap();
+    assert!(retry.contains("REJECTED: no foreign key"), "the retry is told why: {retry}");
+}
+
+#[test]
+fn claude_finishes_a_plan() {
+    finishes_a_plan(CLAUDE);
+}
+
+#[test]
+fn claude_recovers_from_a_rejection_a_limit_and_a_hang() {
+    recovers(CLAUDE);
+}
+
+#[test]
+fn codex_finishes_a_plan() {
+    finishes_a_plan(CODEX);
+}
+
+#[test]
+fn codex_recovers_from_a_rejection_a_limit_and_a_hang() {
+    recovers(CODEX);
+}
+
+#[test]
+fn opencode_finishes_a_plan() {
+    finishes_a_plan(OPENCODE);
+}
+
+#[test]
+fn opencode_recovers_from_a_rejection_a_limit_and_a_hang() {
+    recovers(OPENCODE);
+}
+
+#[test]
+fn gemini_finishes_a_plan() {
+    finishes_a_plan(GEMINI);
+}
+
+#[test]
+fn gemini_recovers_from_a_rejection_a_limit_and_a_hang() {
+    recovers(GEMINI);
+}
