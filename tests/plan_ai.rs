@@ -117,7 +117,7 @@ fn an_agent_that_fails_is_not_asked_again() {
         .arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
         .exits(1)
         .silent()
-        .err("error: 'robot' made no plan: it exited with code 3\nno credit left");
+        .err("error: 'robot' made no plan: it exited with code 3: no credit left");
     assert_eq!(garden.calls(), 1);
     assert!(!garden.path("tree.json").exists());
 }

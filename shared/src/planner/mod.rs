@@ -75,10 +75,7 @@ impl Planner<'_> {
             Outcome::Success { text, .. } => Ok(text),
             Outcome::Failed { message, .. } | Outcome::Limited { message, .. } => {
                 let runner = runner.name.clone();
-                let said = [message.trim(), reply.complaints.trim()];
-                let said: Vec<String> =
-                    said.into_iter().filter(|said| !said.is_empty()).map(plain_text).collect();
-                Err(PlannerError::Failed { runner, said: said.join("\n"), log })
+                Err(PlannerError::Failed { runner, said: plain_text(message.trim()), log })
             }
         }
     }
