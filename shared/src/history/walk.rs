@@ -71,8 +71,9 @@ pub(super) struct Walk {
     pub(super) start: Option<u32>,
 }
 
-/// More than this is not kept for the cache.
+/// More bytes than this, or more commits, are not kept for the cache.
 const LARGEST_CACHE: usize = 64 << 20;
+const LONGEST_CACHE: usize = 50_000;
 
 /// Reads the commits of one run.
 #[derive(Debug, Clone, Copy)]
@@ -245,7 +246,7 @@ impl Found {
             self.commits = Some(Vec::new());
         }
         self.size += commit.content().len();
-        if self.size > LARGEST_CACHE {
+        if self.size > LARGEST_CACHE || at >= LONGEST_CACHE {
             self.commits = None;
         }
         if let Some(commits) = &mut self.commits {
@@ -260,7 +261,7 @@ fn is_one_line(entries: &[Entry]) -> bool {
 }
 
 /// Commits below this number are read faster than a thread is started.
-const SHARE: usize = 1000;
+const SHARE: usize = 200;
 
 /// Reads commits whose bytes are proved to be theirs; `None` if those of one are not. On all cores: for 10,000
 /// commits that is most of what showing state from the cache costs.
