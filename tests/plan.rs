@@ -254,3 +254,20 @@ fn it_works_without_a_repository_when_files_are_named() {
     garden.arborist_in(&place, ["plan"]).exits(128).err("not a git repository");
     garden.arborist_in(&place, ["plan", "missing.md"]).exits(128).err("could not read 'missing.md'");
 }
+
+#[test]
+fn a_conflict_in_a_tree_file_is_told_although_it_names_no_lines() {
+    let garden = Garden::sprout();
+    let node = |id: &str| format!(r#""{id}": {{"id": "{id}", "name": "a", "files": ["src/a.rs"]}}"#);
+    garden.write(
+        "tree.json",
+        format!(r#"{{"nodes": {{{}, {}}}, "root_ids": ["T1", "T2"]}}"#, node("T1"), node("T2")),
+    );
+    let run = garden.arborist(["plan", "--check", "--strict", "tree.json"]);
+    assert!(
+        run.report().contains("'T1' and 'T2' may run at once and name the same file 'src/a.rs'"),
+        "{}",
+        run.report()
+    );
+    let _ = run.exits(1);
+}

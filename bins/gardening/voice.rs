@@ -41,7 +41,6 @@ fn line(ui: &Ui, happening: &Happening<'_>) -> Option<String> {
             Some(format!("  the provider asks us to wait for {seconds} s; no attempt is used up"))
         }
         Happening::Note { words } => Some(plain_text(words)),
-        Happening::Recovered { task } => Some(format!("{task}: an interrupted attempt was written down")),
         Happening::Said { .. } => None,
     }
 }

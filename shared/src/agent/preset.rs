@@ -172,7 +172,7 @@ mod tests {
             model: Some("m"),
             dir: Path::new("/r p"),
             session,
-            prompt_file: Some(Path::new("/tmp/p")),
+            prompt_file: Some(Path::new("/p")),
         });
         (call.args, call.stdin.is_some())
     }
@@ -183,7 +183,7 @@ mod tests {
             let runner = Runner::new(preset.name, &Overrides::default()).unwrap();
             for session in [None, Some("s1")] {
                 let (args, on_stdin) = call(&runner, session);
-                let told = args.iter().filter(|arg| *arg == "do it" || *arg == "/tmp/p").count();
+                let told = args.iter().filter(|arg| *arg == "do it" || *arg == "/p").count();
                 assert_eq!(told + usize::from(on_stdin), 1, "{}: {args:?}", preset.name);
                 assert!(!args.iter().any(|arg| arg.contains('{')), "{}: {args:?}", preset.name);
                 let resumes = args.iter().any(|arg| arg.contains("s1"));

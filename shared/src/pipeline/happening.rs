@@ -42,11 +42,6 @@ pub enum Happening<'a> {
         /// For so many seconds.
         seconds: u64,
     },
-    /// A crashed attempt was found and written down as failed.
-    Recovered {
-        /// The task.
-        task: &'a TaskId,
-    },
     /// Anything else that a user should know.
     Note {
         /// A sentence.

@@ -25,19 +25,21 @@ impl Plan {
     /// The conflicts as complaints, at the second of the tasks.
     #[must_use]
     pub fn conflict_warnings(&self) -> Vec<Problem> {
-        self.conflicts().iter().filter_map(|conflict| self.conflict_warning(conflict)).collect()
+        self.conflicts().iter().map(|conflict| self.conflict_warning(conflict)).collect()
     }
 
-    fn conflict_warning(&self, Conflict { file, tasks }: &Conflict) -> Option<Problem> {
+    /// At the last of the tasks whose place is known. A tree file need not say where its tasks were written down.
+    fn conflict_warning(&self, Conflict { file, tasks }: &Conflict) -> Problem {
         let ids: Vec<String> = tasks.iter().map(|id| format!("'{id}'")).collect();
-        let source = self.find(tasks.get(1)?)?.source.as_ref()?;
-        Some(Problem {
-            file: source.file.clone(),
-            line: source.line,
+        let source = tasks.iter().rev().find_map(|id| self.find(id)?.source.as_ref());
+        let unknown = || self.spec_files.first().cloned().unwrap_or_else(|| "the plan".into());
+        Problem {
+            file: source.map_or_else(unknown, |source| source.file.clone()),
+            line: source.map_or(1, |source| source.line),
             column: 1,
             what: format!("{} may run at once and name the same file '{file}'", ids.join(" and ")),
             fix: "let one depend on the other, or drop [P] from one".into(),
-        })
+        }
     }
 }
 
