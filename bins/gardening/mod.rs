@@ -8,7 +8,7 @@ pub(crate) use voice::{plain, summarize};
 
 use std::path::PathBuf;
 
-use arborist_core::{gardener::Consent, pipeline::Flags};
+use arborist_core::{consent::Consent, pipeline::Flags};
 use clap::Args;
 
 /// Options of every command that drives agents.

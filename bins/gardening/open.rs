@@ -4,6 +4,7 @@ use std::{path::Path, time::Duration};
 
 use arborist_core::{
     agent::{RunnerKind, redact::Secrets},
+    consent,
     failure::{Exit, Failure},
     gardener::{Gardener, GardenerError, PlanFile, approval, recover, start},
     git::{Config, GitVersion, Repository},
@@ -155,7 +156,7 @@ impl Opened {
     ) -> Result<Gardener<'a, 'a>, Failure> {
         let run = self.scan()?;
         let commands = approval::foreign_commands(Some(&planned.plan), &self.options, &self.settings);
-        approval::require(&commands, args.consent())?;
+        consent::require(&commands, args.consent())?;
         let (attendance, ended) = self.attend()?;
         if !ended.is_empty() {
             ui.warn(&format!("ended what a crashed run had left running: {ended}"));

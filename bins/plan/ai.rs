@@ -2,10 +2,11 @@
 
 use arborist_core::{
     agent::redact::Secrets,
+    consent::{self, Consent},
     failure::{Exit, Failure},
-    gardener::{Consent, approval},
+    gardener::approval,
     git::{Config, Repository},
-    pipeline::{Caller, Crew, Flags, call_limits},
+    pipeline::{Caller, Crew, Flags, News, call_limits},
     plan::{Plan, Problem},
     planner::{Planner, require_runner},
     settings::Settings,
@@ -61,7 +62,7 @@ pub(super) fn plan(
     let settings = Settings::load(repository, &Config::load(repository)?)?;
     let crew = Crew::of_step("plan", &args.flags(), &settings)?;
     require_runner(&crew)?;
-    approval::require(&approval::foreign_runner(&crew, &settings).into_iter().collect(), args.consent())?;
+    consent::require(&approval::foreign_runner(&crew, &settings).into_iter().collect(), args.consent())?;
     require_program(&crew)?;
     let before = repository.snapshot()?;
     let made = ask(ui, sources, (repository, &settings, &crew), strictness);
@@ -95,7 +96,7 @@ fn ask(
             secrets: &secrets,
             cancel: &watch_signals(),
             attendance: None,
-            voice: &mut *voice,
+            voice: &mut |happening| voice(News { task: None, happening }),
         },
     };
     Ok(planner.plan(&sources.named(), doubts)?)

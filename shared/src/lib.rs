@@ -14,6 +14,8 @@ pub mod git;
 
 pub mod settings;
 
+pub mod consent;
+
 pub mod history;
 
 pub mod plan;

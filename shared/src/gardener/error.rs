@@ -48,10 +48,6 @@ pub enum GardenerError {
     ConfigChanged,
     #[error("task '{task}' is forked: neither of {} and {} is an ancestor of the other", .commits[0].short(), .commits[1].short())]
     Forked { task: TaskId, commits: [Oid; 2] },
-    #[error("these commands come from files of the repository and have not been approved:\n{0}")]
-    Unapproved(String),
-    #[error("could not keep the approval in '{path}': {source}")]
-    Approval { path: String, source: std::io::Error },
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
 }
@@ -66,15 +62,11 @@ impl Explain for GardenerError {
             Self::Record(error) => error.exit(),
             Self::Agent(error) => error.exit(),
             Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
-            Self::Locked { .. } | Self::Unborn(_) | Self::Bare | Self::NoPlan | Self::Approval { .. } => {
-                Exit::Fatal
-            }
+            Self::Locked { .. } | Self::Unborn(_) | Self::Bare | Self::NoPlan => Exit::Fatal,
             Self::NoTask(_) | Self::NotReady(..) | Self::PhaseFailed(_) => Exit::No,
-            Self::Dirty(_)
-            | Self::PlanChanged { .. }
-            | Self::ConfigChanged
-            | Self::Forked { .. }
-            | Self::Unapproved(_) => Exit::Person,
+            Self::Dirty(_) | Self::PlanChanged { .. } | Self::ConfigChanged | Self::Forked { .. } => {
+                Exit::Person
+            }
         }
     }
 
@@ -101,10 +93,6 @@ impl Explain for GardenerError {
                 "go on with it by --accept-changes, or begin anew with --new-run".into()
             }
             Self::Forked { task, .. } => format!("begin it anew with: git arborist reset {task}"),
-            Self::Unapproved(_) => {
-                "look at them, then approve them with --yes (or ARBORIST_TRUST=1 in CI)".into()
-            }
-            Self::Approval { .. } => return None,
             Self::PhaseFailed(_) => {
                 "mend it, then run the same command again: it begins with these tests".into()
             }

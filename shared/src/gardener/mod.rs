@@ -5,7 +5,6 @@ mod error;
 mod recover;
 pub mod start;
 
-pub use approval::Consent;
 pub use error::GardenerError;
 pub use start::PlanFile;
 
@@ -118,7 +117,7 @@ impl<'a> Gardener<'a, '_> {
     }
 
     fn scan(&self) -> Result<Run, GardenerError> {
-        let scope = Scope { branch: self.recorder.branch().clone(), tip: Some(self.recorder.head()) };
+        let scope = Scope { branch: self.recorder.run().clone(), tip: Some(self.recorder.head()) };
         Ok(Run::scan(self.repository, scope, Reading::Fresh)?)
     }
 
@@ -163,13 +162,9 @@ impl<'a> Gardener<'a, '_> {
         let is_own = |test: &&TestCommand| matches!(test.kind, TestKind::Integration | TestKind::E2e);
         let commands: Vec<TestCommand> = phase.test_commands.iter().filter(is_own).cloned().collect();
         let attempt = crate::name::Attempt(0);
-        (self.shop.voice)(Happening::Begins {
-            task: &phase.id,
-            name: &phase.name,
-            attempt,
-            step: "test",
-            by: &commands[0].command,
-        });
+        let by = commands[0].command.clone();
+        let begins = Happening::Begins { name: phase.name.clone(), attempt, step: "test", by };
+        self.shop.tell(&phase.id, begins);
         let log = format!("{}/{}_test_{}.log", self.shop.options.log_dir, phase.id, self.shop.stamp());
         let result = self.shop.test(phase, &commands, &log)?;
         let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
@@ -178,13 +173,10 @@ impl<'a> Gardener<'a, '_> {
         entry.body = result.body;
         entry.trailers = result.trailers;
         let commit = self.recorder.record(entry, self.recorder.tree())?;
-        (self.shop.voice)(Happening::Recorded {
-            task: &phase.id,
-            status,
-            commit,
-            why: result.why.as_deref(),
-        });
-        if result.is_passed { Ok(()) } else { Err(GardenerError::PhaseFailed(phase.id.clone())) }
+        let is_passed = result.is_passed;
+        let recorded = Happening::Recorded { status, commit, why: result.why, usage: None };
+        self.shop.tell(&phase.id, recorded);
+        if is_passed { Ok(()) } else { Err(GardenerError::PhaseFailed(phase.id.clone())) }
     }
 }
 

@@ -8,10 +8,10 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Happening, PipelineError};
+use super::{Chosen, Happening, PipelineError};
 use crate::{
     agent::{
-        AgentEvent, End, EventFormat, EventReader, Outcome, Request, Runner, Tally,
+        AgentEvent, End, EventFormat, EventReader, Outcome, Request, Runner, Tally, Wait,
         limits::Backoff,
         redact::{Redactor, Secrets},
     },
@@ -34,7 +34,7 @@ pub struct Caller<'a> {
     /// Tells whether a process of an attempt lives, for callers that must know after a crash.
     pub attendance: Option<&'a mut Attendance>,
     /// Who is told what happens.
-    pub voice: &'a mut (dyn FnMut(Happening<'_>) + 'a),
+    pub voice: &'a mut (dyn FnMut(Happening) + 'a),
 }
 
 /// A program that is ready to be called.
@@ -97,7 +97,8 @@ impl Caller<'_> {
             let now = Timestamp::now();
             let at = Backoff::default().resume_at(*until, tries, now);
             let seconds = u64::try_from(at.duration_since(now).as_secs()).unwrap_or(0);
-            (self.voice)(Happening::Waits { seconds });
+            let chosen = if *until == Wait::Unknown { Chosen::ByUs } else { Chosen::ByProvider };
+            (self.voice)(Happening::Waits { seconds, chosen });
             if self.cancel.wait(Duration::from_secs(seconds)) {
                 break;
             }
@@ -159,14 +160,15 @@ fn end(ending: &Ending) -> End {
     }
 }
 
-fn tell(voice: &mut dyn FnMut(Happening<'_>), event: &AgentEvent) {
+fn tell(voice: &mut dyn FnMut(Happening), event: &AgentEvent) {
     let words = match event {
         AgentEvent::Text(text) => text.clone(),
         AgentEvent::ToolCall { name, summary } => format!("{name}: {summary}"),
         AgentEvent::FileWritten { path } => format!("wrote {path}"),
+        AgentEvent::TurnEnded { .. } => return voice(Happening::Turned),
         _ => return,
     };
-    voice(Happening::Said { words: &words });
+    voice(Happening::Said { words });
 }
 
 /// A program that gives up before its stream begins says why on standard error, and its last line is the reason.

@@ -1,50 +1,79 @@
 //! What a pipeline tells while it works. Somebody else finds the words.
 
 use crate::{
+    agent::Usage,
     message::Status,
     name::{Attempt, Oid, TaskId},
 };
 
+/// Something that has happened, and to which task.
+#[derive(Debug, Clone)]
+pub struct News {
+    /// The task; `None` for what concerns the whole run.
+    pub task: Option<TaskId>,
+    /// What.
+    pub happening: Happening,
+}
+
+impl News {
+    /// Of a task.
+    #[must_use]
+    pub fn of(task: &TaskId, happening: Happening) -> Self {
+        Self { task: Some(task.clone()), happening }
+    }
+}
+
 /// Something that has happened.
 #[derive(Debug, Clone)]
-pub enum Happening<'a> {
+pub enum Happening {
     /// A step of a task begins.
     Begins {
-        /// The task.
-        task: &'a TaskId,
-        /// Its name.
-        name: &'a str,
+        /// The task's name.
+        name: String,
         /// The attempt.
         attempt: Attempt,
         /// What comes: `implement`, `test` or `review`.
-        step: &'a str,
-        /// Who does it.
-        by: &'a str,
+        step: &'static str,
+        /// Who does it: a runner, or a command.
+        by: String,
     },
     /// The agent said or did something.
     Said {
         /// One line.
-        words: &'a str,
+        words: String,
     },
+    /// The agent has ended a turn: what it changed is in the tree.
+    Turned,
     /// Something was written down.
     Recorded {
-        /// The task.
-        task: &'a TaskId,
         /// What happened.
         status: Status,
         /// The commit.
         commit: Oid,
         /// Why it failed, in one line, if it did.
-        why: Option<&'a str>,
+        why: Option<String>,
+        /// What the step cost, as far as the agent told.
+        usage: Option<Usage>,
     },
-    /// The agent's provider asks us to wait.
+    /// The agent's provider cannot keep up, and we wait.
     Waits {
         /// For so many seconds.
         seconds: u64,
+        /// Who chose that time.
+        chosen: Chosen,
     },
     /// Anything else that a user should know.
     Note {
         /// A sentence.
-        words: &'a str,
+        words: String,
     },
+}
+
+/// Who chose how long we wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chosen {
+    /// The provider named it.
+    ByProvider,
+    /// Nobody did, so we did.
+    ByUs,
 }

@@ -16,7 +16,7 @@ mod workshop;
 pub use call::{Call, Caller, Reply};
 pub use counts::{Counts, read_counts};
 pub use error::PipelineError;
-pub use happening::Happening;
+pub use happening::{Chosen, Happening, News};
 pub use options::{Crew, Flags, Options, call_limits};
 pub use prompt::{Subject, cut_diff, implement, review};
 pub use resume::{Resume, Stage};

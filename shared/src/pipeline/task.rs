@@ -108,7 +108,7 @@ impl TaskRun<'_, '_, '_> {
         entry.trailers = spent(usage);
         let commit = self.recorder.record_over(entry, work.tree, work.tip, &[begun.unfinished.ended()])?;
         self.recorder.repository().stage(&work.changes)?;
-        self.recorded(status, commit, why.as_deref())?;
+        self.recorded(status, commit, why.as_deref(), usage)?;
         called?;
         Ok(if status == Status::ImplementPass { Step::Passed } else { Step::Failed })
     }
@@ -142,7 +142,7 @@ impl TaskRun<'_, '_, '_> {
         entry.trailers = result.trailers;
         entry.remark = if has_command { "" } else { " (no test command)" };
         let commit = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(status, commit, result.why.as_deref())?;
+        self.recorded(status, commit, result.why.as_deref(), None)?;
         Ok(if result.is_passed { Step::Passed } else { Step::Failed })
     }
 
@@ -175,7 +175,7 @@ impl TaskRun<'_, '_, '_> {
         let _ = entry.trailers.set(Key::ReviewLog, &log);
         let commit = self.recorder.record(entry, self.recorder.tree())?;
         let why = (verdict == Verdict::Rejected).then(|| last_line(&words));
-        self.recorded(status, commit, why.as_deref())?;
+        self.recorded(status, commit, why.as_deref(), usage)?;
         Ok(if verdict == Verdict::Approved { Step::Passed } else { Step::Failed })
     }
 
@@ -200,7 +200,7 @@ impl TaskRun<'_, '_, '_> {
         let _ = entry.trailers.set(Key::Report, &path);
         let commit = self.recorder.record(entry, tree)?;
         repository.stage(&[change])?;
-        self.recorded(Status::Complete, commit, None)
+        self.recorded(Status::Complete, commit, None, None)
     }
 
     fn report(&self, attempt: Attempt) -> String {
@@ -214,7 +214,7 @@ impl TaskRun<'_, '_, '_> {
             "name": self.task.name,
             "result": "pass",
             "retries": attempt.0,
-            "branch": self.recorder.branch().as_str(),
+            "branch": self.recorder.run().as_str(),
             "steps": steps,
         });
         format!("{report:#}\n")
@@ -230,12 +230,19 @@ impl TaskRun<'_, '_, '_> {
         let mut entry = self.entry(status, attempt);
         entry.body = body;
         let commit = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(status, commit, why)
+        self.recorded(status, commit, why, None)
     }
 
     /// Reads back what was written down: the next step is decided from it.
-    fn recorded(&mut self, status: Status, commit: Oid, why: Option<&str>) -> Result<(), PipelineError> {
-        (self.shop.voice)(Happening::Recorded { task: &self.task.id, status, commit, why });
+    fn recorded(
+        &mut self,
+        status: Status,
+        commit: Oid,
+        why: Option<&str>,
+        usage: Option<Usage>,
+    ) -> Result<(), PipelineError> {
+        let why = why.map(str::to_owned);
+        self.shop.tell(&self.task.id, Happening::Recorded { status, commit, why, usage });
         let commits = self.recorder.repository().load_commits(&[commit])?;
         self.events.extend(commits.iter().filter_map(Event::of));
         Ok(())
@@ -246,9 +253,9 @@ impl TaskRun<'_, '_, '_> {
         Entry::new(self.task.id.clone(), status, wording)
     }
 
-    fn announce(&mut self, step: &str, attempt: Attempt, by: &str) {
-        let (task, name) = (&self.task.id, self.task.name.as_str());
-        (self.shop.voice)(Happening::Begins { task, name, attempt, step, by });
+    fn announce(&mut self, step: &'static str, attempt: Attempt, by: &str) {
+        let begins = Happening::Begins { name: self.task.name.clone(), attempt, step, by: by.to_owned() };
+        self.shop.tell(&self.task.id, begins);
     }
 
     fn subject(&self) -> Subject<'_> {

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::{
-    Crew, Happening, Options, PipelineError,
+    Crew, Happening, News, Options, PipelineError,
     call::{Call, Caller, Reply},
 };
 use crate::{
     agent::{EventFormat, Request, RunnerKind, redact::Secrets},
+    name::TaskId,
     plan::Task,
     process::{Attendance, Cancel, Program},
 };
@@ -33,7 +34,7 @@ pub struct Workshop<'a> {
     /// Seconds since 1970.
     pub clock: fn() -> i64,
     /// Who is told what happens.
-    pub voice: Box<dyn FnMut(Happening<'_>) + 'a>,
+    pub voice: Box<dyn FnMut(News) + Send + 'a>,
 }
 
 /// Whether the user has a pre-commit hook.
@@ -62,14 +63,21 @@ impl Workshop<'_> {
     /// Calls an agent for a task, as [`Caller::call`] does.
     pub fn call(&mut self, errand: Errand<'_>) -> Result<Reply, PipelineError> {
         let (dir, demo) = (self.dir, &self.demo);
+        let voice = &mut self.voice;
+        let mut tell = |happening| voice(News::of(&errand.task.id, happening));
         let mut caller = Caller {
             limits: self.options.call_limits,
             secrets: &self.secrets,
             cancel: &self.cancel,
             attendance: Some(&mut self.attendance),
-            voice: &mut *self.voice,
+            voice: &mut tell,
         };
         caller.call(|| prepare(errand, dir, demo))
+    }
+
+    /// Tells what has happened to a task.
+    pub fn tell(&mut self, task: &TaskId, happening: Happening) {
+        (self.voice)(News::of(task, happening));
     }
 
     /// A moment as it stands in file names.

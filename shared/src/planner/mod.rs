@@ -54,7 +54,7 @@ impl Planner<'_> {
                 Err(found) => problems = found,
             }
             let words = format!("the tree of call {call} is wrong: {}", said(&problems));
-            (self.caller.voice)(Happening::Note { words: &words });
+            (self.caller.voice)(Happening::Note { words });
             prompt = task.clone() + &prompt::correction(object, &problems);
         }
         Err(PlannerError::Wrong { runner: self.runner.name.clone(), problems, log: self.log_of(MOST_CALLS) })
@@ -64,7 +64,7 @@ impl Planner<'_> {
     fn ask(&mut self, prompt: &str, call: usize) -> Result<String, PlannerError> {
         let (runner, model) = (self.runner, self.model);
         let words = format!("{} is asked for a plan, call {call} of at most {MOST_CALLS}", self.runner.name);
-        (self.caller.voice)(Happening::Note { words: &words });
+        (self.caller.voice)(Happening::Note { words });
         let log = self.log_of(call);
         let request = Request { prompt, model, dir: self.dir, session: None, prompt_file: None };
         let reply = self.caller.call(|| Call::of_runner(runner, request, &log))?;

@@ -28,7 +28,7 @@ pub enum RecordError {
     /// Somebody else moved the branch.
     #[error("'{branch}' was moved by somebody else while the run was going on")]
     Moved {
-        /// The run's branch.
+        /// The branch that was written on.
         branch: BranchName,
     },
 }
@@ -91,6 +91,7 @@ impl<'a> Entry<'a> {
 #[derive(Debug)]
 pub struct Recorder<'a> {
     repository: &'a Repository,
+    run: BranchName,
     branch: BranchName,
     session: SessionId,
     signing: Signing,
@@ -106,10 +107,21 @@ impl<'a> Recorder<'a> {
         session: SessionId,
         head: Oid,
     ) -> Result<Self, GitError> {
+        Self::beside(repository, (branch.clone(), branch), session, head)
+    }
+
+    /// For a run that is written down on another branch than its own: the first of `branches` is what messages name,
+    /// the second is where they stand.
+    pub fn beside(
+        repository: &'a Repository,
+        (run, branch): (BranchName, BranchName),
+        session: SessionId,
+        head: Oid,
+    ) -> Result<Self, GitError> {
         let signs = repository.git("config").args(["--type=bool", "--get", "commit.gpgSign"]).answer()?;
         let signing = if signs.as_deref() == Some(b"true\n") { Signing::AsConfigured } else { Signing::No };
         let tree = repository.tree_of(head)?;
-        Ok(Self { repository, branch, session, signing, head, tree })
+        Ok(Self { repository, run, branch, session, signing, head, tree })
     }
 
     /// The repository that is written to.
@@ -118,7 +130,7 @@ impl<'a> Recorder<'a> {
         self.repository
     }
 
-    /// The newest commit of the run's branch.
+    /// The newest commit of the branch that is written on.
     #[must_use]
     pub fn head(&self) -> Oid {
         self.head
@@ -130,7 +142,19 @@ impl<'a> Recorder<'a> {
         self.tree
     }
 
-    /// The run's branch.
+    /// The run's branch, which every message names.
+    #[must_use]
+    pub fn run(&self) -> &BranchName {
+        &self.run
+    }
+
+    /// The run's session.
+    #[must_use]
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// The branch that is written on: the run's, or a task's own.
     #[must_use]
     pub fn branch(&self) -> &BranchName {
         &self.branch
@@ -167,7 +191,7 @@ impl<'a> Recorder<'a> {
         tree: Oid,
     ) -> Result<Oid, RecordError> {
         let wording = Wording { name: words, attempt: Attempt(0), max: 0 };
-        let subject = Subject { branch: self.branch.clone(), task: None, status, text: wording.text(status) };
+        let subject = Subject { branch: self.run.clone(), task: None, status, text: wording.text(status) };
         let message = self.compose(subject, Body::default(), trailers)?.render();
         let commit = NewCommit { tree, parent: self.head, message: &message };
         let commit = self.repository.write_commit(commit, self.signing)?;
@@ -194,12 +218,8 @@ impl<'a> Recorder<'a> {
 
     fn message(&self, entry: Entry<'_>) -> Result<Message, RecordError> {
         let Entry { task, status, text, attempt, remark, body, mut trailers } = entry;
-        let subject = Subject {
-            branch: self.branch.clone(),
-            task: Some(task),
-            status,
-            text: format!("{text}{remark}"),
-        };
+        let subject =
+            Subject { branch: self.run.clone(), task: Some(task), status, text: format!("{text}{remark}") };
         if status.required().contains(&Key::Retry) {
             self.set(status, &mut trailers, Key::Retry, &attempt.to_string())?;
         }

@@ -1,0 +1,86 @@
+//! Consent to commands that come from files of a repository: given once for a text, kept with the user.
+
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use crate::{
+    failure::{Exit, Explain},
+    name::digest,
+};
+
+/// What the user says to commands that are not approved yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Consent {
+    /// Yes, and remember it (`--yes`).
+    Given,
+    /// Yes, this once (`ARBORIST_TRUST`).
+    Trusted,
+    /// Nothing.
+    None,
+}
+
+/// Why commands may not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum ConsentError {
+    /// Nobody has approved them; they stand a line each.
+    #[error("these commands come from files of the repository and have not been approved:\n{0}")]
+    Unapproved(String),
+    /// The approval could not be kept.
+    #[error("could not keep the approval in '{path}': {source}")]
+    Unkept {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+impl Explain for ConsentError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Unapproved(_) => Exit::Person,
+            Self::Unkept { .. } => Exit::Fatal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unapproved(_) => {
+                Some("look at them, then approve them with --yes (or ARBORIST_TRUST=1 in CI)".into())
+            }
+            Self::Unkept { .. } => None,
+        }
+    }
+}
+
+/// Refuses commands that the user has not seen.
+pub fn require(commands: &BTreeSet<String>, consent: Consent) -> Result<(), ConsentError> {
+    let unseen: Vec<&String> =
+        commands.iter().filter(|command| !file_of(command).is_some_and(|file| file.is_file())).collect();
+    match consent {
+        _ if unseen.is_empty() => Ok(()),
+        Consent::Trusted => Ok(()),
+        Consent::None => {
+            let lines: Vec<String> = unseen.iter().map(|command| format!("  {command}")).collect();
+            Err(ConsentError::Unapproved(lines.join("\n")))
+        }
+        Consent::Given => unseen.into_iter().try_for_each(|command| remember(command)),
+    }
+}
+
+fn remember(command: &str) -> Result<(), ConsentError> {
+    let Some(file) = file_of(command) else {
+        return Ok(());
+    };
+    let write = || {
+        fs::create_dir_all(file.parent().unwrap_or(&file))?;
+        fs::write(&file, format!("{command}\n"))
+    };
+    write().map_err(|source| ConsentError::Unkept { path: file.display().to_string(), source })
+}
+
+/// One file for each text, in the user's own state.
+fn file_of(command: &str) -> Option<PathBuf> {
+    let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")))?;
+    Some(base.join("git-arborist/approved").join(digest(command.as_bytes())))
+}
