@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::Exit,
-    gardener::{GardenerError, KeepGoing, Wish},
+    gardener::{GardenerError, Wish},
     name::TaskId,
     progress::{Boxes, Progress},
 };
@@ -77,7 +77,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         ui.line(&format!("{task} {}", standing.name));
         return Ok(Exit::Done);
     }
-    let wish = Wish { only: vec![task], keeps_going: KeepGoing::No };
+    let wish = Wish { only: vec![task], ..Wish::default() };
     let summary = opened.begin(&args.common, &planned, ui)?.run(&wish)?;
     summarize(ui, &summary);
     Ok(if summary.failed.is_empty() && summary.left.is_empty() { Exit::Done } else { Exit::No })

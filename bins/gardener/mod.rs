@@ -2,7 +2,8 @@
 
 use arborist_core::{
     failure::Exit,
-    gardener::{KeepGoing, Wish},
+    gardener::{Failed, GardenerError, KeepGoing, Wish, wanted},
+    history::State,
     name::TaskId,
     progress::{Boxes, Progress},
 };
@@ -32,12 +33,29 @@ EXAMPLES
 pub struct GardenerArgs {
     #[command(flatten)]
     common: GardeningArgs,
-    /// Only these tasks
+    /// Only these tasks, or the tasks of these phases
     #[arg(long, value_name = "TASK")]
     only: Vec<TaskId>,
+    /// Up to this task or phase, in the order of the plan, and nothing behind it
+    #[arg(long, value_name = "TASK")]
+    until: Option<TaskId>,
     /// Go on with other tasks when one fails
     #[arg(long)]
     keep_going: bool,
+    /// Let tasks that have failed before begin anew
+    #[arg(long)]
+    retry_failed: bool,
+}
+
+impl GardenerArgs {
+    fn wish(&self) -> Wish {
+        Wish {
+            only: self.only.clone(),
+            until: self.until.clone(),
+            keeps_going: if self.keep_going { KeepGoing::Yes } else { KeepGoing::No },
+            failed: if self.retry_failed { Failed::Retry } else { Failed::Stay },
+        }
+    }
 }
 
 /// Runs the command.
@@ -46,19 +64,25 @@ pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.common, ui)?;
     let run = opened.scan()?;
     let planned = opened.plan(&args.common, &run)?;
+    let wish = args.wish();
+    if let Some(unknown) = wish.unknown(&planned.plan) {
+        return Err(GardenerError::NoTask(unknown.clone()).into());
+    }
     if args.common.is_dry_run() {
         let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
-        for task in planned.plan.order() {
-            if progress.find(&task.id).is_some_and(|standing| !standing.state.is_settled()) {
+        for task in wanted(&planned.plan, &wish) {
+            let state = progress.find(&task.id).map(|standing| standing.state);
+            let is_due = match state {
+                Some(State::Failed) => args.retry_failed,
+                Some(state) => !state.is_settled(),
+                None => false,
+            };
+            if is_due {
                 ui.line(&format!("{} {}", task.id, task.name));
             }
         }
         return Ok(Exit::Done);
     }
-    let wish = Wish {
-        only: args.only.clone(),
-        keeps_going: if args.keep_going { KeepGoing::Yes } else { KeepGoing::No },
-    };
     let summary = opened.begin(&args.common, &planned, ui)?.run(&wish)?;
     summarize(ui, &summary);
     Ok(if summary.failed.is_empty() && summary.left.is_empty() { Exit::Done } else { Exit::No })

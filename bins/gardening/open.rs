@@ -6,14 +6,14 @@ use arborist_core::{
     agent::{RunnerKind, redact::Secrets},
     consent,
     failure::{Exit, Failure},
-    gardener::{Gardener, GardenerError, PlanFile, approval, recover, start},
+    gardener::{Gardener, GardenerError, PlanFile, Site, Tools, approval, recover, start},
     git::{Config, GitVersion, Repository},
     history::{Reading, Run, Scope},
     name::{BranchName, Oid, digest},
-    pipeline::{Crew, Options, PreCommit, Workshop},
+    pipeline::{Crew, Options, PreCommit},
     plan::{Plan, usual_places},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
-    record::Recorder,
+    record::{Hand, Recorder},
     settings::Settings,
 };
 
@@ -153,7 +153,7 @@ impl Opened {
         args: &GardeningArgs,
         planned: &'a Planned,
         ui: &'a mut Ui,
-    ) -> Result<Gardener<'a, 'a>, Failure> {
+    ) -> Result<Gardener<'a>, Failure> {
         let run = self.scan()?;
         let commands = approval::foreign_commands(Some(&planned.plan), &self.options, &self.settings);
         consent::require(&commands, args.consent())?;
@@ -183,8 +183,15 @@ impl Opened {
             start::write_change(&mut recorder, planned.file.as_ref(), "accepted")?;
         }
         self.tell_of_missing_tests(planned, ui);
-        let shop = self.workshop(args, attendance, ui)?;
-        Ok(Gardener { repository: &self.repository, plan: &planned.plan, recorder, shop })
+        let tip = recorder.tip().clone();
+        let scope = Scope { branch: self.branch.clone(), tip: Some(tip.head) };
+        Ok(Gardener {
+            plan: &planned.plan,
+            run: Run::scan(&self.repository, scope, Reading::Fresh)?,
+            tools: self.tools(recorder.hand().clone())?,
+            checkout: Some(Site { repository: self.repository.clone(), tip, attendance }),
+            voice: voice::plain(ui, args.quiet),
+        })
     }
 
     /// Said once for a run: a test that cannot fail proves nothing.
@@ -207,24 +214,18 @@ impl Opened {
         Ok((attendance, pids.join(", ")))
     }
 
-    fn workshop<'a>(
-        &'a self,
-        args: &GardeningArgs,
-        attendance: Attendance,
-        ui: &'a mut Ui,
-    ) -> Result<Workshop<'a>, Failure> {
+    fn tools(&self, hand: Hand) -> Result<Tools<'_>, Failure> {
         let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Fatal, error.to_string());
         let beside = std::env::current_exe().map_err(|error| failed(&error))?;
-        Ok(Workshop {
+        Ok(Tools {
             options: &self.options,
-            dir: self.repository.top(),
+            hand,
+            home: self.repository.top().to_owned(),
             secrets: Secrets::of_environment(std::env::vars()).map_err(|error| failed(&error))?,
             cancel: watch_signals(),
-            attendance,
             demo: beside.with_file_name("git-arborist-demo"),
             hook: self.hook,
             clock: clock::now,
-            voice: voice::plain(ui, args.quiet),
         })
     }
 

@@ -34,6 +34,8 @@ pub enum GardenerError {
     Unborn(BranchName),
     #[error("a run needs a checkout, and this repository has none")]
     Bare,
+    #[error("there is no place to work in")]
+    NoPlace,
     #[error("there are changes that are not committed: {0}")]
     Dirty(String),
     #[error("no plan was found")]
@@ -62,7 +64,7 @@ impl Explain for GardenerError {
             Self::Record(error) => error.exit(),
             Self::Agent(error) => error.exit(),
             Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
-            Self::Locked { .. } | Self::Unborn(_) | Self::Bare | Self::NoPlan => Exit::Fatal,
+            Self::Locked { .. } | Self::Unborn(_) | Self::Bare | Self::NoPlace | Self::NoPlan => Exit::Fatal,
             Self::NoTask(_) | Self::NotReady(..) | Self::PhaseFailed(_) => Exit::No,
             Self::Dirty(_) | Self::PlanChanged { .. } | Self::ConfigChanged | Self::Forked { .. } => {
                 Exit::Person
@@ -93,6 +95,7 @@ impl Explain for GardenerError {
                 "go on with it by --accept-changes, or begin anew with --new-run".into()
             }
             Self::Forked { task, .. } => format!("begin it anew with: git arborist reset {task}"),
+            Self::NoPlace => return None,
             Self::PhaseFailed(_) => {
                 "mend it, then run the same command again: it begins with these tests".into()
             }

@@ -1,26 +1,39 @@
-//! A run: the only owner of its state. It opens the plan, takes up what is ready, and stops where a person is needed.
+//! A run: the only owner of its state. It takes up what is ready, hears what workers report, and stops where a person is
+//! needed.
 
 pub mod approval;
+mod choose;
 mod error;
+mod phase;
 mod recover;
+mod site;
 pub mod start;
+mod worker;
 
+pub use choose::{Failed, KeepGoing, Wish, wanted};
 pub use error::GardenerError;
+pub use recover::recover;
+pub use site::Site;
 pub use start::PlanFile;
+pub use worker::Tools;
 
-use crate::{
-    git::Repository,
-    history::{Reading, Run, Scope, State, TaskHistory},
-    message::Status,
-    name::{Oid, TaskId},
-    pipeline::{End, Happening, TaskRun, Workshop},
-    plan::{Plan, Task, TestCommand, TestKind},
-    progress::{Boxes, Progress},
-    record::{Entry, Recorder},
+use std::{
+    collections::BTreeSet,
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    thread::{self, Scope, ScopedJoinHandle},
+    time::Duration,
 };
 
-/// What was tidied up before a run goes on.
-pub use recover::recover;
+use crate::{
+    history::{Event, Ground, Run},
+    message::{Status, Wording},
+    name::{Attempt, Oid, TaskId},
+    pipeline::{End, Happening, News},
+    plan::{Plan, Task},
+    progress::{Boxes, Progress},
+    record::Entry,
+};
+use worker::{Ended, Job, Report, Work, work};
 
 /// How a whole run ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,159 +46,226 @@ pub struct Summary {
     pub left: Vec<TaskId>,
 }
 
-/// What a gardener is asked for.
-#[derive(Debug, Clone, Default)]
-pub struct Wish {
-    /// Only these tasks, if any are named.
-    pub only: Vec<TaskId>,
-    /// Go on with others when one fails.
-    pub keeps_going: KeepGoing,
-}
-
-/// What a failed task means for the others.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum KeepGoing {
-    /// The run stops.
-    #[default]
-    No,
-    /// Those that do not wait for it are still taken up.
-    Yes,
-}
-
-/// Whether the tests of a phase ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phases {
-    /// Some did, and passed.
-    Tested,
-    /// None was due.
-    Waiting,
-}
-
 /// A run that is open.
-pub struct Gardener<'a, 'w> {
-    /// The repository.
-    pub repository: &'a Repository,
+pub struct Gardener<'a> {
     /// The plan that the run was frozen with.
     pub plan: &'a Plan,
-    /// Who writes it down.
-    pub recorder: Recorder<'a>,
-    /// What it works with.
-    pub shop: Workshop<'w>,
+    /// What history said when the run was opened, and what has happened since.
+    pub run: Run,
+    /// What workers work with.
+    pub tools: Tools<'a>,
+    /// The user's checkout, while nobody works in it.
+    pub checkout: Option<Site>,
+    /// Who is told what happens.
+    pub voice: Box<dyn FnMut(News) + 'a>,
 }
 
-impl<'a> Gardener<'a, '_> {
+/// How often a worker is looked after that says nothing.
+const PULSE: Duration = Duration::from_secs(1);
+
+/// A worker at work.
+struct Running<'scope, 'a> {
+    task: &'a Task,
+    handle: ScopedJoinHandle<'scope, ()>,
+}
+
+/// What becomes of a run while workers are at work.
+struct Course<'scope, 'a, 'w> {
+    wanted: Vec<&'a Task>,
+    wish: &'w Wish,
+    running: Vec<Running<'scope, 'a>>,
+    summary: Summary,
+    /// Tasks that have had their turn.
+    ended: BTreeSet<TaskId>,
+    /// Why nothing more is taken up.
+    stop: Option<Stop>,
+}
+
+enum Stop {
+    /// A task failed.
+    Failure,
+    /// The run cannot go on.
+    Error(GardenerError),
+}
+
+impl<'a> Gardener<'a> {
     /// Takes up tasks until none is left that can be.
     pub fn run(&mut self, wish: &Wish) -> Result<Summary, GardenerError> {
-        let mut summary = Summary::default();
-        loop {
-            let mut run = self.scan()?;
-            if self.test_phases(&run)? == Phases::Tested {
-                run = self.scan()?;
-            }
-            refuse_forks(&run)?;
-            let Some(task) = self.next_task(&run, wish, &summary) else {
-                summary.left = self.left(&run, wish, &summary);
-                return Ok(summary);
+        self.refuse_forks()?;
+        let wanted = wanted(self.plan, wish);
+        if wish.failed == Failed::Retry {
+            self.reset_failed(&wanted)?;
+        }
+        let tools = self.tools.clone();
+        let (sender, reports) = channel();
+        thread::scope(|scope| {
+            let mut course = Course {
+                wanted,
+                wish,
+                running: Vec::new(),
+                summary: Summary::default(),
+                ended: BTreeSet::new(),
+                stop: None,
             };
-            match self.run_task(task, run.find(&task.id))? {
-                End::Complete => summary.completed.push(task.id.clone()),
-                End::Failed => {
-                    summary.failed.push(task.id.clone());
-                    if wish.keeps_going == KeepGoing::No {
-                        summary.left = self.left(&self.scan()?, wish, &summary);
-                        return Ok(summary);
-                    }
+            loop {
+                self.take_up(&mut course, scope, (&tools, &sender));
+                if course.running.is_empty() {
+                    break;
+                }
+                match next_report(&reports, &mut course) {
+                    Report::News(news) => (self.voice)(news),
+                    Report::Ended(ended) => self.settle(&mut course, *ended),
+                }
+            }
+            self.conclude(course)
+        })
+    }
+
+    /// Starts workers while there is a place and something to do.
+    fn take_up<'scope, 'env>(
+        &mut self,
+        course: &mut Course<'scope, 'a, '_>,
+        scope: &'scope Scope<'scope, 'env>,
+        (tools, sender): (&'env Tools<'a>, &Sender<Report>),
+    ) where
+        'a: 'scope,
+    {
+        while course.stop.is_none() && self.has_place() {
+            let Some(task) = self.next_job(course) else {
+                return;
+            };
+            let job = match self.prepare(task) {
+                Ok(job) => job,
+                Err(error) => {
+                    course.stop = Some(Stop::Error(error));
+                    return;
+                }
+            };
+            let sender = sender.clone();
+            let handle = scope.spawn(move || work(tools, job, &sender));
+            course.running.push(Running { task, handle });
+        }
+    }
+
+    fn has_place(&self) -> bool {
+        self.checkout.is_some()
+    }
+
+    /// A phase whose tests are due, else a task that is ready.
+    fn next_job(&self, course: &Course<'_, 'a, '_>) -> Option<&'a Task> {
+        let plan = self.plan;
+        let progress = Progress::new(Some(plan), &self.run, Boxes::Count);
+        let running: Vec<&Task> = course.running.iter().map(|running| running.task).collect();
+        phase::find_due(plan, &progress)
+            .or_else(|| choose::next_task(&course.wanted, &progress, &running, &course.ended))
+    }
+
+    /// Everything that a worker needs for a task or a phase.
+    fn prepare(&mut self, task: &'a Task) -> Result<Job<'a>, GardenerError> {
+        let Some(site) = self.checkout.take() else {
+            return Err(GardenerError::NoPlace);
+        };
+        let work = if task.is_leaf() { self.go_on(task, &site)? } else { Work::Phase };
+        Ok(Job { task, work, site })
+    }
+
+    fn go_on(&self, task: &Task, site: &Site) -> Result<Work, GardenerError> {
+        let events = self.run.find(&task.id).map(|history| history.current().to_vec()).unwrap_or_default();
+        let base = match events.first() {
+            Some(first) => parent_of(site, first.commit)?,
+            None => site.tip.head,
+        };
+        Ok(Work::Task { events, base })
+    }
+
+    /// Takes in what a worker did.
+    fn settle(&mut self, course: &mut Course<'_, 'a, '_>, ended: Ended) {
+        let Ended { task, site, events, result } = ended;
+        course.running.retain(|running| running.task.id != task);
+        events.into_iter().for_each(|event| self.run.grow(event, Ground::Run));
+        self.checkout = Some(site);
+        let is_phase = self.plan.find(&task).is_some_and(|task| !task.is_leaf());
+        match result {
+            Ok(End::Complete) if is_phase => {}
+            Ok(End::Failed) if is_phase => course.stop = Some(Stop::Error(GardenerError::PhaseFailed(task))),
+            Ok(End::Complete) => course.summary.completed.push(task.clone()),
+            Ok(End::Failed) => {
+                course.summary.failed.push(task.clone());
+                course.ended.insert(task);
+                if course.wish.keeps_going == KeepGoing::No && course.stop.is_none() {
+                    course.stop = Some(Stop::Failure);
+                }
+            }
+            Err(error) => course.stop = Some(Stop::Error(error.into())),
+        }
+    }
+
+    fn conclude(&self, course: Course<'_, 'a, '_>) -> Result<Summary, GardenerError> {
+        if let Some(Stop::Error(error)) = course.stop {
+            return Err(error);
+        }
+        let mut summary = course.summary;
+        let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
+        summary.left = choose::left(&course.wanted, &progress, &summary.failed);
+        Ok(summary)
+    }
+
+    /// Tasks that have failed before begin anew.
+    fn reset_failed(&mut self, wanted: &[&Task]) -> Result<(), GardenerError> {
+        let Some(site) = &mut self.checkout else {
+            return Err(GardenerError::NoPlace);
+        };
+        let failed = choose::failed_before(wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count));
+        let mut recorder = site.recorder(&self.tools.hand);
+        let mut commits = Vec::new();
+        for task in failed {
+            let wording = Wording { name: &task.name, attempt: Attempt(0), max: 0 };
+            let entry = Entry::new(task.id.clone(), Status::Reset, wording);
+            let commit = recorder.record(entry, recorder.tree())?;
+            commits.push(commit);
+            let happening = Happening::Recorded { status: Status::Reset, commit, why: None, usage: None };
+            (self.voice)(News::of(&task.id, happening));
+        }
+        let events = site.repository.load_commits(&commits)?;
+        let tip = recorder.tip().clone();
+        site.tip = tip;
+        events.iter().filter_map(Event::of).for_each(|event| self.run.grow(event, Ground::Run));
+        Ok(())
+    }
+
+    fn refuse_forks(&self) -> Result<(), GardenerError> {
+        match self.run.tasks.iter().find(|history| history.forks.len() > 1) {
+            Some(history) => Err(GardenerError::Forked {
+                task: history.id.clone(),
+                commits: [history.forks[0], history.forks[1]],
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Waits for a report. A worker that ended without one has panicked, and so do we.
+fn next_report(reports: &Receiver<Report>, course: &mut Course<'_, '_, '_>) -> Report {
+    loop {
+        match reports.recv_timeout(PULSE) {
+            Ok(report) => return report,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+        let Some(at) = course.running.iter().position(|running| running.handle.is_finished()) else {
+            continue;
+        };
+        match reports.try_recv() {
+            Ok(report) => return report,
+            Err(_) => {
+                if let Err(panic) = course.running.swap_remove(at).handle.join() {
+                    std::panic::resume_unwind(panic);
                 }
             }
         }
     }
-
-    /// Takes one task to its end.
-    pub fn run_task(&mut self, task: &Task, history: Option<&TaskHistory>) -> Result<End, GardenerError> {
-        let events = history.map(|history| history.current().to_vec()).unwrap_or_default();
-        let base = match events.first() {
-            Some(first) => self.parent_of(first.commit)?,
-            None => self.recorder.head(),
-        };
-        let mut run = TaskRun { shop: &mut self.shop, recorder: &mut self.recorder, task, events, base };
-        Ok(run.run()?)
-    }
-
-    fn parent_of(&self, commit: Oid) -> Result<Oid, GardenerError> {
-        let commits = self.repository.load_commits(&[commit])?;
-        Ok(commits.first().and_then(|commit| commit.parents().next()).unwrap_or(commit))
-    }
-
-    fn scan(&self) -> Result<Run, GardenerError> {
-        let scope = Scope { branch: self.recorder.run().clone(), tip: Some(self.recorder.head()) };
-        Ok(Run::scan(self.repository, scope, Reading::Fresh)?)
-    }
-
-    fn next_task(&self, run: &Run, wish: &Wish, summary: &Summary) -> Option<&'a Task> {
-        let plan = self.plan;
-        let progress = Progress::new(Some(plan), run, Boxes::Count);
-        let id = plan.order().into_iter().find(|task| {
-            let is_wanted = wish.only.is_empty() || wish.only.contains(&task.id);
-            let is_new = !summary.failed.contains(&task.id);
-            is_wanted && is_new && progress.find(&task.id).is_some_and(|standing| standing.is_ready)
-        });
-        id.map(|task| &task.id).and_then(|id| plan.find(id))
-    }
-
-    fn left(&self, run: &Run, wish: &Wish, summary: &Summary) -> Vec<TaskId> {
-        let progress = Progress::new(Some(self.plan), run, Boxes::Count);
-        let unfinished = progress.leaves().filter(|standing| {
-            let is_wanted = wish.only.is_empty() || wish.only.contains(standing.id);
-            is_wanted && !standing.state.is_settled() && !summary.failed.contains(standing.id)
-        });
-        unfinished.map(|standing| standing.id.clone()).collect()
-    }
-
-    /// When the last leaf of a phase is done, the phase's own tests run; a failure stops the run.
-    fn test_phases(&mut self, run: &Run) -> Result<Phases, GardenerError> {
-        let progress = Progress::new(Some(self.plan), run, Boxes::Count);
-        let waiting: Vec<&Task> = self
-            .plan
-            .tasks
-            .iter()
-            .rev()
-            .filter(|task| !task.is_leaf())
-            .filter(|task| progress.find(&task.id).is_some_and(|standing| standing.state == State::Testing))
-            .collect();
-        for phase in &waiting {
-            self.test_phase(phase)?;
-        }
-        Ok(if waiting.is_empty() { Phases::Waiting } else { Phases::Tested })
-    }
-
-    fn test_phase(&mut self, phase: &Task) -> Result<(), GardenerError> {
-        let is_own = |test: &&TestCommand| matches!(test.kind, TestKind::Integration | TestKind::E2e);
-        let commands: Vec<TestCommand> = phase.test_commands.iter().filter(is_own).cloned().collect();
-        let attempt = crate::name::Attempt(0);
-        let by = commands[0].command.clone();
-        let begins = Happening::Begins { name: phase.name.clone(), attempt, step: "test", by };
-        self.shop.tell(&phase.id, begins);
-        let log = format!("{}/{}_test_{}.log", self.shop.options.log_dir, phase.id, self.shop.stamp());
-        let result = self.shop.test(phase, &commands, &log)?;
-        let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
-        let wording = crate::message::Wording { name: &phase.name, attempt, max: 1 };
-        let mut entry = Entry::new(phase.id.clone(), status, wording);
-        entry.body = result.body;
-        entry.trailers = result.trailers;
-        let commit = self.recorder.record(entry, self.recorder.tree())?;
-        let is_passed = result.is_passed;
-        let recorded = Happening::Recorded { status, commit, why: result.why, usage: None };
-        self.shop.tell(&phase.id, recorded);
-        if is_passed { Ok(()) } else { Err(GardenerError::PhaseFailed(phase.id.clone())) }
-    }
 }
 
-fn refuse_forks(run: &Run) -> Result<(), GardenerError> {
-    match run.tasks.iter().find(|history| history.forks.len() > 1) {
-        Some(history) => Err(GardenerError::Forked {
-            task: history.id.clone(),
-            commits: [history.forks[0], history.forks[1]],
-        }),
-        None => Ok(()),
-    }
+fn parent_of(site: &Site, commit: Oid) -> Result<Oid, GardenerError> {
+    let commits = site.repository.load_commits(&[commit])?;
+    Ok(commits.first().and_then(|commit| commit.parents().next()).unwrap_or(commit))
 }

@@ -7,6 +7,7 @@ mod entry;
 mod event;
 mod fold;
 mod graph;
+mod grow;
 mod reverts;
 mod run;
 mod tasks;
@@ -14,5 +15,6 @@ mod walk;
 
 pub use event::Event;
 pub use fold::{State, TaskHistory, TaskState};
+pub use grow::Ground;
 pub use run::{HistoryError, Run, RunStart};
 pub use walk::{Reading, Scope};

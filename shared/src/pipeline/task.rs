@@ -89,7 +89,7 @@ impl TaskRun<'_, '_, '_> {
             crew: &options.implement,
             task: self.task,
             prompt: &prompt,
-            log: &self.shop.dir.join(&log),
+            log: &self.shop.home.join(&log),
         };
         let called = self.shop.call(errand);
         let mut work = place::end(self.recorder, &begun)?;
@@ -158,7 +158,7 @@ impl TaskRun<'_, '_, '_> {
             crew: &options.review,
             task: self.task,
             prompt: &prompt,
-            log: &self.shop.dir.join(&log),
+            log: &self.shop.home.join(&log),
         };
         let reply = self.shop.call(errand)?;
         let (verdict, words, usage) = match reply.outcome {

@@ -39,10 +39,10 @@ impl Workshop<'_> {
     ) -> Result<TestResult, PipelineError> {
         let mut sum = Sum::default();
         for (n, command) in commands.iter().enumerate() {
-            let file = self.dir.join(log).with_extension(format!("{n}.log"));
+            let file = self.home.join(log).with_extension(format!("{n}.log"));
             let ended = self.run_test(task, command, &file)?;
             sum.add(command, &ended);
-            keep(&self.dir.join(log), &file, ended.ending.is_success())?;
+            keep(&self.home.join(log), &file, ended.ending.is_success())?;
             if matches!(ended.ending, Ending::Cancelled) {
                 return Err(PipelineError::Stopped);
             }

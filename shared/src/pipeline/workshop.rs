@@ -21,6 +21,8 @@ pub struct Workshop<'a> {
     pub options: &'a Options,
     /// The top of the checkout.
     pub dir: &'a Path,
+    /// Where logs stand: the top of the user's checkout, also for lanes.
+    pub home: &'a Path,
     /// What must not be written down.
     pub secrets: Secrets,
     /// The wish to stop.
@@ -73,6 +75,12 @@ impl Workshop<'_> {
             voice: &mut tell,
         };
         caller.call(|| prepare(errand, dir, demo))
+    }
+
+    /// Leaves the place to somebody else.
+    #[must_use]
+    pub fn leave(self) -> Attendance {
+        self.attendance
     }
 
     /// Tells what has happened to a task.

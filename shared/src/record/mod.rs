@@ -87,16 +87,49 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// For which run is written, and how.
+#[derive(Debug, Clone)]
+pub struct Hand {
+    /// The run's branch, which every message names.
+    pub run: BranchName,
+    /// The run's session.
+    pub session: SessionId,
+    signing: Signing,
+}
+
+impl Hand {
+    /// For a run, as the user's configuration wants its commits.
+    pub fn new(repository: &Repository, run: BranchName, session: SessionId) -> Result<Self, GitError> {
+        let signs = repository.git("config").args(["--type=bool", "--get", "commit.gpgSign"]).answer()?;
+        let signing = if signs.as_deref() == Some(b"true\n") { Signing::AsConfigured } else { Signing::No };
+        Ok(Self { run, session, signing })
+    }
+}
+
+/// Where a branch stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tip {
+    /// The branch.
+    pub branch: BranchName,
+    /// Its newest commit.
+    pub head: Oid,
+    /// The tree of that commit.
+    pub tree: Oid,
+}
+
+impl Tip {
+    /// Of `branch` at `head`.
+    pub fn new(repository: &Repository, branch: BranchName, head: Oid) -> Result<Self, GitError> {
+        Ok(Self { branch, head, tree: repository.tree_of(head)? })
+    }
+}
+
 /// The one who writes a run down. It knows where the branch is, and notices when it is not.
 #[derive(Debug)]
 pub struct Recorder<'a> {
     repository: &'a Repository,
-    run: BranchName,
-    branch: BranchName,
-    session: SessionId,
-    signing: Signing,
-    head: Oid,
-    tree: Oid,
+    hand: Hand,
+    tip: Tip,
 }
 
 impl<'a> Recorder<'a> {
@@ -107,21 +140,26 @@ impl<'a> Recorder<'a> {
         session: SessionId,
         head: Oid,
     ) -> Result<Self, GitError> {
-        Self::beside(repository, (branch.clone(), branch), session, head)
+        let hand = Hand::new(repository, branch.clone(), session)?;
+        Ok(Self { hand, tip: Tip::new(repository, branch, head)?, repository })
     }
 
-    /// For a run that is written down on another branch than its own: the first of `branches` is what messages name,
-    /// the second is where they stand.
-    pub fn beside(
-        repository: &'a Repository,
-        (run, branch): (BranchName, BranchName),
-        session: SessionId,
-        head: Oid,
-    ) -> Result<Self, GitError> {
-        let signs = repository.git("config").args(["--type=bool", "--get", "commit.gpgSign"]).answer()?;
-        let signing = if signs.as_deref() == Some(b"true\n") { Signing::AsConfigured } else { Signing::No };
-        let tree = repository.tree_of(head)?;
-        Ok(Self { repository, run, branch, session, signing, head, tree })
+    /// For a run that is written down at `tip`, on its own branch or on a task's.
+    #[must_use]
+    pub fn at(repository: &'a Repository, hand: Hand, tip: Tip) -> Self {
+        Self { repository, hand, tip }
+    }
+
+    /// For which run it writes, and how.
+    #[must_use]
+    pub fn hand(&self) -> &Hand {
+        &self.hand
+    }
+
+    /// Where the branch is that is written on.
+    #[must_use]
+    pub fn tip(&self) -> &Tip {
+        &self.tip
     }
 
     /// The repository that is written to.
@@ -133,36 +171,30 @@ impl<'a> Recorder<'a> {
     /// The newest commit of the branch that is written on.
     #[must_use]
     pub fn head(&self) -> Oid {
-        self.head
+        self.tip.head
     }
 
     /// The tree of that commit.
     #[must_use]
     pub fn tree(&self) -> Oid {
-        self.tree
+        self.tip.tree
     }
 
     /// The run's branch, which every message names.
     #[must_use]
     pub fn run(&self) -> &BranchName {
-        &self.run
-    }
-
-    /// The run's session.
-    #[must_use]
-    pub fn session(&self) -> &SessionId {
-        &self.session
+        &self.hand.run
     }
 
     /// The branch that is written on: the run's, or a task's own.
     #[must_use]
     pub fn branch(&self) -> &BranchName {
-        &self.branch
+        &self.tip.branch
     }
 
     /// Writes an entry whose commit holds `tree`.
     pub fn record(&mut self, entry: Entry<'_>, tree: Oid) -> Result<Oid, RecordError> {
-        self.record_over(entry, tree, self.head, &[])
+        self.record_over(entry, tree, self.tip.head, &[])
     }
 
     /// Writes an entry over `tip`, where the branch is now, and moves other refs with it. The commit follows our own
@@ -175,10 +207,10 @@ impl<'a> Recorder<'a> {
         others: &[RefMove<'_>],
     ) -> Result<Oid, RecordError> {
         let message = self.message(entry)?.render();
-        let commit = NewCommit { tree, parent: self.head, message: &message };
-        let commit = self.repository.write_commit(commit, self.signing)?;
+        let commit = NewCommit { tree, parent: self.tip.head, message: &message };
+        let commit = self.repository.write_commit(commit, self.hand.signing)?;
         self.advance(commit, tip, others)?;
-        self.tree = tree;
+        self.tip.tree = tree;
         Ok(commit)
     }
 
@@ -191,35 +223,40 @@ impl<'a> Recorder<'a> {
         tree: Oid,
     ) -> Result<Oid, RecordError> {
         let wording = Wording { name: words, attempt: Attempt(0), max: 0 };
-        let subject = Subject { branch: self.run.clone(), task: None, status, text: wording.text(status) };
+        let subject =
+            Subject { branch: self.hand.run.clone(), task: None, status, text: wording.text(status) };
         let message = self.compose(subject, Body::default(), trailers)?.render();
-        let commit = NewCommit { tree, parent: self.head, message: &message };
-        let commit = self.repository.write_commit(commit, self.signing)?;
-        self.advance(commit, self.head, &[])?;
-        self.tree = tree;
+        let commit = NewCommit { tree, parent: self.tip.head, message: &message };
+        let commit = self.repository.write_commit(commit, self.hand.signing)?;
+        self.advance(commit, self.tip.head, &[])?;
+        self.tip.tree = tree;
         Ok(commit)
     }
 
     fn advance(&mut self, commit: Oid, tip: Oid, others: &[RefMove<'_>]) -> Result<(), RecordError> {
-        let name = self.branch.to_ref();
+        let name = self.tip.branch.to_ref();
         let mut moves = vec![RefMove { name: &name, new: Some(commit), old: Some(tip) }];
         moves.extend_from_slice(others);
         if let Err(error) = self.repository.move_refs(&moves, "arborist") {
-            let is_elsewhere = self.repository.find_branch(&self.branch)? != Some(tip);
+            let is_elsewhere = self.repository.find_branch(&self.tip.branch)? != Some(tip);
             return Err(if is_elsewhere {
-                RecordError::Moved { branch: self.branch.clone() }
+                RecordError::Moved { branch: self.tip.branch.clone() }
             } else {
                 error.into()
             });
         }
-        self.head = commit;
+        self.tip.head = commit;
         Ok(())
     }
 
     fn message(&self, entry: Entry<'_>) -> Result<Message, RecordError> {
         let Entry { task, status, text, attempt, remark, body, mut trailers } = entry;
-        let subject =
-            Subject { branch: self.run.clone(), task: Some(task), status, text: format!("{text}{remark}") };
+        let subject = Subject {
+            branch: self.hand.run.clone(),
+            task: Some(task),
+            status,
+            text: format!("{text}{remark}"),
+        };
         if status.required().contains(&Key::Retry) {
             self.set(status, &mut trailers, Key::Retry, &attempt.to_string())?;
         }
@@ -228,7 +265,7 @@ impl<'a> Recorder<'a> {
 
     fn compose(&self, subject: Subject, body: Body, mut trailers: Trailers) -> Result<Message, RecordError> {
         let status = subject.status;
-        self.set(status, &mut trailers, Key::Session, self.session.as_str())?;
+        self.set(status, &mut trailers, Key::Session, self.hand.session.as_str())?;
         Message::compose(subject, body, &trailers).map_err(|faults| RecordError::Unsound { status, faults })
     }
 

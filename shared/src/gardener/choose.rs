@@ -1,0 +1,104 @@
+//! Which task is taken up next. Pure: it is decided by the plan, by what has happened, and by what runs.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    history::State,
+    name::TaskId,
+    plan::{Plan, Task},
+    progress::{Progress, Standing},
+};
+
+/// What a gardener is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// Only these tasks and the tasks of these phases, if any are named.
+    pub only: Vec<TaskId>,
+    /// Nothing that stands behind this task or phase in the order of the plan.
+    pub until: Option<TaskId>,
+    /// Go on with others when one fails.
+    pub keeps_going: KeepGoing,
+    /// What becomes of tasks that have failed before.
+    pub failed: Failed,
+}
+
+/// What a failed task means for the others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KeepGoing {
+    /// No other is taken up.
+    #[default]
+    No,
+    /// Those that do not wait for it are still taken up.
+    Yes,
+}
+
+/// What becomes of tasks that have failed before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Failed {
+    /// They stay failed.
+    #[default]
+    Stay,
+    /// They begin anew.
+    Retry,
+}
+
+impl Wish {
+    /// A task that it names and the plan does not have.
+    #[must_use]
+    pub fn unknown(&self, plan: &Plan) -> Option<&TaskId> {
+        self.only.iter().chain(&self.until).find(|task| plan.find(task).is_none())
+    }
+}
+
+/// The tasks that a wish is about, in the order of the plan.
+#[must_use]
+pub fn wanted<'a>(plan: &'a Plan, wish: &Wish) -> Vec<&'a Task> {
+    let mut order = plan.order();
+    let last = |until| order.iter().rposition(|task| is_below(plan, task, until));
+    if let Some(end) = wish.until.as_ref().and_then(last) {
+        order.truncate(end + 1);
+    }
+    order.retain(|task| wish.only.is_empty() || wish.only.iter().any(|named| is_below(plan, task, named)));
+    order
+}
+
+/// Whether `named` is the task itself or a phase that it stands in.
+fn is_below(plan: &Plan, task: &Task, named: &TaskId) -> bool {
+    let parent = |task: &&Task| task.parent.as_ref().and_then(|parent| plan.find(parent));
+    std::iter::successors(Some(task), parent).any(|task| task.id == *named)
+}
+
+/// The task to take up while `running` ones run: the first that is ready and names none of their files, else the
+/// first that is ready. Those of `ended` have had their turn.
+pub(super) fn next_task<'a>(
+    wanted: &[&'a Task],
+    progress: &Progress<'_>,
+    running: &[&Task],
+    ended: &BTreeSet<TaskId>,
+) -> Option<&'a Task> {
+    let is_ready = |task: &&&Task| {
+        let is_free = !ended.contains(&task.id) && running.iter().all(|other| other.id != task.id);
+        is_free && progress.find(&task.id).is_some_and(|standing| standing.is_ready)
+    };
+    let is_apart = |task: &&&Task| running.iter().all(|other| !shares_files(task, other));
+    let mut ready = wanted.iter().filter(is_ready);
+    ready.clone().find(is_apart).or_else(|| ready.next()).copied()
+}
+
+fn shares_files(a: &Task, b: &Task) -> bool {
+    a.files.iter().any(|file| b.files.contains(file))
+}
+
+/// What is left undone, and has not failed now.
+pub(super) fn left(wanted: &[&Task], progress: &Progress<'_>, failed: &[TaskId]) -> Vec<TaskId> {
+    let is_left = |standing: &&Standing<'_>| !standing.state.is_settled() && !failed.contains(standing.id);
+    let left = wanted.iter().filter_map(|task| progress.find(&task.id)).filter(is_left);
+    left.map(|standing| standing.id.clone()).collect()
+}
+
+/// The tasks that have failed before.
+pub(super) fn failed_before<'a>(wanted: &[&'a Task], progress: &Progress<'_>) -> Vec<&'a Task> {
+    let has_failed =
+        |task: &&&Task| progress.find(&task.id).is_some_and(|standing| standing.state == State::Failed);
+    wanted.iter().filter(has_failed).copied().collect()
+}

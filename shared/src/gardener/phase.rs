@@ -1,0 +1,59 @@
+//! The tests of a phase: they run when its last leaf is done, and are written down under its own id.
+
+use crate::{
+    history::{Event, State},
+    message::{Status, Wording},
+    name::Attempt,
+    pipeline::{End, Happening, PipelineError, Workshop},
+    plan::{Plan, Task, TestCommand, TestKind},
+    progress::Progress,
+    record::{Entry, Recorder},
+};
+
+/// The phase whose tests are due: all its leaves are done, and its tests have not passed since. Inner ones come first.
+pub(super) fn find_due<'a>(plan: &'a Plan, progress: &Progress<'_>) -> Option<&'a Task> {
+    let is_due = |task: &&Task| {
+        !task.is_leaf() && progress.find(&task.id).is_some_and(|standing| standing.state == State::Testing)
+    };
+    plan.tasks.iter().rev().find(is_due)
+}
+
+/// The commands that a phase has of its own.
+pub(super) fn commands(phase: &Task) -> Vec<TestCommand> {
+    let is_own = |test: &&TestCommand| matches!(test.kind, TestKind::Integration | TestKind::E2e);
+    phase.test_commands.iter().filter(is_own).cloned().collect()
+}
+
+/// Runs them, and writes down what came of it.
+pub(super) fn test(
+    shop: &mut Workshop<'_>,
+    recorder: &mut Recorder<'_>,
+    phase: &Task,
+) -> (Result<End, PipelineError>, Vec<Event>) {
+    match run(shop, recorder, phase) {
+        Ok((end, event)) => (Ok(end), event.into_iter().collect()),
+        Err(error) => (Err(error), Vec::new()),
+    }
+}
+
+fn run(
+    shop: &mut Workshop<'_>,
+    recorder: &mut Recorder<'_>,
+    phase: &Task,
+) -> Result<(End, Option<Event>), PipelineError> {
+    let commands = commands(phase);
+    let attempt = Attempt(0);
+    let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
+    shop.tell(&phase.id, Happening::Begins { name: phase.name.clone(), attempt, step: "test", by });
+    let log = format!("{}/{}_test_{}.log", shop.options.log_dir, phase.id, shop.stamp());
+    let result = shop.test(phase, &commands, &log)?;
+    let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
+    let mut entry = Entry::new(phase.id.clone(), status, Wording { name: &phase.name, attempt, max: 1 });
+    entry.body = result.body;
+    entry.trailers = result.trailers;
+    let commit = recorder.record(entry, recorder.tree())?;
+    shop.tell(&phase.id, Happening::Recorded { status, commit, why: result.why, usage: None });
+    let commits = recorder.repository().load_commits(&[commit])?;
+    let end = if result.is_passed { End::Complete } else { End::Failed };
+    Ok((end, commits.first().and_then(Event::of)))
+}

@@ -1,0 +1,26 @@
+//! Where a worker works, with everything that it needs there: the user's checkout, or a lane of its own.
+
+use crate::{
+    git::Repository,
+    process::Attendance,
+    record::{Hand, Recorder, Tip},
+};
+
+/// A place that is nobody's while a worker has it.
+#[derive(Debug)]
+pub struct Site {
+    /// The repository, as it is seen from there.
+    pub repository: Repository,
+    /// The branch that is checked out there, and where it stands.
+    pub tip: Tip,
+    /// Tells whether a process of an attempt lives there.
+    pub attendance: Attendance,
+}
+
+impl Site {
+    /// One who writes down what happens there.
+    #[must_use]
+    pub fn recorder(&self, hand: &Hand) -> Recorder<'_> {
+        Recorder::at(&self.repository, hand.clone(), self.tip.clone())
+    }
+}

@@ -1,0 +1,92 @@
+//! Which tasks `git arborist gardener` takes up: `--only`, `--until`, `--keep-going`, `--retry-failed`.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use arborist_testkit::Garden;
+
+const PLAN: &str = "\
+## Phase 1: Ground
+
+- [ ] T001 lay the ground
+- [ ] T002 fence it in
+
+## Phase 2: House
+
+- [ ] T003 build the house
+- [ ] T004 paint the house
+";
+
+/// Writes a file for each task, fails for those that `$ROOT/broken` names, and approves of everything.
+const WORKER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) task=$(printf '%s' "$prompt" | sed -n '1s/Implement task \([^:]*\):.*/\1/p')
+     if grep -qs "$task" "$ROOT/broken"; then echo "cannot do $task" >&2; exit 1; fi
+     echo "$task" >> "$task.txt" ;;
+esac
+"#;
+
+fn garden() -> Garden {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", PLAN);
+    garden.commit("a plan\n");
+    garden.agent(WORKER);
+    garden
+}
+
+fn done(garden: &Garden) -> String {
+    let mut names: Vec<String> = garden
+        .git(["ls-files", "T*.txt"])
+        .answer()
+        .lines()
+        .map(|line| line.trim_end_matches(".txt").to_owned())
+        .collect();
+    names.sort();
+    names.join(" ")
+}
+
+#[test]
+fn only_what_is_named_is_taken_up_and_a_phase_names_its_tasks() {
+    let garden = garden();
+    garden.arborist(["gardener", "--only", "T009"]).exits(1).err("no task 'T009' in the plan");
+    garden.arborist(["gardener", "--only", "T001", "--only", "T002", "--dry-run"]).succeeds().never("T003");
+    garden.arborist(["gardener", "--only", "T001"]).succeeds().out("1 completed (T001)");
+    assert_eq!(done(&garden), "T001");
+    let state = garden.arborist(["state", "--json"]).succeeds().stdout();
+    let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    let phase = state["tasks"][0]["id"].as_str().unwrap();
+    garden.arborist(["gardener", "--only", phase]).succeeds().out("completed (T002)");
+    assert_eq!(done(&garden), "T001 T002");
+}
+
+#[test]
+fn a_run_goes_up_to_a_task_and_no_further() {
+    let garden = garden();
+    garden.arborist(["gardener", "--until", "T003", "--dry-run"]).succeeds().out("T003").never("T004");
+    garden.arborist(["gardener", "--until", "T003"]).succeeds().out("3 completed");
+    assert_eq!(done(&garden), "T001 T002 T003");
+    garden.arborist(["gardener", "--until", "T003"]).succeeds().out("nothing was left to do");
+}
+
+#[test]
+fn failed_tasks_stay_failed_until_they_are_to_begin_anew() {
+    let garden = garden();
+    garden.write("../broken", "T002\n");
+    let flags = ["gardener", "--max-retries", "1", "--keep-going"];
+    garden.arborist(flags).exits(1).out("1 failed (T002)");
+    garden.arborist(flags).exits(1).out("T002").never("completed");
+    garden.write("../broken", "");
+    garden.arborist(flags).exits(1).never("completed");
+    garden.arborist(["gardener", "--retry-failed"]).succeeds().err("reset").out("T002");
+    assert_eq!(done(&garden), "T001 T002 T003 T004");
+    garden.arborist(["state", "--exit-code"]).succeeds();
+    garden.arborist(["trailers", "log", "--task", "T002"]).succeeds().out("reset");
+}
+
+#[test]
+fn without_keep_going_nothing_is_taken_up_after_a_failure() {
+    let garden = garden();
+    garden.write("../broken", "T001\n");
+    garden.arborist(["gardener", "--max-retries", "1"]).exits(1).out("1 failed (T001)").out("left");
+    assert_eq!(garden.calls(), 1);
+}
