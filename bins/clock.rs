@@ -2,7 +2,7 @@
 
 use std::{
     sync::LazyLock,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 /// The moment that all of one command's output speaks of.
@@ -28,6 +28,29 @@ pub fn age(then: i64) -> String {
 #[must_use]
 pub fn ago(then: i64) -> String {
     ago_span(NOW.saturating_sub(then))
+}
+
+/// How long something took: `12s`, `3m 05s` or `2h 07m`.
+#[must_use]
+pub fn duration(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// A time that goes on: `03:05`, or `2:07:09` after an hour.
+#[must_use]
+pub fn stopwatch(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (hours, minutes, seconds) = (seconds / 3600, seconds % 3600 / 60, seconds % 60);
+    if hours == 0 {
+        format!("{minutes:02}:{seconds:02}")
+    } else {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    }
 }
 
 fn ago_span(seconds: i64) -> String {
@@ -64,6 +87,13 @@ mod tests {
         ] {
             assert_eq!(span(seconds), word);
         }
+    }
+
+    #[test]
+    fn what_lasts_is_told_to_the_second_within_an_hour() {
+        assert_eq!([-1, 12, 185, 7_620].map(duration), ["0s", "12s", "3m 05s", "2h 07m"]);
+        let times = [0, 185, 7_629].map(|seconds| stopwatch(Duration::from_secs(seconds)));
+        assert_eq!(times, ["00:00", "03:05", "2:07:09"]);
     }
 
     #[test]

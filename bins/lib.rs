@@ -8,7 +8,7 @@ pub mod document;
 pub mod entry;
 pub mod garden;
 pub mod gardener;
-mod gardening;
+pub mod gardening;
 pub mod hooks;
 pub mod init;
 pub mod install_assets;

@@ -85,6 +85,7 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l accept-changes -d 'G
 complete -c git-arborist -n '__git_arborist_in gardener' -l yes -d 'Approve the commands that files of the repository bring along'
 complete -c git-arborist -n '__git_arborist_in gardener' -l dry-run -d 'Show what would be run, and run nothing'
 complete -c git-arborist -n '__git_arborist_in gardener' -s q -l quiet -d 'Say only what went wrong'
+complete -c git-arborist -n '__git_arborist_in gardener' -l json -d 'Print what happens as JSON, an object on each line'
 complete -c git-arborist -n '__git_arborist_in gardener' -l only -x -a '(__git_arborist_tasks)' -d 'Only these tasks, or the tasks of these phases'
 complete -c git-arborist -n '__git_arborist_in gardener' -l until -x -a '(__git_arborist_tasks)' -d 'Up to this task or phase, in the order of the plan, and nothing behind it'
 complete -c git-arborist -n '__git_arborist_in gardener' -l keep-going -d 'Go on with other tasks when one fails'
@@ -107,6 +108,7 @@ complete -c git-arborist -n '__git_arborist_in garden' -l accept-changes -d 'Go 
 complete -c git-arborist -n '__git_arborist_in garden' -l yes -d 'Approve the commands that files of the repository bring along'
 complete -c git-arborist -n '__git_arborist_in garden' -l dry-run -d 'Show what would be run, and run nothing'
 complete -c git-arborist -n '__git_arborist_in garden' -s q -l quiet -d 'Say only what went wrong'
+complete -c git-arborist -n '__git_arborist_in garden' -l json -d 'Print what happens as JSON, an object on each line'
 complete -c git-arborist -n '__git_arborist_in garden' -s h -l help -d 'Show what it does and takes'
 
 # reset

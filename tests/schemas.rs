@@ -7,6 +7,7 @@ use std::fs;
 use arborist_core::plan::TreeDocument;
 use arborist_testkit::{Garden, TaskCommit};
 use git_arborist::{
+    gardening::event::RunEvent,
     hooks::HooksStatus,
     plan::WavesDocument,
     state::document::StateDocument,
@@ -15,7 +16,7 @@ use git_arborist::{
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
-fn schemas() -> [(&'static str, Schema); 6] {
+fn schemas() -> [(&'static str, Schema); 7] {
     [
         ("task-tree", schema_for!(TreeDocument)),
         ("plan-waves", schema_for!(WavesDocument)),
@@ -23,6 +24,7 @@ fn schemas() -> [(&'static str, Schema); 6] {
         ("trailers-parse", schema_for!(ParseDocument)),
         ("trailers-log", schema_for!(LogDocument)),
         ("hooks-status", schema_for!(HooksStatus)),
+        ("run-event", schema_for!(RunEvent)),
     ]
 }
 

@@ -11,7 +11,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Planned, open, summarize},
+    gardening::{GardeningArgs, Planned, Voice, open},
     ui::Ui,
 };
 
@@ -61,12 +61,13 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     let worded =
         || args.message.as_ref().and_then(|_| planned.plan.tasks.first()).map(|task| task.id.clone());
     let Some(task) = args.task.clone().or_else(worded).or_else(next) else {
-        ui.line("nothing is ready");
+        Voice::new(&args.common, ui).answer("nothing is ready");
         return Ok(Exit::Done);
     };
     let standing = progress.find(&task).ok_or_else(|| GardenerError::NoTask(task.clone()))?;
     if standing.state.is_settled() {
-        ui.line(&format!("{task} is {}", standing.state.as_str()));
+        let words = format!("{task} is {}", standing.state.as_str());
+        Voice::new(&args.common, ui).answer(&words);
         return Ok(Exit::Done);
     }
     if !standing.is_ready {
@@ -78,7 +79,7 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     let wish = Wish { only: vec![task], ..Wish::default() };
-    let summary = opened.begin(&args.common, &planned, ui)?.run(&wish)?;
-    summarize(ui, &summary);
-    Ok(if summary.failed.is_empty() && summary.left.is_empty() { Exit::Done } else { Exit::No })
+    let mut voice = Voice::new(&args.common, ui);
+    let ended = opened.begin(&args.common, &planned, &mut voice)?.run(&wish);
+    voice.end(&opened, &planned, ended)
 }

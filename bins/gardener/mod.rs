@@ -12,7 +12,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, open, summarize},
+    gardening::{GardeningArgs, Voice, open},
     ui::Ui,
 };
 
@@ -83,7 +83,7 @@ pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
         }
         return Ok(Exit::Done);
     }
-    let summary = opened.begin(&args.common, &planned, ui)?.run(&wish)?;
-    summarize(ui, &summary);
-    Ok(if summary.failed.is_empty() && summary.left.is_empty() { Exit::Done } else { Exit::No })
+    let mut voice = Voice::new(&args.common, ui);
+    let ended = opened.begin(&args.common, &planned, &mut voice)?.run(&wish);
+    voice.end(&opened, &planned, ended)
 }

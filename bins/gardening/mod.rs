@@ -1,10 +1,11 @@
 //! What `garden` and `gardener` have in common: options, opening a run, and telling what happens.
 
+pub mod event;
 mod open;
 mod voice;
 
-pub(crate) use open::{Planned, open, require_program, watch_signals};
-pub(crate) use voice::{plain, summarize};
+pub(crate) use open::{Opened, Planned, open, require_program, watch_signals};
+pub(crate) use voice::Voice;
 
 use std::path::PathBuf;
 
@@ -53,6 +54,9 @@ pub(crate) struct GardeningArgs {
     /// Say only what went wrong
     #[arg(short, long)]
     quiet: bool,
+    /// Print what happens as JSON, an object on each line
+    #[arg(long, conflicts_with = "dry_run")]
+    json: bool,
 }
 
 impl GardeningArgs {

@@ -8,17 +8,18 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{Gardener, GardenerError, PlanFile, Site, Tools, approval, recover, start},
     git::{Config, GitVersion, Repository},
-    history::{Reading, Run, Scope},
+    history::{Reading, Run, Scope, State},
     name::{BranchName, Oid, digest},
     pipeline::{Crew, Options, PreCommit},
     plan::{Plan, usual_places},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
+    progress::{Boxes, Progress, Totals},
     record::{Hand, Recorder},
     settings::Settings,
 };
 
-use super::{GardeningArgs, voice};
-use crate::{clock, ui::Ui};
+use super::{GardeningArgs, Voice, voice::Begun};
+use crate::{clock, ui, ui::Ui};
 
 /// A run that may go on.
 pub(crate) struct Opened {
@@ -94,14 +95,27 @@ pub(crate) fn require_program(crew: &Crew) -> Result<(), Failure> {
 
 /// The wish to stop: the first signal asks for it, the second ends this process.
 pub(crate) fn watch_signals() -> Cancel {
-    interrupt::watch(|signal| std::process::exit(128 + signal))
-        .map_or_else(|_| Cancel::new(), |interrupt| interrupt.cancel().clone())
+    interrupt::watch(|signal| {
+        ui::leave();
+        std::process::exit(128 + signal)
+    })
+    .map_or_else(|_| Cancel::new(), |interrupt| interrupt.cancel().clone())
 }
 
 impl Opened {
     /// What history says now.
     pub(crate) fn scan(&self) -> Result<Run, Failure> {
-        let scope = Scope { branch: self.branch.clone(), tip: Some(self.head) };
+        self.scan_at(self.head)
+    }
+
+    /// Where the branch is now, and what history says there.
+    pub(crate) fn scan_now(&self) -> Result<(Oid, Run), Failure> {
+        let tip = self.repository.find_branch(&self.branch)?.unwrap_or(self.head);
+        Ok((tip, self.scan_at(tip)?))
+    }
+
+    fn scan_at(&self, tip: Oid) -> Result<Run, Failure> {
+        let scope = Scope { branch: self.branch.clone(), tip: Some(tip) };
         Ok(Run::scan(&self.repository, scope, Reading::Fresh)?)
     }
 
@@ -152,14 +166,14 @@ impl Opened {
         &'a self,
         args: &GardeningArgs,
         planned: &'a Planned,
-        ui: &'a mut Ui,
+        voice: &'a mut Voice<'_>,
     ) -> Result<Gardener<'a>, Failure> {
         let run = self.scan()?;
         let commands = approval::foreign_commands(Some(&planned.plan), &self.options, &self.settings);
         consent::require(&commands, args.consent())?;
         let (attendance, ended) = self.attend()?;
         if !ended.is_empty() {
-            ui.warn(&format!("ended what a crashed run had left running: {ended}"));
+            voice.warn(&format!("ended what a crashed run had left running: {ended}"));
         }
         let session = match (&run.start, args.new_run) {
             (Some(start), false) => start.session.clone(),
@@ -167,7 +181,7 @@ impl Opened {
         };
         let mut recorder = Recorder::new(&self.repository, self.branch.clone(), session, self.head)?;
         for attempt in recover(&mut recorder, &run, self.options.max_retries)? {
-            ui.warn(&format!(
+            voice.warn(&format!(
                 "attempt {} of {} was interrupted; what it left is committed",
                 attempt.attempt.ordinal(),
                 attempt.task
@@ -177,31 +191,32 @@ impl Opened {
         self.refuse_dirt(args, &recorder, planned)?;
         if run.start.is_none() || args.new_run {
             for path in start::write_start(&mut recorder, planned.file.as_ref())? {
-                ui.err(&format!("committed with the start of the run: {path}\n"));
+                voice.remark(&format!("committed with the start of the run: {path}"));
             }
         } else if args.accept_changes {
             start::write_change(&mut recorder, planned.file.as_ref(), "accepted")?;
         }
-        self.tell_of_missing_tests(planned, ui);
+        self.tell_of_missing_tests(planned, voice);
         let tip = recorder.tip().clone();
-        let scope = Scope { branch: self.branch.clone(), tip: Some(tip.head) };
+        let run = self.scan_at(tip.head)?;
+        voice.begin(self.begun(&recorder, planned, &run));
         Ok(Gardener {
             plan: &planned.plan,
-            run: Run::scan(&self.repository, scope, Reading::Fresh)?,
+            run,
             tools: self.tools(recorder.hand().clone())?,
             checkout: Some(Site { repository: self.repository.clone(), tip, attendance }),
-            voice: voice::plain(ui, args.quiet),
+            voice: voice.listener(),
         })
     }
 
     /// Said once for a run: a test that cannot fail proves nothing.
-    fn tell_of_missing_tests(&self, planned: &Planned, ui: &mut Ui) {
+    fn tell_of_missing_tests(&self, planned: &Planned, voice: &mut Voice<'_>) {
         let untested = planned.plan.leaves().filter(|task| !self.options.tests_of(task).1).count();
         if untested > 0 {
-            ui.warn(&format!(
+            voice.warn(&format!(
                 "there is no test command for {untested} of the tasks: their tests pass whatever they do"
             ));
-            ui.hint("name one with --test-command, or as test-command in .arborist/config.toml");
+            voice.hint("name one with --test-command, or as test-command in .arborist/config.toml");
         }
     }
 
@@ -212,6 +227,21 @@ impl Opened {
             taken.map_err(|source| GardenerError::Locked { branch: self.branch.clone(), source })?;
         let pids: Vec<String> = ended.0.iter().map(ToString::to_string).collect();
         Ok((attendance, pids.join(", ")))
+    }
+
+    /// How the run stands now.
+    fn begun(&self, recorder: &Recorder<'_>, planned: &Planned, run: &Run) -> Begun {
+        let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
+        Begun {
+            branch: self.branch.clone(),
+            session: recorder.hand().session.clone(),
+            head: self.head,
+            total: progress.counted().count(),
+            done: progress.counted().filter(|standing| standing.state.is_settled()).count(),
+            failed: progress.count(State::Failed),
+            max_attempts: self.options.max_retries,
+            spent: Totals::of_run(run),
+        }
     }
 
     fn tools(&self, hand: Hand) -> Result<Tools<'_>, Failure> {

@@ -16,7 +16,7 @@ use clap::Args;
 use super::{Strictness, check, sources::Sources};
 use crate::{
     clock,
-    gardening::{plain, require_program, unasked_consent, watch_signals},
+    gardening::{Voice, require_program, unasked_consent, watch_signals},
     ui::Ui,
 };
 
@@ -85,7 +85,7 @@ fn ask(
     let doubts = |plan: &Plan| -> Vec<Problem> {
         if strictness == Strictness::Strict { check::findings(plan) } else { Vec::new() }
     };
-    let mut voice = plain(ui, false);
+    let mut voice = Voice::plain(ui);
     let mut planner = Planner {
         runner: require_runner(crew)?,
         model: crew.model.as_deref(),
@@ -96,7 +96,7 @@ fn ask(
             secrets: &secrets,
             cancel: &watch_signals(),
             attendance: None,
-            voice: &mut |happening| voice(News { task: None, happening }),
+            voice: &mut |happening| voice.tell(News { task: None, happening }),
         },
     };
     Ok(planner.plan(&sources.named(), doubts)?)

@@ -6,10 +6,12 @@
 mod message;
 mod run;
 mod shell;
+mod terminal;
 
 pub use message::TaskCommit;
 pub use run::Run;
 pub use shell::{Shell, is_installed};
+pub use terminal::Terminal;
 
 use std::{
     cell::Cell,

@@ -1,5 +1,11 @@
 //! The only place that writes to the terminal.
 
+mod live;
+mod screen;
+
+pub(crate) use live::{Live, Row, Scene, cut};
+pub use screen::leave;
+
 use std::{
     io::{self, BufWriter, IsTerminal, Write},
     panic::PanicHookInfo,
@@ -64,12 +70,46 @@ struct Viewer {
     shows_colour: bool,
 }
 
+/// How words are dressed for one of the two streams.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Brush {
+    is_coloured: bool,
+    has_unicode: bool,
+}
+
+impl Brush {
+    /// `text` in a tone, if there is colour.
+    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
+        if !self.is_coloured || text.is_empty() {
+            return text.to_owned();
+        }
+        let code = match tone {
+            Tone::Good => "32",
+            Tone::Bad => "31",
+            Tone::Busy => "33",
+            Tone::Dim => "2",
+            Tone::Strong => "1",
+        };
+        format!("\x1b[{code}m{text}\x1b[m")
+    }
+
+    /// What stands for words that were left out.
+    pub(crate) fn ellipsis(self) -> &'static str {
+        if self.has_unicode { "…" } else { "..." }
+    }
+
+    /// Whether the locale lets us print more than ASCII.
+    pub(crate) fn has_unicode(self) -> bool {
+        self.has_unicode
+    }
+}
+
 /// Where a command speaks: data to standard output, everything else to standard error.
 #[derive(Debug)]
 pub struct Ui {
     out: BufWriter<io::Stdout>,
-    is_coloured: bool,
-    has_unicode: bool,
+    brush: Brush,
+    err_brush: Brush,
     failed: Option<io::Error>,
 }
 
@@ -77,12 +117,9 @@ impl Ui {
     /// Without colour, until the configuration is known.
     #[must_use]
     pub fn plain() -> Self {
-        Self {
-            out: BufWriter::with_capacity(1 << 16, io::stdout()),
-            is_coloured: false,
-            has_unicode: is_unicode_locale(),
-            failed: None,
-        }
+        let brush = Brush { is_coloured: false, has_unicode: is_unicode_locale() };
+        let out = BufWriter::with_capacity(1 << 16, io::stdout());
+        Self { out, brush, err_brush: brush, failed: None }
     }
 
     /// Takes the user's wishes from git's configuration: `color.arborist`, else `color.ui`.
@@ -93,12 +130,12 @@ impl Ui {
 
     fn set_colour(&mut self, setting: Option<Colour>) {
         let has = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        let viewer = Viewer {
-            wants_none: has("NO_COLOR"),
-            shows_colour: !is_dumb && (io::stdout().is_terminal() || has("GIT_PAGER_IN_USE")),
+        let colour = setting.unwrap_or(Colour::Auto);
+        let suits = |is_shown: bool| {
+            colour.suits(Viewer { wants_none: has("NO_COLOR"), shows_colour: !is_dumb() && is_shown })
         };
-        self.is_coloured = setting.unwrap_or(Colour::Auto).suits(viewer);
+        self.brush.is_coloured = suits(io::stdout().is_terminal() || has("GIT_PAGER_IN_USE"));
+        self.err_brush.is_coloured = suits(io::stderr().is_terminal());
     }
 
     /// Whether standard output is a terminal.
@@ -121,23 +158,24 @@ impl Ui {
     /// Whether the locale lets us print more than ASCII.
     #[must_use]
     pub fn has_unicode(&self) -> bool {
-        self.has_unicode
+        self.brush.has_unicode
     }
 
-    /// `text` in a tone, if there is colour.
+    /// `text` in a tone, if standard output has colour.
     #[must_use]
     pub fn paint(&self, tone: Tone, text: &str) -> String {
-        if !self.is_coloured || text.is_empty() {
-            return text.to_owned();
-        }
-        let code = match tone {
-            Tone::Good => "32",
-            Tone::Bad => "31",
-            Tone::Busy => "33",
-            Tone::Dim => "2",
-            Tone::Strong => "1",
-        };
-        format!("\x1b[{code}m{text}\x1b[m")
+        self.brush.paint(tone, text)
+    }
+
+    /// How words for standard error are dressed.
+    pub(crate) fn err_brush(&self) -> Brush {
+        self.err_brush
+    }
+
+    /// Keeps a scene at the bottom of the terminal, if standard error is one that can.
+    pub(crate) fn watch<S: Scene>(&self, scene: S) -> Option<Live<S::News>> {
+        let can_show = io::stderr().is_terminal() && !is_dumb() && screen::size().is_some();
+        can_show.then(|| Live::open(scene, self.err_brush))
     }
 
     /// Writes data to standard output.
@@ -153,10 +191,18 @@ impl Ui {
         self.out("\n");
     }
 
-    /// Writes to standard error. What cannot be written there cannot be told anywhere.
+    /// Writes one line of data to standard output, to be read at once.
+    pub fn line_now(&mut self, text: &str) {
+        self.line(text);
+        if self.failed.is_none() {
+            self.failed = self.out.flush().err();
+        }
+    }
+
+    /// Writes to standard error.
     pub fn err(&mut self, text: &str) {
         let _ = self.out.flush();
-        let _ = io::stderr().write_all(text.as_bytes());
+        screen::write(text);
     }
 
     /// Warns.
@@ -199,6 +245,11 @@ impl Ui {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether the terminal can do nothing but print.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|term| term == "dumb")
 }
 
 fn is_unicode_locale() -> bool {

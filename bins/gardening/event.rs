@@ -1,0 +1,253 @@
+//! What `--json` prints while a run goes on: one of these on each line.
+
+use arborist_core::{agent::Usage, progress::Totals};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::document::{statuses, steps};
+
+/// Something that has happened in a run. Lines of several tasks may stand in any order; each names its task. The last
+/// line of a run that began is `run-ended`; errors are on standard error and in the exit code.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+#[schemars(deny_unknown_fields)]
+pub enum RunEvent {
+    /// The run begins, or goes on.
+    RunBegins {
+        /// When, in RFC 3339.
+        time: String,
+        /// The branch of the run.
+        branch: String,
+        /// The session.
+        session: String,
+        /// The commit at which it begins.
+        head: String,
+        /// How many tasks there are.
+        total: usize,
+        /// How many of them are done already.
+        done: usize,
+        /// How many of them have failed already.
+        failed: usize,
+        /// How many attempts each has.
+        max_attempts: u32,
+        /// What the run has cost before.
+        spent: SpentDocument,
+    },
+    /// A step of a task begins.
+    StepBegins {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task.
+        task: Option<String>,
+        /// Its name.
+        name: String,
+        /// The step.
+        #[schemars(schema_with = "steps")]
+        step: String,
+        /// The attempt, from 0.
+        attempt: u32,
+        /// Who does it: a runner, or a command.
+        by: String,
+    },
+    /// The agent said or did something.
+    Said {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task.
+        task: Option<String>,
+        /// Its words, without control characters; at most 500 characters.
+        #[schemars(length(max = 500))]
+        words: String,
+    },
+    /// The agent has ended a turn.
+    TurnEnded {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task.
+        task: Option<String>,
+    },
+    /// A commit was made.
+    Recorded {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task.
+        task: Option<String>,
+        /// The status in its subject.
+        #[schemars(schema_with = "statuses")]
+        status: String,
+        /// Its full id.
+        commit: String,
+        /// Why the step failed, in one line; null if it did not.
+        why: Option<String>,
+        /// What the step cost; null where the agent did not tell.
+        spent: Option<SpentDocument>,
+    },
+    /// The agent's provider cannot keep up, and the task waits. No attempt is used up.
+    Waits {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task.
+        task: Option<String>,
+        /// For how long.
+        seconds: u64,
+        /// Who chose that time.
+        chosen_by: Chooser,
+    },
+    /// Anything else that a person should know.
+    Note {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task; null for what concerns the whole run.
+        task: Option<String>,
+        /// How much it matters.
+        level: Level,
+        /// A sentence.
+        words: String,
+    },
+    /// A task is complete, or its attempts are used up.
+    TaskEnded {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task.
+        task: Option<String>,
+        /// How.
+        state: EndState,
+    },
+    /// The run has ended.
+    RunEnded {
+        /// When, in RFC 3339.
+        time: String,
+        /// What it came to.
+        summary: SummaryDocument,
+    },
+}
+
+/// Who chose how long a task waits.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Chooser {
+    /// The provider named it.
+    Provider,
+    /// Nobody did, so we did.
+    Us,
+}
+
+/// How much a note matters.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Level {
+    /// Good to know.
+    Note,
+    /// Something may be wrong.
+    Warning,
+    /// What to try.
+    Hint,
+}
+
+/// How a task ended.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EndState {
+    /// It is complete.
+    Complete,
+    /// Its attempts are used up.
+    Failed,
+}
+
+/// What was spent, as far as agents told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SpentDocument {
+    /// Tokens read.
+    pub tokens_in: Option<u64>,
+    /// Tokens written.
+    pub tokens_out: Option<u64>,
+    /// US dollars.
+    pub cost: Option<f64>,
+}
+
+/// What a call of `garden` or `gardener` came to.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SummaryDocument {
+    /// The branch of the run.
+    pub branch: String,
+    /// The session.
+    pub session: String,
+    /// The commit before the first that was made.
+    pub from: String,
+    /// The last commit that was made; the same as `from` if none was.
+    pub to: String,
+    /// How many tasks there are in the plan.
+    pub total: usize,
+    /// How many of them are done, now and before.
+    pub done: usize,
+    /// The tasks that were completed.
+    pub completed: Vec<String>,
+    /// The tasks that failed.
+    pub failed: Vec<FailedDocument>,
+    /// The tasks that are left undone.
+    pub left: Vec<LeftDocument>,
+    /// How many attempts were begun.
+    pub attempts: usize,
+    /// What was spent.
+    pub spent: SpentDocument,
+    /// How long it took.
+    pub seconds: i64,
+    /// The error that stopped the run; null if it came to its end.
+    pub stopped: Option<String>,
+    /// What to type next; null if nothing is left to do.
+    pub next: Option<String>,
+}
+
+/// A task that failed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct FailedDocument {
+    /// The task.
+    pub task: String,
+    /// Its name.
+    pub name: String,
+    /// How many attempts it had.
+    pub attempts: u32,
+    /// Why the last one failed, in one line, if that was told.
+    pub why: Option<String>,
+}
+
+/// A task that is left undone.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct LeftDocument {
+    /// The task.
+    pub task: String,
+    /// Its name.
+    pub name: String,
+    /// Its state.
+    pub state: String,
+    /// What it waits for: tasks and phases.
+    pub waits_for: Vec<String>,
+}
+
+impl SpentDocument {
+    pub(super) fn add(&mut self, usage: Usage) {
+        let sum = |total: Option<u64>, more| Some(total.unwrap_or(0).saturating_add(more));
+        self.tokens_in = sum(self.tokens_in, usage.tokens_in);
+        self.tokens_out = sum(self.tokens_out, usage.tokens_out);
+        if let Some(cost) = usage.cost {
+            self.cost = Some(self.cost.unwrap_or(0.0) + cost);
+        }
+    }
+}
+
+impl From<Usage> for SpentDocument {
+    fn from(usage: Usage) -> Self {
+        Self { tokens_in: Some(usage.tokens_in), tokens_out: Some(usage.tokens_out), cost: usage.cost }
+    }
+}
+
+impl From<Totals> for SpentDocument {
+    fn from(totals: Totals) -> Self {
+        let Totals { tokens_in, tokens_out, cost, .. } = totals;
+        Self { tokens_in, tokens_out, cost }
+    }
+}

@@ -1,0 +1,79 @@
+//! News as events for a program.
+
+use arborist_core::{
+    message::{Status, plain_text},
+    pipeline::{Chosen, Happening, News},
+};
+
+use super::{Begun, now, words::one_line};
+use crate::gardening::event::{Chooser, EndState, Level, RunEvent, SpentDocument};
+
+/// How many characters of an agent's words are told at once.
+const LONGEST: usize = 500;
+
+pub(super) fn begins(begun: &Begun) -> RunEvent {
+    RunEvent::RunBegins {
+        time: now(),
+        branch: begun.branch.to_string(),
+        session: begun.session.to_string(),
+        head: begun.head.to_string(),
+        total: begun.total,
+        done: begun.done,
+        failed: begun.failed,
+        max_attempts: begun.max_attempts,
+        spent: begun.spent.into(),
+    }
+}
+
+pub(super) fn note(level: Level, words: &str) -> RunEvent {
+    RunEvent::Note { time: now(), task: None, level, words: plain_text(words) }
+}
+
+/// What has happened; where it ended a task, that too.
+pub(super) fn of(news: &News) -> Vec<RunEvent> {
+    let time = now();
+    let task = news.task.as_ref().map(ToString::to_string);
+    let event = match &news.happening {
+        Happening::Begins { name, attempt, step, by } => RunEvent::StepBegins {
+            time,
+            task,
+            name: plain_text(name),
+            step: (*step).to_owned(),
+            attempt: attempt.0,
+            by: plain_text(by),
+        },
+        Happening::Said { words } => {
+            let words = plain_text(words).trim().chars().take(LONGEST).collect();
+            RunEvent::Said { time, task, words }
+        }
+        Happening::Turned => RunEvent::TurnEnded { time, task },
+        Happening::Recorded { status, commit, why, usage } => {
+            let recorded = RunEvent::Recorded {
+                time: time.clone(),
+                task: task.clone(),
+                status: status.to_string(),
+                commit: commit.to_string(),
+                why: why.as_deref().map(one_line),
+                spent: usage.map(SpentDocument::from),
+            };
+            let ended = end_state(*status).map(|state| RunEvent::TaskEnded { time, task, state });
+            return std::iter::once(recorded).chain(ended).collect();
+        }
+        Happening::Waits { seconds, chosen } => {
+            let chosen_by = if *chosen == Chosen::ByUs { Chooser::Us } else { Chooser::Provider };
+            RunEvent::Waits { time, task, seconds: *seconds, chosen_by }
+        }
+        Happening::Note { words } => {
+            RunEvent::Note { time, task, level: Level::Note, words: plain_text(words) }
+        }
+    };
+    vec![event]
+}
+
+fn end_state(status: Status) -> Option<EndState> {
+    match status {
+        Status::Complete => Some(EndState::Complete),
+        Status::Failed => Some(EndState::Failed),
+        _ => None,
+    }
+}

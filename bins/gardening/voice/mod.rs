@@ -1,0 +1,185 @@
+//! What a run says, and to whom: lines for a person, a live view on a terminal, or an event a line for a program.
+
+mod events;
+mod story;
+mod summary;
+mod view;
+mod words;
+
+pub(crate) use story::Begun;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    gardener::{GardenerError, Summary},
+    pipeline::{Happening, News},
+};
+
+use self::{story::Story, summary::Account, view::View};
+use super::{
+    GardeningArgs, Opened, Planned,
+    event::{Level, RunEvent},
+};
+use crate::{
+    clock,
+    document::rfc3339,
+    entry::Outcome,
+    ui::{Live, Ui},
+};
+
+/// How a run is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// In lines, and live where the terminal can.
+    Lines,
+    /// Only what went wrong.
+    Quiet,
+    /// In events.
+    Events,
+}
+
+/// Everything that a run says passes here, so that nothing tears what is shown and nothing else is on standard output.
+pub(crate) struct Voice<'u> {
+    ui: &'u mut Ui,
+    manner: Manner,
+    story: Story,
+    live: Option<Live<News>>,
+}
+
+impl<'u> Voice<'u> {
+    pub(crate) fn new(args: &GardeningArgs, ui: &'u mut Ui) -> Self {
+        let manner = match (args.json, args.quiet) {
+            (true, _) => Manner::Events,
+            (_, true) => Manner::Quiet,
+            _ => Manner::Lines,
+        };
+        Self { manner, ..Self::plain(ui) }
+    }
+
+    /// For what is no run: lines only.
+    pub(crate) fn plain(ui: &'u mut Ui) -> Self {
+        Self { ui, manner: Manner::Lines, story: Story::default(), live: None }
+    }
+
+    /// Something that may be wrong.
+    pub(crate) fn warn(&mut self, words: &str) {
+        match self.manner {
+            Manner::Events => self.note(Level::Warning, words),
+            Manner::Lines | Manner::Quiet => self.ui.warn(words),
+        }
+    }
+
+    /// What to try.
+    pub(crate) fn hint(&mut self, words: &str) {
+        match self.manner {
+            Manner::Events => self.note(Level::Hint, words),
+            Manner::Lines | Manner::Quiet => self.ui.hint(words),
+        }
+    }
+
+    /// What is good to know.
+    pub(crate) fn remark(&mut self, words: &str) {
+        match self.manner {
+            Manner::Events => self.note(Level::Note, words),
+            Manner::Lines => self.ui.err(&format!("{words}\n")),
+            Manner::Quiet => {}
+        }
+    }
+
+    /// The answer, where nothing had to be run for it.
+    pub(crate) fn answer(&mut self, words: &str) {
+        match self.manner {
+            Manner::Events => self.note(Level::Note, words),
+            Manner::Lines | Manner::Quiet => self.ui.line(words),
+        }
+    }
+
+    /// The run begins.
+    pub(crate) fn begin(&mut self, begun: Begun) {
+        match self.manner {
+            Manner::Events => self.event(&events::begins(&begun)),
+            Manner::Lines => self.live = self.ui.watch(View::new(&begun, self.ui.err_brush())),
+            Manner::Quiet => {}
+        }
+        self.story.begin(begun);
+    }
+
+    /// Who is told by a run what happens.
+    pub(crate) fn listener<'a>(&'a mut self) -> Box<dyn FnMut(News) + Send + 'a> {
+        Box::new(move |news| self.tell(news))
+    }
+
+    /// Tells what has happened.
+    pub(crate) fn tell(&mut self, news: News) {
+        self.story.hear(&news);
+        let is_trouble = matches!(news.happening, Happening::Recorded { why: Some(_), .. });
+        match self.manner {
+            Manner::Events => events::of(&news).iter().for_each(|event| self.event(event)),
+            Manner::Quiet if !is_trouble => {}
+            Manner::Lines | Manner::Quiet => {
+                if let Some(line) = words::line(self.ui.err_brush(), &news) {
+                    self.ui.err(&format!("{line}\n"));
+                }
+            }
+        }
+        if let Some(live) = &self.live {
+            live.tell(news);
+        }
+    }
+
+    /// The run has ended: tells what it came to.
+    pub(crate) fn end(
+        mut self,
+        opened: &Opened,
+        planned: &Planned,
+        ended: Result<Summary, GardenerError>,
+    ) -> Outcome {
+        self.live = None;
+        let summary = match ended {
+            Ok(summary) => summary,
+            Err(error) => {
+                let failure = Failure::from(error);
+                let _ = self.summarize(opened, planned, &self.story.so_far(), Some(&failure.message));
+                return Err(failure);
+            }
+        };
+        self.summarize(opened, planned, &summary, None)?;
+        Ok(if summary.failed.is_empty() && summary.left.is_empty() { Exit::Done } else { Exit::No })
+    }
+
+    fn summarize(
+        &mut self,
+        opened: &Opened,
+        planned: &Planned,
+        summary: &Summary,
+        stopped: Option<&str>,
+    ) -> Result<(), Failure> {
+        let Some(begun) = self.story.begun() else { return Ok(()) };
+        let (tip, run) = opened.scan_now()?;
+        let (story, plan) = (&self.story, &planned.plan);
+        let document = Account { begun, story, plan, tip, run: &run, summary, stopped }.document();
+        let is_well = summary.failed.is_empty() && summary.left.is_empty();
+        match self.manner {
+            Manner::Events => self.event(&RunEvent::RunEnded { time: now(), summary: document }),
+            Manner::Quiet if is_well => {}
+            _ if stopped.is_some() && self.story.is_empty() => {}
+            Manner::Lines | Manner::Quiet => {
+                summary::lines(&document).iter().for_each(|line| self.ui.line(line));
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, level: Level, words: &str) {
+        self.event(&events::note(level, words));
+    }
+
+    fn event(&mut self, event: &RunEvent) {
+        if let Ok(line) = serde_json::to_string(event) {
+            self.ui.line_now(&line);
+        }
+    }
+}
+
+fn now() -> String {
+    rfc3339(clock::now())
+}

@@ -1,0 +1,100 @@
+//! What is remembered of a run while it goes on, for its end.
+
+use std::collections::HashMap;
+
+use arborist_core::{
+    gardener::Summary,
+    message::Status,
+    name::{BranchName, Oid, SessionId, TaskId},
+    pipeline::{Happening, News},
+    progress::Totals,
+};
+
+use super::words;
+use crate::{clock, gardening::event::SpentDocument};
+
+/// How a run stands when it begins or goes on.
+#[derive(Debug, Clone)]
+pub(crate) struct Begun {
+    pub(crate) branch: BranchName,
+    pub(crate) session: SessionId,
+    /// The commit before the first that is made.
+    pub(crate) head: Oid,
+    pub(crate) total: usize,
+    pub(crate) done: usize,
+    pub(crate) failed: usize,
+    pub(crate) max_attempts: u32,
+    pub(crate) spent: Totals,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Story {
+    begun: Option<Begun>,
+    since: i64,
+    commits: usize,
+    pub(super) attempts: usize,
+    pub(super) spent: SpentDocument,
+    attempts_of: HashMap<TaskId, u32>,
+    reasons: HashMap<TaskId, String>,
+    completed: Vec<TaskId>,
+    failed: Vec<TaskId>,
+}
+
+impl Story {
+    pub(super) fn begin(&mut self, begun: Begun) {
+        self.begun = Some(begun);
+        self.since = clock::now();
+    }
+
+    pub(super) fn begun(&self) -> Option<&Begun> {
+        self.begun.as_ref()
+    }
+
+    /// Whether anything was written down.
+    pub(super) fn is_empty(&self) -> bool {
+        self.commits == 0
+    }
+
+    pub(super) fn seconds(&self) -> i64 {
+        clock::now().saturating_sub(self.since)
+    }
+
+    /// The attempt that a task ended in, as people count.
+    pub(super) fn attempts_of(&self, task: &TaskId) -> u32 {
+        self.attempts_of.get(task).copied().unwrap_or(0)
+    }
+
+    /// Why the last step of a task that failed did.
+    pub(super) fn reason(&self, task: &TaskId) -> Option<&str> {
+        self.reasons.get(task).map(String::as_str)
+    }
+
+    /// What is known where the run was stopped.
+    pub(super) fn so_far(&self) -> Summary {
+        Summary { completed: self.completed.clone(), failed: self.failed.clone(), left: Vec::new() }
+    }
+
+    pub(super) fn hear(&mut self, news: &News) {
+        match &news.happening {
+            Happening::Begins { step, attempt, .. } => {
+                self.attempts += usize::from(*step == "implement");
+                let task = news.task.iter().cloned();
+                self.attempts_of.extend(task.map(|task| (task, attempt.ordinal())));
+            }
+            Happening::Recorded { status, why, usage, .. } => {
+                self.commits += 1;
+                usage.iter().for_each(|usage| self.spent.add(*usage));
+                let Some(task) = &news.task else { return };
+                if let Some(why) = why {
+                    self.reasons.insert(task.clone(), words::one_line(why));
+                }
+                match status {
+                    Status::Complete => self.completed.push(task.clone()),
+                    Status::Failed => self.failed.push(task.clone()),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+}

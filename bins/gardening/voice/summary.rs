@@ -1,0 +1,192 @@
+//! What a run came to, in lines that can be pasted into a message.
+
+use arborist_core::{
+    gardener::Summary,
+    history::{Run, State},
+    name::{Oid, TaskId},
+    plan::Plan,
+    progress::{Boxes, Progress, Standing},
+};
+
+use super::{Begun, story::Story, words::one_line};
+use crate::{
+    clock::duration,
+    gardening::event::{FailedDocument, LeftDocument, SpentDocument, SummaryDocument},
+};
+
+/// How many ids of a kind are listed in the first line.
+const MOST_IDS: usize = 10;
+/// How many tasks of a kind have a line of their own.
+const MOST_LINES: usize = 3;
+/// How many characters of a name or a reason are told.
+const LONGEST: usize = 100;
+
+/// What a summary is made from: what is written down now, and what was heard.
+pub(super) struct Account<'a> {
+    pub(super) begun: &'a Begun,
+    pub(super) story: &'a Story,
+    pub(super) plan: &'a Plan,
+    pub(super) tip: Oid,
+    pub(super) run: &'a Run,
+    pub(super) summary: &'a Summary,
+    pub(super) stopped: Option<&'a str>,
+}
+
+impl Account<'_> {
+    pub(super) fn document(&self) -> SummaryDocument {
+        let Self { begun, story, summary, .. } = self;
+        let progress = Progress::new(Some(self.plan), self.run, Boxes::Count);
+        let standings = |ids: &[TaskId]| ids.iter().filter_map(|id| progress.find(id)).collect::<Vec<_>>();
+        let (failed, left) = (standings(&summary.failed), standings(&summary.left));
+        SummaryDocument {
+            branch: begun.branch.to_string(),
+            session: begun.session.to_string(),
+            from: begun.head.to_string(),
+            to: self.tip.to_string(),
+            total: progress.counted().count(),
+            done: progress.counted().filter(|standing| standing.state.is_settled()).count(),
+            completed: summary.completed.iter().map(ToString::to_string).collect(),
+            failed: failed.iter().map(|standing| self.failure(standing)).collect(),
+            left: left.iter().map(|standing| remainder(standing)).collect(),
+            attempts: story.attempts,
+            spent: story.spent,
+            seconds: story.seconds(),
+            stopped: self.stopped.map(one_line),
+            next: self.next(&progress),
+        }
+    }
+
+    fn failure(&self, standing: &Standing<'_>) -> FailedDocument {
+        FailedDocument {
+            task: standing.id.to_string(),
+            name: one_line(standing.name),
+            attempts: self.story.attempts_of(standing.id),
+            why: self.story.reason(standing.id).map(str::to_owned),
+        }
+    }
+
+    /// What has failed stands in the way until it is begun anew.
+    fn next(&self, progress: &Progress<'_>) -> Option<String> {
+        let is_well = self.summary.failed.is_empty() && self.summary.left.is_empty();
+        if is_well && self.stopped.is_none() {
+            return None;
+        }
+        let retry = if progress.count(State::Failed) > 0 { " --retry-failed" } else { "" };
+        Some(format!("git arborist gardener{retry}"))
+    }
+}
+
+fn remainder(standing: &Standing<'_>) -> LeftDocument {
+    LeftDocument {
+        task: standing.id.to_string(),
+        name: one_line(standing.name),
+        state: standing.state.as_str().to_owned(),
+        waits_for: standing.waits_for.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// The same facts for a person.
+pub(super) fn lines(document: &SummaryDocument) -> Vec<String> {
+    let mut lines = vec![headline(document)];
+    if document.from == document.to && document.failed.is_empty() && document.left.is_empty() {
+        return lines;
+    }
+    lines.extend(some("failed", &document.failed, failed_words));
+    lines.extend(some("left", &document.left, left_words));
+    lines.push(entry("run", &run_words(document)));
+    if document.from != document.to {
+        let range = format!("git log {}..{}", shortened(&document.from), shortened(&document.to));
+        lines.push(entry("log", &range));
+    }
+    lines.extend(document.next.as_ref().map(|next| entry("next", next)));
+    lines
+}
+
+fn headline(document: &SummaryDocument) -> String {
+    let failed: Vec<&str> = document.failed.iter().map(|failed| failed.task.as_str()).collect();
+    let left: Vec<&str> = document.left.iter().map(|left| left.task.as_str()).collect();
+    let completed: Vec<&str> = document.completed.iter().map(String::as_str).collect();
+    let kinds = [("completed", completed), ("failed", failed), ("left", left)];
+    let told = kinds.iter().filter(|(_, ids)| !ids.is_empty());
+    let parts: Vec<String> =
+        told.map(|(word, ids)| format!("{} {word} ({})", ids.len(), list(ids))).collect();
+    match (parts.is_empty(), &document.stopped) {
+        (true, None) => "nothing was left to do".to_owned(),
+        (true, Some(_)) => "stopped before a task was completed".to_owned(),
+        (false, _) => parts.join(", "),
+    }
+}
+
+fn list(ids: &[&str]) -> String {
+    let mut shown: Vec<String> = ids.iter().take(MOST_IDS).map(ToString::to_string).collect();
+    shown.extend((ids.len() > MOST_IDS).then(|| format!("and {} more", ids.len() - MOST_IDS)));
+    shown.join(", ")
+}
+
+fn some<T>(word: &str, all: &[T], words: fn(&T) -> String) -> Vec<String> {
+    let mut lines: Vec<String> = all.iter().take(MOST_LINES).map(|one| entry(word, &words(one))).collect();
+    lines.extend(
+        (all.len() > MOST_LINES).then(|| entry(word, &format!("and {} more", all.len() - MOST_LINES))),
+    );
+    lines
+}
+
+fn entry(word: &str, words: &str) -> String {
+    format!("  {word:<7}{words}")
+}
+
+fn failed_words(failed: &FailedDocument) -> String {
+    let FailedDocument { task, name, attempts, why } = failed;
+    let why = why.as_deref().map(|why| format!(": {}", short(why))).unwrap_or_default();
+    format!("{task} \"{}\" after {}{why}", short(name), counted(*attempts as usize, "attempt"))
+}
+
+fn left_words(left: &LeftDocument) -> String {
+    let LeftDocument { task, name, state, waits_for } = left;
+    let why = match waits_for.as_slice() {
+        [] => state.clone(),
+        needs => format!("waits for {}", list(&needs.iter().map(String::as_str).collect::<Vec<_>>())),
+    };
+    format!("{task} \"{}\": {why}", short(name))
+}
+
+fn run_words(document: &SummaryDocument) -> String {
+    let SummaryDocument { branch, done, total, attempts, seconds, .. } = document;
+    let attempts = counted(*attempts, "attempt");
+    let spent = spent_words(&document.spent);
+    format!("{branch}, {done} of {total} done, {attempts} in {}{spent}", duration(*seconds))
+}
+
+fn spent_words(spent: &SpentDocument) -> String {
+    let tokens = match (spent.tokens_in, spent.tokens_out) {
+        (None, None) => String::new(),
+        (read, written) => {
+            format!(", {} tokens in, {} out", thousands(read.unwrap_or(0)), thousands(written.unwrap_or(0)))
+        }
+    };
+    tokens + &spent.cost.map(|cost| format!(", ${cost:.2}")).unwrap_or_default()
+}
+
+fn thousands(count: u64) -> String {
+    match count {
+        0..10_000 => count.to_string(),
+        10_000..10_000_000 => format!("{}k", count / 1000),
+        _ => format!("{}M", count / 1_000_000),
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+fn short(text: &str) -> String {
+    if text.chars().count() <= LONGEST {
+        text.to_owned()
+    } else {
+        text.chars().take(LONGEST).collect::<String>() + "..."
+    }
+}
+
+fn shortened(commit: &str) -> String {
+    commit.parse::<Oid>().map_or_else(|_| commit.to_owned(), |commit| commit.short())
+}

@@ -1,0 +1,50 @@
+//! The words for what happens in a run.
+
+use arborist_core::{
+    message::{Status, plain_text},
+    name::TaskId,
+    pipeline::{Chosen, Happening, News},
+};
+
+use crate::ui::{Brush, Tone};
+
+/// What has happened, in a line; nothing for what only a live view shows.
+pub(super) fn line(brush: Brush, news: &News) -> Option<String> {
+    match &news.happening {
+        Happening::Begins { name, attempt, step, by } => {
+            let attempt =
+                if attempt.0 == 0 { String::new() } else { format!(", attempt {}", attempt.ordinal()) };
+            let task = brush.paint(Tone::Strong, news.task.as_ref().map_or("", TaskId::as_str));
+            Some(format!("{task} {step} \"{}\" ({}{attempt})", one_line(name), one_line(by)))
+        }
+        Happening::Recorded { status, commit, why, .. } => {
+            let tone = if why.is_some() || *status == Status::Failed { Tone::Bad } else { Tone::Good };
+            let why = why.as_ref().map(|why| format!(": {}", one_line(why))).unwrap_or_default();
+            Some(format!(
+                "  {} {}{why}",
+                brush.paint(Tone::Dim, &commit.short()),
+                brush.paint(tone, status.as_str())
+            ))
+        }
+        Happening::Waits { seconds, chosen } => Some(format!("  {}", waiting(*seconds, *chosen))),
+        Happening::Note { words } => Some(plain_text(words)),
+        Happening::Said { .. } | Happening::Turned => None,
+    }
+}
+
+/// Why nothing happens for a while.
+pub(super) fn waiting(seconds: u64, chosen: Chosen) -> String {
+    match chosen {
+        Chosen::ByProvider => {
+            format!("the provider asks us to wait for {seconds} s; no attempt is used up")
+        }
+        Chosen::ByUs => {
+            format!("the provider cannot keep up; we try again in {seconds} s, and no attempt is used up")
+        }
+    }
+}
+
+/// Foreign text in one line, without anything that a terminal would obey.
+pub(super) fn one_line(text: &str) -> String {
+    plain_text(text).split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,171 @@
+//! A live view: a thread that hears what happens and keeps rows at the bottom of the terminal true.
+
+use std::{
+    sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::{
+    Brush, Tone,
+    screen::{self, Painted},
+};
+
+/// How often the view is drawn though nothing happens: clocks go on.
+const TICK: Duration = Duration::from_millis(250);
+/// How soon it is drawn when something happens; what happens in between is drawn with it.
+const CALM: Duration = Duration::from_millis(40);
+
+/// What a live view shows.
+pub(crate) trait Scene: Send + 'static {
+    /// What it hears of.
+    type News: Send;
+
+    /// Something has happened.
+    fn hear(&mut self, news: Self::News);
+
+    /// The rows to be shown on so many columns, at most `most` of them.
+    fn rows(&self, columns: usize, most: usize) -> Vec<Row>;
+}
+
+/// Words in tones, one behind the other.
+#[derive(Debug, Default)]
+pub(crate) struct Row(Vec<(Option<Tone>, String)>);
+
+impl Row {
+    /// Adds words.
+    pub(crate) fn with(mut self, tone: impl Into<Option<Tone>>, words: impl Into<String>) -> Self {
+        self.0.push((tone.into(), words.into()));
+        self
+    }
+
+    /// Adds the words of another row.
+    pub(crate) fn followed_by(mut self, row: Self) -> Self {
+        self.0.extend(row.0);
+        self
+    }
+
+    /// How many columns it fills.
+    pub(crate) fn width(&self) -> usize {
+        self.0.iter().map(|(_, words)| words.width()).sum()
+    }
+
+    /// Cut to so many columns.
+    fn paint(&self, brush: Brush, columns: usize) -> Painted {
+        let whole = self.width();
+        let mark = if whole <= columns { "" } else { brush.ellipsis() };
+        let mut left = columns.saturating_sub(mark.width()).min(whole);
+        let mut painted = Painted { text: String::new(), width: mark.width() };
+        for (tone, words) in &self.0 {
+            let part = cut(words, left);
+            left = if part.len() == words.len() { left - part.width() } else { 0 };
+            painted.width += part.width();
+            painted.text += &tone.map_or_else(|| part.to_owned(), |tone| brush.paint(tone, part));
+        }
+        painted.text += mark;
+        painted
+    }
+}
+
+/// The beginning of `text` that fits.
+pub(crate) fn cut(text: &str, columns: usize) -> &str {
+    let mut used = 0;
+    let end = text.char_indices().find(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used > columns
+    });
+    end.map_or(text, |(at, _)| &text[..at])
+}
+
+/// A view that is open. It ends with this value, and leaves nothing behind.
+#[derive(Debug)]
+pub(crate) struct Live<N> {
+    sender: Option<Sender<N>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<N: Send + 'static> Live<N> {
+    /// Opens a view. Where no thread can be had, nothing is shown.
+    pub(super) fn open(scene: impl Scene<News = N>, brush: Brush) -> Self {
+        let (sender, receiver) = mpsc::channel();
+        let thread = thread::Builder::new().name("view".into());
+        let thread = thread.spawn(move || watch(scene, &receiver, brush)).ok();
+        Self { sender: Some(sender), thread }
+    }
+}
+
+impl<N> Live<N> {
+    /// Tells what has happened.
+    pub(crate) fn tell(&self, news: N) {
+        if let Some(sender) = &self.sender {
+            let _ = sender.send(news);
+        }
+    }
+}
+
+impl<N> Drop for Live<N> {
+    fn drop(&mut self) {
+        self.sender.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        screen::leave();
+    }
+}
+
+fn watch<S: Scene>(mut scene: S, receiver: &Receiver<S::News>, brush: Brush) {
+    let mut drawn = Instant::now();
+    let mut next = drawn;
+    loop {
+        match receiver.recv_timeout(next.saturating_duration_since(Instant::now())) {
+            Ok(news) => {
+                scene.hear(news);
+                next = next.min(drawn + CALM);
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                draw(&scene, brush);
+                drawn = Instant::now();
+                next = drawn + TICK;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// The last column stays free: what is written there makes terminals differ.
+fn draw(scene: &impl Scene, brush: Brush) {
+    let Some((columns, height)) = screen::size() else { return };
+    let columns = columns.saturating_sub(1);
+    let rows = scene.rows(columns, height.saturating_sub(1).max(1));
+    screen::show(rows.iter().map(|row| row.paint(brush, columns)).collect());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_cut_by_columns_and_never_within_a_character() {
+        let brush = Brush { is_coloured: false, has_unicode: true };
+        let row = || Row::default().with(Tone::Strong, "T1 ").with(None, "日本語 done");
+        for (columns, text, width) in [
+            (20, "T1 日本語 done", 14),
+            (14, "T1 日本語 done", 14),
+            (13, "T1 日本語 do…", 13),
+            (7, "T1 日…", 6),
+            (1, "…", 1),
+        ] {
+            let painted = row().paint(brush, columns);
+            assert_eq!((painted.text.as_str(), painted.width), (text, width), "{columns}");
+        }
+    }
+
+    #[test]
+    fn colour_takes_no_columns() {
+        let brush = Brush { is_coloured: true, has_unicode: true };
+        let painted = Row::default().with(Tone::Good, "done").with(None, " now").paint(brush, 6);
+        assert_eq!((painted.text.as_str(), painted.width), ("\x1b[32mdone\x1b[m …", 6));
+    }
+}

@@ -1,0 +1,186 @@
+//! Standard error, and the rows that stay at its bottom while a run is watched.
+//!
+//! Places are told relative to the cursor, which rests at the beginning of the last row. So the terminal is asked for
+//! nothing, nothing is read from it, its modes stay as they are, and it is in order whenever we are killed.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Write as _},
+    sync::{Mutex, MutexGuard, PoisonError, TryLockError},
+    thread,
+    time::Duration,
+};
+
+/// What is at the bottom now. One process has one standard error.
+static STRIP: Mutex<Strip> = Mutex::new(Strip { rows: Vec::new(), columns: 0 });
+
+/// A row that is ready to be written: its bytes, and how many columns they fill.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Painted {
+    pub(super) text: String,
+    pub(super) width: usize,
+}
+
+#[derive(Debug)]
+struct Strip {
+    rows: Vec<Painted>,
+    columns: usize,
+}
+
+/// How many columns and rows the terminal has; `None` where standard error is none.
+pub(super) fn size() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    Some((size.ws_col.into(), size.ws_row.into())).filter(|(columns, rows)| *columns > 0 && *rows > 0)
+}
+
+/// Writes text above the rows. What cannot be written there cannot be told anywhere.
+pub(super) fn write(text: &str) {
+    let mut strip = lock();
+    if strip.rows.is_empty() {
+        emit(text);
+    } else if !text.is_empty() {
+        emit(&strip.above(text, columns()));
+    }
+}
+
+/// Shows these rows at the bottom instead of those that are there.
+pub(super) fn show(rows: Vec<Painted>) {
+    let mut strip = lock();
+    let bytes = strip.replace(rows, columns());
+    emit(&bytes);
+}
+
+/// Takes the rows away, for good or until they are shown again. A terminal that does not take what we write is not
+/// waited for: this stands before the end of the process.
+pub fn leave() {
+    for _ in 0..20 {
+        match STRIP.try_lock() {
+            Ok(mut strip) => return clear(&mut strip),
+            Err(TryLockError::Poisoned(poisoned)) => return clear(&mut poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
+fn clear(strip: &mut Strip) {
+    let bytes = strip.replace(Vec::new(), columns());
+    emit(&bytes);
+}
+
+fn lock() -> MutexGuard<'static, Strip> {
+    STRIP.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn columns() -> usize {
+    size().map_or(80, |(columns, _)| columns)
+}
+
+/// One call for one change, so that nothing half done is seen.
+fn emit(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+impl Strip {
+    fn above(&mut self, text: &str, columns: usize) -> String {
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        let erased = self.erase(columns);
+        self.columns = columns;
+        held(&format!("{erased}{text}{end}{}", self.draw()))
+    }
+
+    fn replace(&mut self, rows: Vec<Painted>, columns: usize) -> String {
+        if rows.is_empty() && self.rows.is_empty() {
+            return String::new();
+        }
+        if rows.len() == self.rows.len() && columns == self.columns {
+            let bytes = self.mend(&rows);
+            self.rows = rows;
+            return held(&bytes);
+        }
+        let erased = self.erase(columns);
+        (self.rows, self.columns) = (rows, columns);
+        held(&(erased + &self.draw()))
+    }
+
+    /// From the first of the rows on, nothing is left. Rows that no longer fit were broken by the terminal.
+    fn erase(&self, columns: usize) -> String {
+        let Some((_, before)) = self.rows.split_last() else {
+            return String::new();
+        };
+        let height = |row: &Painted| row.width.div_ceil(columns.max(1)).max(1);
+        format!("{}\x1b[J", up(before.iter().map(height).sum()))
+    }
+
+    fn draw(&self) -> String {
+        let texts: Vec<&str> = self.rows.iter().map(|row| row.text.as_str()).collect();
+        unbroken(&texts.join("\r\n"))
+    }
+
+    /// Writes what differs. The last row is always written, because what the user types stands there.
+    fn mend(&self, rows: &[Painted]) -> String {
+        let last = rows.len().saturating_sub(1);
+        let mut bytes = String::new();
+        for (at, row) in rows.iter().enumerate().filter(|(at, row)| *at == last || self.rows[*at] != **row) {
+            let below = last - at;
+            let _ = write!(bytes, "{}{}\x1b[K{}", up(below), row.text, down(below));
+        }
+        unbroken(&bytes)
+    }
+}
+
+fn up(rows: usize) -> String {
+    if rows == 0 { "\r".into() } else { format!("\r\x1b[{rows}A") }
+}
+
+fn down(rows: usize) -> String {
+    if rows == 0 { String::new() } else { format!("\x1b[{rows}B") }
+}
+
+/// A row that a terminal thinks wider than we do must not begin another one.
+fn unbroken(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("\x1b[?7l{text}\x1b[?7h\r") }
+}
+
+/// Terminals that can show all of it at once do.
+fn held(text: &str) -> String {
+    format!("\x1b[?2026h{text}\x1b[?2026l")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(texts: &[&str]) -> Vec<Painted> {
+        texts.iter().map(|text| Painted { text: (*text).to_owned(), width: text.len() }).collect()
+    }
+
+    fn strip(texts: &[&str]) -> Strip {
+        Strip { rows: rows(texts), columns: 20 }
+    }
+
+    #[test]
+    fn only_what_differs_is_written_again_and_the_last_row() {
+        let mut strip = strip(&["one", "two", "three"]);
+        let bytes = strip.replace(rows(&["one", "2", "three"]), 20);
+        assert_eq!(bytes, "\x1b[?2026h\x1b[?7l\r\x1b[1A2\x1b[K\x1b[1B\rthree\x1b[K\x1b[?7h\r\x1b[?2026l");
+    }
+
+    #[test]
+    fn rows_that_a_narrower_terminal_has_broken_are_erased_whole() {
+        let strip = strip(&["seventeen columns", "x", "the last one, also long"]);
+        assert_eq!(strip.erase(20), "\r\x1b[2A\x1b[J");
+        assert_eq!(strip.erase(8), "\r\x1b[4A\x1b[J", "three for the first, one for the second");
+    }
+
+    #[test]
+    fn text_above_ends_its_line_and_the_rows_come_back() {
+        let text = strip(&["one", "two"]).above("said", 20);
+        assert_eq!(text, "\x1b[?2026h\r\x1b[1A\x1b[Jsaid\n\x1b[?7lone\r\ntwo\x1b[?7h\r\x1b[?2026l");
+    }
+
+    #[test]
+    fn nothing_is_written_where_nothing_was_shown() {
+        assert_eq!(strip(&[]).replace(Vec::new(), 20), "");
+    }
+}
