@@ -4,20 +4,15 @@ use super::{GitError, Repository};
 use crate::name::Oid;
 
 impl Repository {
-    /// The change from one commit to another.
-    pub fn diff(&self, from: Oid, to: Oid) -> Result<String, GitError> {
-        self.diff_as("-p", from, to)
-    }
-
-    /// The paths of that change, with how much of each.
-    pub fn diff_stat(&self, from: Oid, to: Oid) -> Result<String, GitError> {
-        self.diff_as("--stat", from, to)
-    }
-
-    fn diff_as(&self, form: &str, from: Oid, to: Oid) -> Result<String, GitError> {
+    /// The change from one commit to another, and its paths with how much of each.
+    pub fn diff(&self, from: Oid, to: Oid) -> Result<(String, String), GitError> {
         let command =
-            self.git("diff-tree").args(["-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", form]);
-        let printed = command.args([from.to_string(), to.to_string()]).stdout()?;
-        Ok(String::from_utf8_lossy(&printed).into_owned())
+            self.git("diff-tree").args(["-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"]);
+        let printed = command.arg("--patch-with-stat").args([from.to_string(), to.to_string()]).stdout()?;
+        let text = String::from_utf8_lossy(&printed);
+        // Every line of the stat begins with a space.
+        let begin = if text.starts_with("diff --git ") { Some(0) } else { text.find("\ndiff --git ") };
+        let (stat, patch) = text.split_at(begin.unwrap_or(text.len()));
+        Ok((patch.trim_start_matches('\n').to_owned(), stat.to_owned()))
     }
 }

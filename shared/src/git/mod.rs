@@ -17,7 +17,7 @@ pub use command::{GitCommand, GitError};
 pub use commits::{CommitStream, RawCommit};
 pub use config::{Config, ConfigEntry, ConfigReader};
 pub use hooks::{Firing, HooksDir, Reach};
-pub use refs::{Ref, RefReader};
+pub use refs::{HeadOf, Ref, RefReader};
 pub use repository::{Head, Repository};
 pub use snapshot::{Change, PrivateIndex};
 pub use version::GitVersion;

@@ -15,6 +15,23 @@ pub struct Ref {
     pub target: Oid,
 }
 
+/// A branch, seen from a worktree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeadOf {
+    /// It is checked out there.
+    Branch {
+        /// Its newest commit.
+        tip: Oid,
+    },
+    /// It exists, and something else is checked out.
+    Elsewhere {
+        /// Its newest commit.
+        tip: Oid,
+    },
+    /// There is no such branch.
+    Nowhere,
+}
+
 /// Refs that are being listed.
 #[derive(Debug)]
 pub struct RefReader(Running);
@@ -46,6 +63,20 @@ impl Repository {
         let name = branch.to_ref();
         let refs = self.list_refs(&[&name])?;
         Ok(refs.into_iter().find(|found| found.name == name).map(|found| found.target))
+    }
+
+    /// Where a branch is, and whether it is the one that is checked out here, in one question.
+    pub fn find_head(&self, branch: &BranchName) -> Result<HeadOf, GitError> {
+        let name = branch.to_ref();
+        let command = self.git("for-each-ref").arg("--format=%(HEAD)%(objectname) %(refname)").arg(&name);
+        let printed = command.stdout()?;
+        let text = String::from_utf8_lossy(&printed);
+        let Some(line) = text.lines().find(|line| line.ends_with(&format!(" {name}"))) else {
+            return Ok(HeadOf::Nowhere);
+        };
+        let is_head = line.starts_with('*');
+        let tip = parse_ref(line.get(1..).unwrap_or_default()).ok_or_else(|| strange(line))?.target;
+        Ok(if is_head { HeadOf::Branch { tip } } else { HeadOf::Elsewhere { tip } })
     }
 
     /// The commit that `revision` names, if it names one.

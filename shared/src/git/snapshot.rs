@@ -57,6 +57,12 @@ impl Repository {
         Ok(PrivateIndex { repository: self, file })
     }
 
+    /// Whether worktree and index are as `HEAD` says, ignored files aside.
+    pub fn is_clean(&self) -> Result<bool, GitError> {
+        let status = self.git("status").args(["--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
+        Ok(status.arg("--ignore-submodules=none").stdout()?.is_empty())
+    }
+
     /// What lies in the worktree now, ignored files aside.
     pub fn snapshot(&self) -> Result<Oid, GitError> {
         let index = self.private_index("snapshot")?;
@@ -93,14 +99,15 @@ impl Repository {
         Ok(Err(said))
     }
 
-    /// Puts these changes into the user's own index, and leaves everything else in it alone.
+    /// Brings these paths of the user's own index to what `HEAD` holds, and leaves everything else in it alone.
     pub fn stage(&self, changes: &[Change]) -> Result<(), GitError> {
         if changes.is_empty() {
             return Ok(());
         }
-        let command = self.change("update-index").args(["-z", "--index-info"]);
-        checked("update-index", command.finish_with(index_info(changes, self.format))?)?;
-        self.change("update-index").args(["-q", "--refresh"]).finish().map(drop)
+        let paths = changes.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
+        let command = self.change("reset").args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul"]);
+        let command = command.env("GIT_LITERAL_PATHSPECS", "1");
+        checked("reset", command.finish_with(paths.flatten().copied().collect())?).map(drop)
     }
 }
 

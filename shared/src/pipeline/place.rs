@@ -4,7 +4,7 @@
 use std::{fs, path::PathBuf};
 
 use crate::{
-    git::{Change, GitError, RefMove, Repository},
+    git::{Change, GitError, HeadOf, RefMove, Repository},
     name::{Attempt, Oid, TaskId},
     record::{Mark, Recorder, Unfinished},
 };
@@ -35,7 +35,7 @@ pub struct Work {
 /// Remembers what lies in the worktree, and marks that an attempt begins.
 pub fn begin(recorder: &Recorder<'_>, task: &TaskId, attempt: Attempt) -> Result<Begun, GitError> {
     let repository = recorder.repository();
-    let before = repository.snapshot()?;
+    let before = if repository.is_clean()? { recorder.tree() } else { repository.snapshot()? };
     let guard = Guard::take(repository);
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = Mark { task, attempt, head, head_tree, tree: before };
@@ -57,8 +57,13 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun) -> Result<Work, GitError> {
         trespasses.push(format!("it made a repository inside the repository: {}", nested.join(", ")));
     }
     let changes: Vec<Change> = changes.into_iter().filter(|change| !change.is_gitlink()).collect();
-    let tree =
-        if changes.is_empty() { recorder.tree() } else { repository.tree_with(recorder.tree(), &changes)? };
+    let tree = if changes.is_empty() {
+        recorder.tree()
+    } else if begun.before == recorder.tree() && nested.is_empty() {
+        after
+    } else {
+        repository.tree_with(recorder.tree(), &changes)?
+    };
     Ok(Work { tree, tip, changes, trespass: (!trespasses.is_empty()).then(|| trespasses.join("; ")) })
 }
 
@@ -68,16 +73,18 @@ fn put_back_branch(recorder: &Recorder<'_>, unfinished: &Unfinished) -> Result<(
     let repository = recorder.repository();
     let branch = recorder.branch();
     let mut trespasses = Vec::new();
-    let head = repository.change("symbolic-ref").args(["-q", "HEAD"]).answer()?;
-    if head.as_deref().map(<[u8]>::trim_ascii_end) != Some(branch.to_ref().as_bytes()) {
-        repository.change("symbolic-ref").args(["HEAD", &branch.to_ref()]).stdout()?;
-        trespasses.push("it switched to another branch".to_owned());
-    }
     let ours = recorder.head();
-    let tip = match repository.find_branch(branch)? {
-        Some(tip) if tip == ours => return Ok((ours, trespasses)),
-        Some(tip) => tip,
-        None => {
+    let found = repository.find_head(branch)?;
+    if !matches!(found, HeadOf::Branch { .. }) {
+        repository.change("symbolic-ref").args(["HEAD", &branch.to_ref()]).stdout()?;
+    }
+    let tip = match found {
+        HeadOf::Branch { tip } => tip,
+        HeadOf::Elsewhere { tip } => {
+            trespasses.push("it switched to another branch".to_owned());
+            tip
+        }
+        HeadOf::Nowhere => {
             let name = branch.to_ref();
             repository
                 .move_refs(&[RefMove { name: &name, new: Some(ours), old: None }], "arborist: put back")?;
@@ -85,6 +92,9 @@ fn put_back_branch(recorder: &Recorder<'_>, unfinished: &Unfinished) -> Result<(
             return Ok((ours, trespasses));
         }
     };
+    if tip == ours {
+        return Ok((ours, trespasses));
+    }
     save(repository, unfinished, tip)?;
     if !repository.is_ancestor(ours, tip)? {
         trespasses.push("it moved the branch away from the run's own commits".to_owned());

@@ -151,7 +151,8 @@ impl TaskRun<'_, '_, '_> {
         self.announce("review", attempt, &options.review.name);
         let repository = self.recorder.repository();
         let (base, head) = (self.base, self.recorder.head());
-        let diff = cut_diff(&repository.diff(base, head)?, &repository.diff_stat(base, head)?, LONGEST_DIFF);
+        let (patch, stat) = repository.diff(base, head)?;
+        let diff = cut_diff(&patch, &stat, LONGEST_DIFF);
         let prompt = review(self.subject(), &diff);
         let log = self.log_path("review");
         let errand = Errand {
