@@ -107,11 +107,11 @@ impl GitCommand {
         Self { name: name.to_owned(), program }
     }
 
-    /// `git {name}` in `dir`, to change objects, refs or an index. It runs no hooks and prunes nothing, and what it
-    /// wrote is on the disk when it ends.
+    /// `git {name}` in `dir`, to change objects, refs or an index, with settings for this one call. It runs no hooks
+    /// and prunes nothing, and what it wrote is on the disk when it ends.
     #[must_use]
-    pub(super) fn changing(name: &str, dir: &Path) -> Self {
-        let pins = CHANGING.iter().flat_map(|pin| ["-c", pin]);
+    pub(super) fn changing(name: &str, dir: &Path, settings: &[&str]) -> Self {
+        let pins = CHANGING.iter().chain(settings).flat_map(|pin| ["-c", pin]);
         let program = Self::plain_program(dir)
             .args(pins)
             .env("GIT_NO_REPLACE_OBJECTS", "1")
@@ -166,6 +166,13 @@ impl GitCommand {
     #[must_use]
     pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.program = self.program.env(name, value);
+        self
+    }
+
+    /// Keeps a variable of ours from it.
+    #[must_use]
+    pub(super) fn env_remove(mut self, name: &str) -> Self {
+        self.program = self.program.env_remove(name);
         self
     }
 

@@ -40,6 +40,8 @@ pub struct Repository {
     pub version: GitVersion,
     /// Where `HEAD` points.
     pub head: Head,
+    /// True if git is told where everything is instead of looking for it: what lies in this worktree is an agent's.
+    pub(super) is_pinned: bool,
 }
 
 /// What is asked of `rev-parse` first, one line of answer each.
@@ -114,13 +116,26 @@ impl Repository {
             is_shallow: *shallow == b"true",
             version,
             head,
+            is_pinned: false,
         })
     }
 
     /// A reading call of git in this repository.
     #[must_use]
     pub fn git(&self, name: &str) -> GitCommand {
-        GitCommand::reading(name, &self.dir)
+        self.pin(GitCommand::reading(name, &self.dir))
+    }
+
+    /// Tells git where this repository is, if it may not look for it by itself.
+    pub(super) fn pin(&self, command: GitCommand) -> GitCommand {
+        if !self.is_pinned {
+            return command;
+        }
+        command
+            .env("GIT_DIR", &self.git_dir)
+            .env("GIT_COMMON_DIR", &self.common_dir)
+            .env("GIT_WORK_TREE", self.top())
+            .env_remove("GIT_INDEX_FILE")
     }
 }
 

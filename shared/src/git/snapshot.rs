@@ -89,7 +89,8 @@ impl Repository {
     pub fn pre_commit(&self, tree: Oid) -> Result<Result<Oid, String>, GitError> {
         let index = self.private_index("hook")?;
         index.git("read-tree").arg(tree.to_string()).stdout()?;
-        let hook = GitCommand::acting("hook", self.top()).args(["run", "--ignore-missing", "pre-commit"]);
+        let hook = self.pin(GitCommand::acting("hook", self.top()));
+        let hook = hook.args(["run", "--ignore-missing", "pre-commit"]);
         let ended = hook.env("GIT_INDEX_FILE", &index.file).env("GIT_EDITOR", ":").finish()?;
         if ended.status.success() {
             return index.write_tree().map(Ok);

@@ -13,6 +13,8 @@ impl GitVersion {
     pub const OLDEST: Self = Self(2, 38);
     /// The first whose `hook run` can feed a hook's standard input.
     pub const HOOK_STDIN: Self = Self(2, 40);
+    /// The first whose `for-each-ref` counts commits.
+    pub const AHEAD_BEHIND: Self = Self(2, 41);
     /// The first that knows `core.commentString`.
     pub const COMMENT_STRING: Self = Self(2, 45);
     /// The first that runs hooks named in its configuration.

@@ -32,7 +32,12 @@ impl Repository {
     /// A call of git that changes something and runs no hooks.
     #[must_use]
     pub fn change(&self, name: &str) -> GitCommand {
-        GitCommand::changing(name, self.top())
+        self.change_with(name, &[])
+    }
+
+    /// The same with settings for this one call.
+    pub(super) fn change_with(&self, name: &str, settings: &[&str]) -> GitCommand {
+        self.pin(GitCommand::changing(name, self.top(), settings))
     }
 
     /// Where paths begin: the top of the worktree, else the git directory.

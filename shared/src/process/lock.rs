@@ -61,6 +61,16 @@ impl FileLock {
         Locked::take_within(path, what, time, cancel).map(Self)
     }
 
+    /// Who holds the lock at `path`, if anybody does. To look does not make the file, and does not take the lock.
+    #[must_use]
+    pub fn find_holder(path: &Path) -> Option<Holder> {
+        let file = File::open(path).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => Some(read_holder(&file)),
+            _ => None,
+        }
+    }
+
     /// Whether the path still leads to the file that we locked. If not, somebody else may believe to have the lock.
     #[must_use]
     pub fn is_in_place(&self) -> bool {

@@ -125,6 +125,15 @@ impl Program {
         status.map_err(|source| self.error(source))
     }
 
+    /// Starts it and leaves it to itself: it outlives us, and nobody hears of it again.
+    pub fn release(mut self) -> Result<(), ProcessError> {
+        self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).env_remove(TRUST);
+        self.command.process_group(0);
+        let child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
+        nursery::forget(child.id());
+        Ok(())
+    }
+
     /// Becomes the program. Returns only if that failed.
     #[must_use]
     pub fn become_it(mut self) -> ProcessError {

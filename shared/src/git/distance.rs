@@ -1,0 +1,52 @@
+//! How far branches are from another commit.
+
+use std::collections::HashMap;
+
+use super::{GitError, GitVersion, Repository};
+use crate::name::Oid;
+
+/// How many commits each side has that the other has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Distance {
+    /// Commits that only the branch has.
+    pub ahead: u64,
+    /// Commits that it lacks.
+    pub behind: u64,
+}
+
+impl Repository {
+    /// How far each ref below `prefix` is from `other`, by the full name of the ref.
+    pub fn distances(&self, prefix: &str, other: Oid) -> Result<HashMap<String, Distance>, GitError> {
+        if self.version < GitVersion::AHEAD_BEHIND {
+            let refs = self.list_refs(&[prefix])?.into_iter();
+            return refs.map(|found| Ok((found.name, self.distance(found.target, other)?))).collect();
+        }
+        let format = format!("--format=%(ahead-behind:{other}) %(refname)");
+        let printed = self.git("for-each-ref").arg(format).arg(prefix).stdout()?;
+        let text = String::from_utf8_lossy(&printed);
+        text.lines().map(|line| parse_line(line).ok_or_else(|| strange("for-each-ref", line))).collect()
+    }
+
+    /// How far `tip` is from `other`.
+    pub fn distance(&self, tip: Oid, other: Oid) -> Result<Distance, GitError> {
+        let command = self.git("rev-list").args(["--left-right", "--count"]);
+        let printed = command.arg(format!("{tip}...{other}")).stdout()?;
+        let text = String::from_utf8_lossy(&printed);
+        parse(text.split_ascii_whitespace()).ok_or_else(|| strange("rev-list", &text))
+    }
+}
+
+fn parse_line(line: &str) -> Option<(String, Distance)> {
+    let mut words = line.splitn(3, ' ');
+    let distance = parse(words.by_ref().take(2))?;
+    Some((words.next()?.to_owned(), distance))
+}
+
+fn parse<'a>(mut numbers: impl Iterator<Item = &'a str>) -> Option<Distance> {
+    let mut next = || numbers.next()?.parse().ok();
+    Some(Distance { ahead: next()?, behind: next()? })
+}
+
+fn strange(command: &str, what: &str) -> GitError {
+    GitError::Strange { command: command.into(), what: what.trim().to_owned() }
+}

@@ -1,0 +1,286 @@
+//! The worktrees of a repository, as git registers them, and what is done in one that is ours.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Component, Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use super::{GitError, Head, Repository, command::checked};
+use crate::name::{BranchName, Oid};
+
+/// A worktree that git knows of. It need not be there any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Worktree {
+    /// Its top.
+    pub path: PathBuf,
+    /// Its own git directory, if that is there.
+    pub git_dir: Option<PathBuf>,
+    /// The branch that is checked out, unless `HEAD` is detached.
+    pub branch: Option<BranchName>,
+    /// The commit that is checked out; `None` for a branch without commits.
+    pub head: Option<Oid>,
+    /// The reason that it was locked with, if it is.
+    pub lock: Option<String>,
+    /// Whether it is no worktree at all, but a bare repository in the place of the main one.
+    pub is_bare: bool,
+}
+
+/// Something in a worktree that no commit holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dirt {
+    /// The path, as bytes of a file name; a folder of which nothing is tracked ends in a slash.
+    pub path: Vec<u8>,
+    /// Whether git does not know the path at all.
+    pub is_untracked: bool,
+}
+
+impl Dirt {
+    /// The path for people.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        String::from_utf8_lossy(&self.path).into_owned()
+    }
+}
+
+/// While somebody adds a worktree, git cannot list them for a moment.
+const TRIES: u32 = 20;
+
+impl Repository {
+    /// All worktrees, the main one first.
+    pub fn list_worktrees(&self) -> Result<Vec<Worktree>, GitError> {
+        let ask = || self.git("worktree").args(["list", "--porcelain", "-z"]).stdout();
+        let mut printed = ask();
+        for round in 1..TRIES {
+            if printed.is_ok() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(u64::from(round)));
+            printed = ask();
+        }
+        let homes = self.worktree_homes();
+        let mut found = parse_list(&printed?)?;
+        if let Some(main) = found.first_mut() {
+            main.git_dir = Some(self.common_dir.clone());
+        }
+        for worktree in found.iter_mut().skip(1) {
+            let home = homes.iter().find(|(path, _)| *path == worktree.path);
+            worktree.git_dir = home.map(|(_, git_dir)| git_dir.clone());
+        }
+        Ok(found)
+    }
+
+    /// Each linked worktree's top with its git directory, as the repository itself has it. What stands in a worktree
+    /// is not asked: whoever works there can change it.
+    fn worktree_homes(&self) -> Vec<(PathBuf, PathBuf)> {
+        let entries = fs::read_dir(self.common_dir.join("worktrees")).into_iter().flatten().flatten();
+        entries.filter_map(|entry| Some((top_of_home(&entry.path())?, entry.path()))).collect()
+    }
+
+    /// Registers a worktree without files, with `HEAD` detached at `commit`, locked so that only we remove it.
+    pub fn add_worktree(&self, path: &Path, commit: Oid, reason: &str) -> Result<(), GitError> {
+        let command =
+            self.change("worktree").args(["add", "--no-checkout", "--detach", "--lock", "--reason"]);
+        command.arg(reason).arg("--").arg(path).arg(commit.to_string()).stdout().map(drop)
+    }
+
+    /// Takes a worktree whose folder is gone out of the register.
+    pub fn forget_worktree(&self, path: &Path) -> Result<(), GitError> {
+        self.change("worktree").args(["remove", "--force", "--force", "--"]).arg(path).stdout().map(drop)
+    }
+
+    /// Makes the register and the folders agree again after folders were moved.
+    pub fn repair_worktrees(&self, paths: &[PathBuf]) -> Result<String, GitError> {
+        let ended = self.change("worktree").arg("repair").args(paths).finish()?;
+        let said = [ended.stdout, ended.stderr].concat();
+        Ok(String::from_utf8_lossy(&said).trim_end().to_owned())
+    }
+
+    /// The repository as it is seen from one of its worktrees. git is told where it is: what stands there is not asked.
+    #[must_use]
+    pub fn linked(&self, worktree: &Worktree) -> Option<Self> {
+        Some(Self {
+            dir: worktree.path.clone(),
+            git_dir: worktree.git_dir.clone()?,
+            worktree: Some(worktree.path.clone()),
+            head: Head { branch: worktree.branch.clone(), commit: worktree.head },
+            is_pinned: true,
+            ..self.clone()
+        })
+    }
+
+    /// Checks out a branch and throws away what stands in its way. `HEAD` moves last, when everything is in place.
+    pub fn check_out(
+        &self,
+        branch: &BranchName,
+        settings: &[&str],
+        env: &[(&str, &str)],
+    ) -> Result<(), GitError> {
+        let command = self.change_with("checkout", settings);
+        let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
+        command.args(["--quiet", "--force", "--no-guess", branch.as_str(), "--"]).stdout().map(drop)
+    }
+
+    /// Takes `HEAD` off its branch and leaves everything else as it is.
+    pub fn detach(&self, commit: Oid) -> Result<(), GitError> {
+        let command = self.change("update-ref").args(["--no-deref", "-m", "arborist: free", "HEAD"]);
+        command.arg(commit.to_string()).stdout().map(drop)
+    }
+
+    /// What no commit holds, ignored files aside.
+    pub fn dirt(&self) -> Result<Vec<Dirt>, GitError> {
+        let command =
+            self.git("status").args(["--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames"]);
+        let command = command.args(["--ignore-submodules=none"]);
+        Ok(parse_status(&command.stdout()?))
+    }
+
+    /// Removes what git does not know. Ignored files stay.
+    pub fn remove_untracked(&self) -> Result<(), GitError> {
+        self.change("clean").args(["-ffdq", "--", ":/"]).stdout().map(drop)
+    }
+
+    /// Removes ignored files but those that match one of `kept`.
+    pub fn remove_ignored(&self, kept: &[String]) -> Result<(), GitError> {
+        let kept = kept.iter().flat_map(|pattern| ["-e", pattern]);
+        self.change("clean").args(["-ffdxq"]).args(kept).args(["--", ":/"]).stdout().map(drop)
+    }
+
+    /// What git does not know and one of `patterns` matches, whether it is ignored or not.
+    pub fn find_untracked(&self, patterns: &[String]) -> Result<Vec<PathBuf>, GitError> {
+        let patterns = patterns.iter().map(|pattern| format!("--exclude={pattern}"));
+        let command =
+            self.git("ls-files").args(["-z", "--others", "--ignored", "--directory", "--full-name"]);
+        Ok(paths_of(&command.args(patterns).arg("--").arg(":/").stdout()?))
+    }
+
+    /// Parts paths into those that git ignores in this worktree, and the others.
+    pub fn split_ignored(&self, paths: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<PathBuf>), GitError> {
+        let input =
+            paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"]).collect::<Vec<_>>().concat();
+        let finished = self.git("check-ignore").args(["-z", "--stdin", "--no-index"]).finish_with(input)?;
+        let printed = match finished.status.code() {
+            Some(1) => Vec::new(),
+            _ => checked("check-ignore", finished)?,
+        };
+        let ignored = paths_of(&printed);
+        Ok(paths
+            .into_iter()
+            .partition(|path| ignored.iter().any(|known| known.as_os_str() == path.as_os_str())))
+    }
+}
+
+/// The top of the worktree whose git directory this is.
+fn top_of_home(git_dir: &Path) -> Option<PathBuf> {
+    let mut bytes = fs::read(git_dir.join("gitdir")).ok()?;
+    while bytes.last() == Some(&b'\n') {
+        bytes.pop();
+    }
+    let file = plain_path(&git_dir.join(OsString::from_vec(bytes)));
+    file.parent().map(Path::to_owned)
+}
+
+/// The path without `.` and `..`, whether it exists or not.
+#[must_use]
+pub fn plain_path(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::CurDir => {}
+            other => clean.push(other),
+        }
+    }
+    clean
+}
+
+fn paths_of(printed: &[u8]) -> Vec<PathBuf> {
+    let names = printed.split(|b| *b == 0).filter(|name| !name.is_empty());
+    names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
+}
+
+/// Records of attributes `name` or `name SP value`, each ended by NUL; an empty one ends a record.
+fn parse_list(printed: &[u8]) -> Result<Vec<Worktree>, GitError> {
+    let mut found: Vec<Worktree> = Vec::new();
+    for line in printed.split(|b| *b == 0).filter(|line| !line.is_empty()) {
+        let (name, value) = match line.iter().position(|b| *b == b' ') {
+            Some(at) => (&line[..at], &line[at + 1..]),
+            None => (line, &b""[..]),
+        };
+        if name == b"worktree" {
+            let path = PathBuf::from(OsStr::from_bytes(value));
+            found.push(Worktree {
+                path,
+                git_dir: None,
+                branch: None,
+                head: None,
+                lock: None,
+                is_bare: false,
+            });
+            continue;
+        }
+        let Some(worktree) = found.last_mut() else {
+            let what = String::from_utf8_lossy(line).into_owned();
+            return Err(GitError::Strange { command: "worktree".into(), what });
+        };
+        let text = || String::from_utf8_lossy(value).into_owned();
+        match name {
+            b"HEAD" => worktree.head = Oid::from_hex(value).filter(|_| value.iter().any(|b| *b != b'0')),
+            b"branch" => {
+                worktree.branch = text().strip_prefix("refs/heads/").and_then(|name| name.parse().ok());
+            }
+            b"bare" => worktree.is_bare = true,
+            b"locked" => worktree.lock = Some(text()),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Records of `status --porcelain=v2`; the path is the last of so many fields.
+fn parse_status(printed: &[u8]) -> Vec<Dirt> {
+    let records = printed.split(|b| *b == 0);
+    let dirt = |record: &[u8]| {
+        let fields = match record.first()? {
+            b'1' => 9,
+            b'u' => 11,
+            b'?' => 2,
+            _ => return None,
+        };
+        let path = record.splitn(fields, |b| *b == b' ').nth(fields - 1)?.to_vec();
+        Some(Dirt { path, is_untracked: record[0] == b'?' })
+    };
+    records.filter_map(dirt).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_read_with_any_path_and_any_reason() {
+        let id = "1".repeat(40);
+        let printed = format!(
+            "worktree /a b\0HEAD {id}\0branch refs/heads/x\0\0worktree /c\nd\0HEAD {}\0detached\0locked a b\0\0",
+            "0".repeat(40)
+        );
+        let found = parse_list(printed.as_bytes()).unwrap();
+        assert_eq!((found[0].path.to_str(), found[0].branch.as_ref().unwrap().as_str()), (Some("/a b"), "x"));
+        assert_eq!((found[1].path.to_str(), found[1].head), (Some("/c\nd"), None));
+        assert_eq!(found[1].lock.as_deref(), Some("a b"));
+        assert!(parse_list(b"HEAD x\0").is_err());
+    }
+
+    #[test]
+    fn what_is_dirty_is_told_with_spaces_in_its_name() {
+        let printed = b"1 .M N... 100644 100644 100644 a b my file\0? other dir/\0! ignored\0";
+        let found = parse_status(printed);
+        let shown: Vec<(String, bool)> = found.iter().map(|dirt| (dirt.shown(), dirt.is_untracked)).collect();
+        assert_eq!(shown, [("my file".to_owned(), false), ("other dir/".to_owned(), true)]);
+    }
+}

@@ -1,0 +1,42 @@
+//! Whether anybody has a file open.
+
+use std::{fs::Metadata, path::Path};
+
+/// Whether a process that we can see has the file at `path` open; `None` where the system does not tell.
+#[must_use]
+pub fn is_open(path: &Path) -> Option<bool> {
+    path.symlink_metadata().ok().map_or(Some(false), |file| is_open_anywhere(&file))
+}
+
+#[cfg(target_os = "linux")]
+fn is_open_anywhere(file: &Metadata) -> Option<bool> {
+    use std::{fs, os::unix::fs::MetadataExt};
+    let is_same = |entry: fs::DirEntry| {
+        let found = fs::metadata(entry.path());
+        found.is_ok_and(|found| (found.dev(), found.ino()) == (file.dev(), file.ino()))
+    };
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut folders = processes.filter(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok());
+    Some(folders.any(|folder| {
+        fs::read_dir(folder.path().join("fd")).is_ok_and(|mut fds| fds.any(|fd| fd.is_ok_and(is_same)))
+    }))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_open_anywhere(_file: &Metadata) -> Option<bool> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_file_is_open_until_it_is_closed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(is_open(file.path()), Some(true));
+        let path = file.into_temp_path();
+        assert_eq!(is_open(&path), Some(false));
+    }
+}
