@@ -17,3 +17,4 @@ pub mod reset;
 pub mod state;
 pub mod trailers;
 pub mod ui;
+pub mod worktree;

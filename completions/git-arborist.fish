@@ -29,6 +29,7 @@ function __git_arborist_verbs
         garden\t'Run one task to its end' \
         reset\t'Let a task begin anew' \
         demo\t'See a whole run in a throw-away repository' \
+        worktree\t'Give tasks a worktree and a branch of their own' \
         state\t'Show which tasks are done, under way, ready or failed' \
         trailers\t'Read, check and query the trailers that hold the state' \
         init\t'Write a configuration with the agents and the tests found here' \
@@ -119,6 +120,61 @@ complete -c git-arborist -n '__git_arborist_in reset' -s h -l help -d 'Show what
 complete -c git-arborist -n '__git_arborist_in demo' -f
 complete -c git-arborist -n '__git_arborist_in demo' -l into -x -a '(__fish_complete_directories)' -d 'Where to make the repository; without it, in the folder for temporary files'
 complete -c git-arborist -n '__git_arborist_in demo' -s h -l help -d 'Show what it does and takes'
+
+# worktree
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a add -d 'Make a worktree for a task, or go on with the one that it has, and print its path'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a list -d 'List the worktrees of tasks'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a show -d 'Show one worktree in detail'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a path -d 'Print the path of a task\'s worktree'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a remove -d 'Remove a worktree; its branch stays'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a recycle -d 'Give a task\'s lane to the next task, with its caches; its branch stays'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a prune -d 'Forget worktrees whose folders were deleted'
+complete -c git-arborist -n '__git_arborist_at worktree' -f
+complete -c git-arborist -n '__git_arborist_at worktree' -s h -l help -d 'Show what it does and takes'
+
+# worktree add
+complete -c git-arborist -n '__git_arborist_in worktree add' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l base -x -a '(__git_arborist_branches)' -d 'Where its branch begins, instead of at the run\'s branch'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l lane -d 'Take one of the run\'s lanes: a free one if there is one, where only the difference has to be written'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l allow-dirty -d 'Say nothing of changes in the checkout that are not committed and so not in the worktree'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l yes -d 'Approve the commands that files of the repository bring along'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree add' -s h -l help -d 'Show what it does and takes'
+
+# worktree list
+complete -c git-arborist -n '__git_arborist_in worktree list' -f
+complete -c git-arborist -n '__git_arborist_in worktree list' -s l -l long -d 'Also count what is not committed and measure how much space is taken'
+complete -c git-arborist -n '__git_arborist_in worktree list' -s b -l branches -d 'Also the branches of tasks that have no worktree'
+complete -c git-arborist -n '__git_arborist_in worktree list' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in worktree list' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree list' -s h -l help -d 'Show what it does and takes'
+
+# worktree show
+complete -c git-arborist -n '__git_arborist_in worktree show' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in worktree show' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in worktree show' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree show' -s h -l help -d 'Show what it does and takes'
+
+# worktree path
+complete -c git-arborist -n '__git_arborist_in worktree path' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in worktree path' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree path' -s h -l help -d 'Show what it does and takes'
+
+# worktree remove
+complete -c git-arborist -n '__git_arborist_in worktree remove' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in worktree remove' -s f -l force -d 'Also if something there is not committed; it is saved under a ref first'
+complete -c git-arborist -n '__git_arborist_in worktree remove' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree remove' -s h -l help -d 'Show what it does and takes'
+
+# worktree recycle
+complete -c git-arborist -n '__git_arborist_in worktree recycle' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in worktree recycle' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree recycle' -s h -l help -d 'Show what it does and takes'
+
+# worktree prune
+complete -c git-arborist -n '__git_arborist_in worktree prune' -f
+complete -c git-arborist -n '__git_arborist_in worktree prune' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree prune' -s h -l help -d 'Show what it does and takes'
 
 # state
 complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'

@@ -160,6 +160,16 @@ fn no_key_is_forgotten() {
         "timeouts.runner",
         "timeouts.silence",
         "timeouts.test",
+        // tests/worktree_settings.rs
+        "timeouts.setup",
+        "worktree.base",
+        "worktree.max",
+        "worktree.min-free",
+        "worktree.setup",
+        "worktree.copy",
+        "worktree.exclude",
+        "worktree.keep",
+        "worktree.lfs",
     ];
     let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
     assert_eq!(keys, tested);

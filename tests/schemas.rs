@@ -12,12 +12,13 @@ use git_arborist::{
     plan::WavesDocument,
     state::document::StateDocument,
     trailers::{log::LogDocument, parse::ParseDocument},
+    worktree::document::{ListDocument, RowDocument},
 };
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
-fn schemas() -> [(&'static str, Schema); 7] {
-    [
+fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
         ("task-tree", schema_for!(TreeDocument)),
         ("plan-waves", schema_for!(WavesDocument)),
         ("state", schema_for!(StateDocument)),
@@ -25,6 +26,8 @@ fn schemas() -> [(&'static str, Schema); 7] {
         ("trailers-log", schema_for!(LogDocument)),
         ("hooks-status", schema_for!(HooksStatus)),
         ("run-event", schema_for!(RunEvent)),
+        ("worktree-list", schema_for!(ListDocument)),
+        ("worktree-show", schema_for!(RowDocument)),
     ]
 }
 
@@ -77,6 +80,13 @@ fn what_is_printed_is_what_is_promised() {
     garden.write("Cargo.toml", "");
     validate("task-tree", &garden.arborist(["plan", "--format", "json"]).answer());
     validate("plan-waves", &garden.arborist(["plan", "--waves", "--format", "json"]).answer());
+    garden.arborist(["worktree", "add", "T1", "--allow-dirty"]).succeeds();
+    validate("worktree-list", &garden.arborist(["worktree", "list", "--json"]).answer());
+    validate(
+        "worktree-list",
+        &garden.arborist(["worktree", "list", "--json", "--long", "--branches"]).answer(),
+    );
+    validate("worktree-show", &garden.arborist(["worktree", "show", "--json", "T1"]).answer());
     let unsound = b"x\n\nArborist-Step: complete\n";
     validate("trailers-parse", &garden.arborist_with(["trailers", "parse", "--json"], unsound).answer());
 }
@@ -116,7 +126,7 @@ fn a_word_or_a_field_that_nobody_prints_is_refused() {
 
 #[test]
 fn the_objects_of_our_documents_are_closed() {
-    for name in ["trailers-parse", "trailers-log", "hooks-status"] {
+    for name in ["trailers-parse", "trailers-log", "hooks-status", "worktree-list"] {
         let schema = published(name);
         let definitions = schema["$defs"].as_object().unwrap().values();
         for object in definitions.chain([&schema]).filter(|schema| schema["type"] == "object") {

@@ -13,6 +13,7 @@ pub fn definitions() -> Vec<clap::Command> {
         crate::garden::GardenArgs::command(),
         crate::reset::ResetArgs::command(),
         crate::demo::DemoArgs::command(),
+        crate::worktree::WorktreeArgs::command(),
         crate::state::StateArgs::command(),
         crate::trailers::TrailersArgs::command(),
         crate::init::InitArgs::command(),

@@ -30,4 +30,6 @@ pub mod pipeline;
 
 pub mod planner;
 
+pub mod worktree;
+
 pub mod gardener;

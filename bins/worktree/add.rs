@@ -1,0 +1,102 @@
+//! `git arborist worktree add`.
+
+use arborist_core::{
+    consent::{self, Consent},
+    failure::{Exit, Failure},
+    git::Dirt,
+    name::{Oid, TaskId},
+    worktree::{Begun, Lease, WorktreeError},
+};
+use clap::Args;
+
+use super::open::{Opened, ScopeArgs, open_until};
+use crate::{
+    entry::Outcome,
+    gardening::{unasked_consent, watch_signals},
+    ui::Ui,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct AddArgs {
+    /// The task
+    #[arg(value_name = "TASK")]
+    task: TaskId,
+    /// Where its branch begins, instead of at the run's branch
+    #[arg(long, value_name = "REVISION")]
+    base: Option<String>,
+    /// Take one of the run's lanes: a free one if there is one, where only the difference has to be written
+    #[arg(long)]
+    lane: bool,
+    /// Say nothing of changes in the checkout that are not committed and so not in the worktree
+    #[arg(long)]
+    allow_dirty: bool,
+    /// Approve the commands that files of the repository bring along
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+pub(super) fn run(args: &AddArgs, ui: &mut Ui) -> Outcome {
+    let opened = open_until(&args.scope, ui, &watch_signals())?;
+    let consent = if args.yes { Consent::Given } else { unasked_consent() };
+    consent::require(&opened.options.foreign_commands(), consent)?;
+    let base = base(args, &opened)?;
+    warn_of_dirt(args, &opened, ui)?;
+    let lease =
+        if args.lane { opened.pool.lease(&args.task, base)? } else { opened.pool.add(&args.task, base)? };
+    tell(&lease, &opened, ui)?;
+    ui.line(&lease.path.display().to_string());
+    lease.keep();
+    Ok(Exit::Done)
+}
+
+/// Where a new branch begins. One that goes on elsewhere is not silently another one.
+fn base(args: &AddArgs, opened: &Opened) -> Result<Oid, Failure> {
+    let tip = opened.require_tip()?;
+    let Some(revision) = &args.base else {
+        return Ok(tip);
+    };
+    let base = opened.repository.require_commit(revision)?;
+    let branch = opened.scope.branch.task_branch(&args.task);
+    if let Some(tip) = opened.repository.find_branch(&branch)?
+        && !opened.repository.is_ancestor(base, tip)?
+        && !opened.repository.is_ancestor(tip, base)?
+    {
+        return Err(WorktreeError::OtherBase { branch, base }.into());
+    }
+    Ok(base)
+}
+
+fn warn_of_dirt(args: &AddArgs, opened: &Opened, ui: &mut Ui) -> Result<(), Failure> {
+    if args.allow_dirty || opened.settings.switch("allow-dirty") == Some(true) {
+        return Ok(());
+    }
+    let dirt = opened.repository.dirt()?;
+    if dirt.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<String> = dirt.iter().take(5).map(Dirt::shown).collect();
+    let more = if dirt.len() > shown.len() { ", …" } else { "" };
+    ui.warn(&format!("not committed, so not in the worktree: {}{more}", shown.join(", ")));
+    Ok(())
+}
+
+fn tell(lease: &Lease, opened: &Opened, ui: &mut Ui) -> Result<(), Failure> {
+    let branch = &lease.branch;
+    let at = lease.repository.head.commit.map(|commit| commit.short()).unwrap_or_default();
+    let words = match lease.begun {
+        Begun::Fresh => format!("'{branch}' begins at {at}"),
+        Begun::Continued { tip } => {
+            let distance = opened.repository.distance(tip, opened.require_tip()?)?;
+            format!(
+                "'{branch}' is continued at {at}: {} ahead of '{}', {} behind",
+                distance.ahead, opened.scope.branch, distance.behind
+            )
+        }
+        Begun::Adopted => format!("'{}' has a worktree already, at {at}", lease.task),
+    };
+    ui.err(&format!("{words}\n"));
+    lease.notes.iter().for_each(|note| ui.err(&format!("note: {note}\n")));
+    Ok(())
+}

@@ -1,0 +1,95 @@
+//! `git arborist worktree list`.
+
+use arborist_core::failure::Exit;
+use clap::Args;
+
+use super::{
+    document::ListDocument,
+    open::{ScopeArgs, open},
+    rows::{self, Row, Wanted},
+};
+use crate::{
+    clock, document,
+    entry::Outcome,
+    ui::{Tone, Ui},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Also count what is not committed and measure how much space is taken
+    #[arg(short, long)]
+    long: bool,
+    /// Also the branches of tasks that have no worktree
+    #[arg(short, long)]
+    branches: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(&args.scope, ui)?;
+    let wanted = if args.branches { Wanted::Branches } else { Wanted::Worktrees };
+    let mut rows = rows::collect(&opened, wanted)?;
+    if args.long {
+        rows.iter_mut().try_for_each(|row| row.lengthen(&opened.pool))?;
+    }
+    if args.json {
+        return document::print(ui, &ListDocument::new(&opened, &rows));
+    }
+    show(ui, &rows);
+    Ok(Exit::Done)
+}
+
+fn show(ui: &mut Ui, rows: &[Row]) {
+    let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    let widths: Vec<usize> = (0..COLUMNS)
+        .map(|column| cells.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    for (row, cells) in rows.iter().zip(cells) {
+        let mut line = String::new();
+        for (column, (cell, width)) in
+            cells.iter().zip(&widths).enumerate().filter(|(_, (_, width))| **width > 0)
+        {
+            let pad = " ".repeat(width - cell.chars().count() + 2);
+            let cell = if column == 1 { ui.paint(tone(row), cell) } else { cell.clone() };
+            line.push_str(&format!("{cell}{pad}"));
+        }
+        ui.line(line.trim_end());
+    }
+}
+
+const COLUMNS: usize = 8;
+
+/// Task, state, distance, age, dirt and size, path, branch, holder.
+fn cells(row: &Row) -> Vec<String> {
+    let text = |path: Option<String>| path.unwrap_or_default();
+    let standing = row.standing.as_ref();
+    let title = if row.task.is_some() { row.title() } else { format!("({})", row.title()) };
+    let cells: [String; COLUMNS] = [
+        title,
+        row.state.to_owned(),
+        text(row.distance.map(|far| format!("+{} -{}", far.ahead, far.behind))),
+        text(standing.and_then(|standing| standing.active).map(clock::age)),
+        text(row.long.map(|long| format!("{} dirty, {}", long.dirty, megabytes(long.size)))),
+        text(standing.map(|standing| standing.path.display().to_string())),
+        text(row.branch.as_ref().map(ToString::to_string)),
+        text(row.holder().map(ToString::to_string)),
+    ];
+    cells.into()
+}
+
+pub(super) fn megabytes(bytes: u64) -> String {
+    format!("{}.{} MB", bytes / 1_000_000, bytes % 1_000_000 / 100_000)
+}
+
+pub(super) fn tone(row: &Row) -> Tone {
+    match row.state {
+        "complete" => Tone::Good,
+        "failed" | "missing" | "forked" => Tone::Bad,
+        "free" | "pending" => Tone::Dim,
+        _ => Tone::Busy,
+    }
+}

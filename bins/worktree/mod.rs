@@ -1,0 +1,66 @@
+//! `git arborist worktree`: a worktree and a branch for each task, beside the user's checkout.
+
+mod add;
+pub mod document;
+mod list;
+mod open;
+mod remove;
+mod rows;
+mod show;
+
+use clap::{Parser, Subcommand};
+
+use crate::{catalog, entry::Outcome, ui::Ui};
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   Work on a task by hand, beside your checkout
+       cd \"$(git arborist worktree add T001)\"
+
+   Go to the worktree of a task
+       cd \"$(git arborist worktree path T001)\"
+
+   See all worktrees, who is at work in them, and how much they hold
+       git arborist worktree list --long
+
+   Remove one; its branch stays
+       git arborist worktree remove T001";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-worktree", bin_name = "git arborist worktree", about = catalog::about("worktree"), after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct WorktreeArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Make a worktree for a task, or go on with the one that it has, and print its path
+    Add(add::AddArgs),
+    /// List the worktrees of tasks
+    List(list::ListArgs),
+    /// Show one worktree in detail
+    Show(show::ShowArgs),
+    /// Print the path of a task's worktree
+    Path(show::PathArgs),
+    /// Remove a worktree; its branch stays
+    Remove(remove::RemoveArgs),
+    /// Give a task's lane to the next task, with its caches; its branch stays
+    Recycle(remove::RecycleArgs),
+    /// Forget worktrees whose folders were deleted
+    Prune(remove::PruneArgs),
+}
+
+/// Runs the command.
+pub fn run(args: WorktreeArgs, ui: &mut Ui) -> Outcome {
+    match args.verb {
+        Verb::Add(args) => add::run(&args, ui),
+        Verb::List(args) => list::run(&args, ui),
+        Verb::Show(args) => show::run(&args, ui),
+        Verb::Path(args) => show::run_path(&args, ui),
+        Verb::Remove(args) => remove::run(&args, ui),
+        Verb::Recycle(args) => remove::run_recycle(&args, ui),
+        Verb::Prune(args) => remove::run_prune(&args, ui),
+    }
+}

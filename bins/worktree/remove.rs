@@ -1,0 +1,63 @@
+//! `git arborist worktree remove`, `recycle` and `prune`.
+
+use arborist_core::{failure::Exit, name::TaskId, worktree::Unsaved};
+use clap::Args;
+
+use super::open::{ScopeArgs, open};
+use crate::{entry::Outcome, ui::Ui};
+
+#[derive(Debug, Args)]
+pub(super) struct RemoveArgs {
+    /// The tasks, or the names of lanes
+    #[arg(value_name = "TASK", required = true)]
+    tasks: Vec<TaskId>,
+    /// Also if something there is not committed; it is saved under a ref first
+    #[arg(short, long)]
+    force: bool,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RecycleArgs {
+    /// The tasks, or the names of lanes
+    #[arg(value_name = "TASK", required = true)]
+    tasks: Vec<TaskId>,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PruneArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+pub(super) fn run(args: &RemoveArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(&args.scope, ui)?;
+    let unsaved = if args.force { Unsaved::Saved } else { Unsaved::Refused };
+    for task in &args.tasks {
+        let (standing, notes) = opened.pool.remove(task, unsaved)?;
+        notes.iter().for_each(|note| ui.err(&format!("note: {note}\n")));
+        let kept = standing.branch.map(|branch| format!("; '{branch}' is kept")).unwrap_or_default();
+        ui.line(&format!("removed {}{kept}", standing.path.display()));
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) fn run_recycle(args: &RecycleArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(&args.scope, ui)?;
+    for task in &args.tasks {
+        let standing = opened.pool.recycle(task)?;
+        ui.line(&format!("{} is free", standing.path.display()));
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) fn run_prune(args: &PruneArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(&args.scope, ui)?;
+    for path in opened.pool.prune()? {
+        ui.line(&format!("forgot {}", path.display()));
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,183 @@
+//! What is known of each worktree: where it stands, what history says of its task, how far its branch is.
+
+use std::{collections::HashMap, fs, path::Path};
+
+use arborist_core::{
+    failure::Failure,
+    git::{Distance, Repository},
+    history::{Reading, Run, Scope},
+    name::{BranchName, Oid, TASK_BRANCHES, TaskId},
+    process::Holder,
+    worktree::{Kind, Pool, Standing},
+};
+
+use super::open::Opened;
+
+/// One line of a list.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) task: Option<TaskId>,
+    pub(super) run: Option<BranchName>,
+    pub(super) branch: Option<BranchName>,
+    /// `None` for a branch without a worktree.
+    pub(super) standing: Option<Standing>,
+    pub(super) head: Option<Oid>,
+    /// The task's state as history has it, or `free`, or `missing`.
+    pub(super) state: &'static str,
+    pub(super) distance: Option<Distance>,
+    pub(super) long: Option<Long>,
+}
+
+/// What takes a look at every file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Long {
+    /// How many paths are not committed.
+    pub(super) dirty: usize,
+    /// How many bytes everything takes.
+    pub(super) size: u64,
+}
+
+/// What is wanted beside the worktrees themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Worktrees,
+    Branches,
+}
+
+/// All rows, as git lists them.
+pub(super) fn collect(opened: &Opened, wanted: Wanted) -> Result<Vec<Row>, Failure> {
+    let Opened { repository, pool, .. } = opened;
+    let standings = pool.survey()?;
+    let mut branches: Vec<(BranchName, Oid)> = Vec::new();
+    if wanted == Wanted::Branches {
+        let refs = repository.list_refs(&[&format!("refs/heads/{TASK_BRANCHES}")])?.into_iter();
+        let named = refs
+            .filter_map(|found| Some((found.name.strip_prefix("refs/heads/")?.parse().ok()?, found.target)));
+        branches = named
+            .filter(|(branch, _)| !standings.iter().any(|s| s.branch.as_ref() == Some(branch)))
+            .collect();
+    }
+    let mut rows: Vec<Row> = standings.into_iter().map(Row::of_worktree).collect();
+    rows.extend(branches.into_iter().map(Row::of_branch));
+    let mut runs = Runs { repository, known: HashMap::new() };
+    for row in &mut rows {
+        runs.tell(row)?;
+    }
+    Ok(rows)
+}
+
+impl Row {
+    fn of_worktree(standing: Standing) -> Self {
+        let state = match &standing {
+            standing if standing.is_missing => "missing",
+            standing if standing.is_free() => "free",
+            _ => "pending",
+        };
+        let (task, branch, head) = (standing.task.clone(), standing.branch.clone(), standing.head);
+        Self { task, run: None, branch, head, state, distance: None, long: None, standing: Some(standing) }
+    }
+
+    fn of_branch((branch, tip): (BranchName, Oid)) -> Self {
+        let task = branch.as_str().rsplit('/').next().and_then(|name| name.parse().ok());
+        let state = "pending";
+        Self {
+            task,
+            run: None,
+            branch: Some(branch),
+            head: Some(tip),
+            state,
+            distance: None,
+            long: None,
+            standing: None,
+        }
+    }
+
+    /// The task, or what stands in for it.
+    pub(super) fn title(&self) -> String {
+        match (&self.task, &self.standing) {
+            (Some(task), _) => task.to_string(),
+            (None, Some(standing)) => standing.name(),
+            (None, None) => String::new(),
+        }
+    }
+
+    pub(super) fn kind(&self) -> &'static str {
+        match self.standing.as_ref().map(|standing| standing.kind) {
+            Some(Kind::Lane) => "lane",
+            Some(Kind::Named) => "task",
+            Some(Kind::Foreign) => "foreign",
+            None => "branch",
+        }
+    }
+
+    pub(super) fn holder(&self) -> Option<&Holder> {
+        self.standing.as_ref()?.holder.as_ref()
+    }
+
+    /// Looks at every file. What is missing has none.
+    pub(super) fn lengthen(&mut self, pool: &Pool) -> Result<(), Failure> {
+        let Some(standing) = self.standing.as_ref().filter(|standing| !standing.is_missing) else {
+            return Ok(());
+        };
+        let dirty = pool.view(standing)?.dirt()?.len();
+        self.long = Some(Long { dirty, size: size_of(&standing.path) });
+        Ok(())
+    }
+}
+
+/// What history says of runs, each read once.
+struct Runs<'a> {
+    repository: &'a Repository,
+    known: HashMap<BranchName, Known>,
+}
+
+struct Known {
+    run: Run,
+    distances: HashMap<String, Distance>,
+}
+
+impl Runs<'_> {
+    fn tell(&mut self, row: &mut Row) -> Result<(), Failure> {
+        let Some(branch) = row.branch.clone() else {
+            return Ok(());
+        };
+        row.run = branch.run_of_task_branch();
+        let Some(run) = row.run.clone() else {
+            return Ok(());
+        };
+        if !self.known.contains_key(&run) {
+            let Some(tip) = self.repository.find_branch(&run)? else {
+                return Ok(());
+            };
+            let distances = self.repository.distances(&run.task_refs(), tip)?;
+            let scope = Scope { branch: run.clone(), tip: Some(tip) };
+            let read = Run::scan(self.repository, scope, Reading::Cached)?;
+            self.known.insert(run.clone(), Known { run: read, distances });
+        }
+        let Some(known) = self.known.get(&run) else {
+            return Ok(());
+        };
+        row.distance = known.distances.get(&branch.to_ref()).copied();
+        let history = row.task.as_ref().and_then(|task| known.run.find(task));
+        if let Some(history) = history.filter(|_| row.state != "missing") {
+            row.state = history.state.state.as_str();
+        }
+        Ok(())
+    }
+}
+
+/// The bytes below a folder. Links are not followed.
+fn size_of(folder: &Path) -> u64 {
+    let mut sum = 0;
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(found) if found.is_dir() => open.push(entry.path()),
+                Ok(found) => sum += found.len(),
+                Err(_) => {}
+            }
+        }
+    }
+    sum
+}

@@ -1,0 +1,82 @@
+//! `git arborist worktree show` and `path`.
+
+use arborist_core::{failure::Exit, name::TaskId, worktree::WorktreeError};
+use clap::Args;
+
+use super::{
+    document::RowDocument,
+    list::{megabytes, tone},
+    open::{ScopeArgs, open},
+    rows::{self, Row, Wanted},
+};
+use crate::{
+    clock, document,
+    entry::Outcome,
+    ui::{Tone, Ui},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    /// The task, or the name of a lane
+    #[arg(value_name = "TASK")]
+    task: TaskId,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PathArgs {
+    /// The task, or the name of a lane
+    #[arg(value_name = "TASK")]
+    task: TaskId,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+pub(super) fn run(args: &ShowArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(&args.scope, ui)?;
+    let absent = || WorktreeError::Absent(args.task.to_string());
+    let found = opened.pool.find(&args.task)?.ok_or_else(absent)?;
+    let rows = rows::collect(&opened, Wanted::Worktrees)?;
+    let is_it = |row: &Row| row.standing.as_ref().is_some_and(|standing| standing.path == found.path);
+    let mut row = rows.into_iter().find(is_it).ok_or_else(absent)?;
+    row.lengthen(&opened.pool)?;
+    if args.json {
+        return document::print(ui, &RowDocument::new(&row));
+    }
+    show(ui, &row);
+    Ok(Exit::Done)
+}
+
+pub(super) fn run_path(args: &PathArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(&args.scope, ui)?;
+    let name = || args.task.to_string();
+    let found = opened.pool.find(&args.task)?.ok_or_else(|| WorktreeError::Absent(name()))?;
+    if found.is_missing {
+        return Err(WorktreeError::Missing(name(), found.path).into());
+    }
+    ui.line(&found.path.display().to_string());
+    Ok(Exit::Done)
+}
+
+fn show(ui: &mut Ui, row: &Row) {
+    ui.line(&format!("{}  {}", ui.paint(Tone::Strong, &row.title()), ui.paint(tone(row), row.state)));
+    let mut field = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            ui.line(&format!("  {name:<9} {value}"));
+        }
+    };
+    let standing = row.standing.as_ref();
+    field("path", standing.map(|standing| standing.path.display().to_string()));
+    field("branch", row.branch.as_ref().map(ToString::to_string));
+    field("commit", row.head.map(|head| head.short()));
+    let run = row.run.as_ref().map(ToString::to_string).unwrap_or_default();
+    field("distance", row.distance.map(|far| format!("{} ahead of {run}, {} behind", far.ahead, far.behind)));
+    field("dirty", row.long.map(|long| format!("{} paths", long.dirty)));
+    field("size", row.long.map(|long| megabytes(long.size)));
+    field("active", standing.and_then(|standing| standing.active).map(clock::ago));
+    field("holder", row.holder().map(ToString::to_string));
+}

@@ -1,0 +1,248 @@
+//! Claiming a place for a task: the worktree that has it, else a free lane, else a new one. Nothing is made before it is
+//! certain that it may be.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{
+    Begun, Pool, WorktreeError, environment, is_ours, places::Places, places::lane_number, stale, survey,
+};
+use crate::{
+    git::{RefMove, Repository, Worktree},
+    name::{BranchName, Oid, TaskId, digest},
+    process::{Cancel, FileLock, LockError},
+};
+
+/// One who only looks at a lock holds it for less than this.
+const GLANCE: Duration = Duration::from_millis(200);
+/// So many worktrees of one name are looked for.
+const NAMES: usize = 100;
+
+/// A task that wants a place.
+#[derive(Debug)]
+pub(super) struct Wish<'a> {
+    pub(super) task: &'a TaskId,
+    pub(super) branch: BranchName,
+    pub(super) base: Oid,
+    pub(super) place: Wanted,
+    /// Lanes that turned out to be of no use.
+    pub(super) refused: Vec<PathBuf>,
+}
+
+/// What kind of place is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    Lane,
+    Named,
+}
+
+/// A place that nobody else can have now.
+#[derive(Debug)]
+pub(super) struct Claim {
+    pub(super) lane: Repository,
+    pub(super) path: PathBuf,
+    pub(super) begun: Begun,
+    pub(super) origin: Origin,
+    /// Set if the branch was made for this, at this commit.
+    pub(super) made_branch: Option<Oid>,
+    pub(super) port: u16,
+    pub(super) locks: [FileLock; 2],
+}
+
+/// Where a claimed place comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The task has it already.
+    Found,
+    /// A lane that was free.
+    Recycled,
+    /// It was made.
+    Made,
+}
+
+/// A place that could be had.
+enum Spot {
+    Free(Worktree),
+    New(PathBuf),
+}
+
+impl Pool {
+    /// Claims a place. Others who make or remove worktrees wait meanwhile.
+    pub(super) fn claim(&self, wish: &Wish<'_>) -> Result<Claim, WorktreeError> {
+        let _gate = self.gate()?;
+        let task_lock = self.lock_task(wish)?;
+        let mut worktrees = self.repository.list_worktrees()?;
+        if let Some(found) = worktrees.iter().position(|found| found.branch.as_ref() == Some(&wish.branch)) {
+            if worktrees[found].path.is_dir() {
+                return self.adopt(wish, (&worktrees[found], &worktrees), task_lock);
+            }
+            self.forget(&worktrees.remove(found))?;
+        }
+        let (spot, lock) = self.find_spot(wish, &worktrees)?;
+        let (begun, made_branch) = self.prepare_branch(wish)?;
+        let (worktree, origin) = match spot {
+            Spot::Free(worktree) => (worktree, Origin::Recycled),
+            Spot::New(path) => (self.make(&path, wish)?, Origin::Made),
+        };
+        let lane = self.linked(&worktree)?;
+        let port = environment::allot_port(&lane, &worktrees)?;
+        Ok(Claim { lane, path: worktree.path, begun, origin, made_branch, port, locks: [task_lock, lock] })
+    }
+
+    fn adopt(
+        &self,
+        wish: &Wish<'_>,
+        (found, all): (&Worktree, &[Worktree]),
+        task_lock: FileLock,
+    ) -> Result<Claim, WorktreeError> {
+        if !is_ours(found) {
+            let (branch, path) = (wish.branch.clone(), found.path.clone());
+            return Err(WorktreeError::Elsewhere { branch, path });
+        }
+        let lock = self.lock_place(&found.path, wish.task)?;
+        let lane = self.linked(found)?;
+        let port = environment::allot_port(&lane, all)?;
+        Ok(Claim {
+            lane,
+            path: found.path.clone(),
+            begun: Begun::Adopted,
+            origin: Origin::Found,
+            made_branch: None,
+            port,
+            locks: [task_lock, lock],
+        })
+    }
+
+    /// A free lane that nobody holds, the one that needs the least change first; else a path for a new worktree.
+    fn find_spot(&self, wish: &Wish<'_>, worktrees: &[Worktree]) -> Result<(Spot, FileLock), WorktreeError> {
+        if wish.place == Wanted::Lane {
+            let is_free = |found: &&Worktree| self.is_free_lane(found) && !wish.refused.contains(&found.path);
+            let mut free: Vec<&Worktree> = worktrees.iter().filter(is_free).collect();
+            free.sort_by_key(|lane| lane.head != Some(wish.base));
+            for lane in free {
+                if let Ok(lock) = self.lock_place(&lane.path, wish.task) {
+                    return Ok((Spot::Free(lane.clone()), lock));
+                }
+            }
+        }
+        self.require_room(worktrees)?;
+        let places = self.places.prepared(worktrees)?;
+        self.require_space(&places.base)?;
+        let path = self.find_path(wish, &places, worktrees)?;
+        let lock = self.lock_place(&path, wish.task)?;
+        Ok((Spot::New(path), lock))
+    }
+
+    fn is_free_lane(&self, worktree: &Worktree) -> bool {
+        let is_lane = lane_number(&survey::name_of(&worktree.path)).is_some();
+        is_lane && is_ours(worktree) && worktree.branch.is_none() && worktree.path.join(".git").is_file()
+    }
+
+    fn require_room(&self, worktrees: &[Worktree]) -> Result<(), WorktreeError> {
+        let count = worktrees.iter().filter(|worktree| is_ours(worktree) && worktree.path.is_dir()).count();
+        let max = self.options.max;
+        if count >= max { Err(WorktreeError::Limit { count, max }) } else { Ok(()) }
+    }
+
+    fn require_space(&self, base: &Path) -> Result<(), WorktreeError> {
+        let system =
+            rustix::fs::statvfs(base).map_err(|error| WorktreeError::file("look at", base)(error.into()))?;
+        let free = system.f_bavail.saturating_mul(system.f_frsize);
+        let needed = self.options.min_free;
+        if free >= needed {
+            return Ok(());
+        }
+        let in_mb = |bytes: u64| bytes / 1_000_000;
+        Err(WorktreeError::Space { path: base.to_owned(), free: in_mb(free), needed: in_mb(needed) })
+    }
+
+    /// A path that is not taken. What stands at it and is not ours is left alone: another lane gets another number,
+    /// but a task's own place is its own.
+    fn find_path(
+        &self,
+        wish: &Wish<'_>,
+        places: &Places,
+        worktrees: &[Worktree],
+    ) -> Result<PathBuf, WorktreeError> {
+        let registered = |path: &Path| worktrees.iter().find(|worktree| worktree.path == path);
+        for number in 0..NAMES + worktrees.len() {
+            let path = match wish.place {
+                Wanted::Lane => places.lane(number + 1),
+                Wanted::Named => places.named(wish.task, number),
+            };
+            let is_there = path.symlink_metadata().is_ok();
+            match registered(&path) {
+                None if !is_there => return Ok(path),
+                None if wish.place == Wanted::Named => return Err(WorktreeError::Occupied(path)),
+                Some(worktree) if !is_there && is_ours(worktree) => {
+                    self.forget(worktree)?;
+                    return Ok(path);
+                }
+                _ => {}
+            }
+        }
+        Err(WorktreeError::Occupied(places.base.clone()))
+    }
+
+    /// The branch comes first: whatever happens afterwards, the same command finds it again. One that has nothing of
+    /// its own follows the base.
+    fn prepare_branch(&self, wish: &Wish<'_>) -> Result<(Begun, Option<Oid>), WorktreeError> {
+        let tip = self.repository.find_branch(&wish.branch)?;
+        match tip {
+            Some(tip) if tip == wish.base => return Ok((Begun::Fresh, None)),
+            Some(tip) if !self.repository.is_ancestor(tip, wish.base)? => {
+                return Ok((Begun::Continued { tip }, None));
+            }
+            _ => {}
+        }
+        let name = wish.branch.to_ref();
+        let moves = [RefMove { name: &name, new: Some(wish.base), old: tip }];
+        let write = || self.repository.move_refs(&moves, "arborist: begin");
+        if write().is_err() {
+            stale::clear(&self.repository.common_dir.join(format!("{name}.lock")));
+            write()?;
+        }
+        Ok((Begun::Fresh, tip.is_none().then_some(wish.base)))
+    }
+
+    fn make(&self, path: &Path, wish: &Wish<'_>) -> Result<Worktree, WorktreeError> {
+        self.note_making(path)?;
+        let made = self.repository.add_worktree(path, wish.base, super::REASON);
+        let found = self.repository.list_worktrees();
+        if let Err(error) = made {
+            self.mend_half_made()?;
+            return Err(error.into());
+        }
+        self.note_made();
+        let found = found?.into_iter().find(|worktree| worktree.path == path);
+        found.ok_or_else(|| WorktreeError::Missing(wish.task.to_string(), path.to_owned()))
+    }
+
+    /// Takes a worktree whose folder is gone out of git's register. Its branch stays.
+    pub(super) fn forget(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
+        Ok(self.repository.forget_worktree(&worktree.path)?)
+    }
+
+    pub(super) fn linked(&self, worktree: &Worktree) -> Result<Repository, WorktreeError> {
+        let missing = || WorktreeError::Missing(survey::name_of(&worktree.path), worktree.path.clone());
+        self.repository.linked(worktree).ok_or_else(missing)
+    }
+
+    fn lock_task(&self, wish: &Wish<'_>) -> Result<FileLock, WorktreeError> {
+        let unique = &digest(wish.branch.as_str().as_bytes())[..12];
+        let path = self.places.locks().join(format!("task-{}-{unique}", wish.task));
+        self.take_lock(&path, wish.task)
+    }
+
+    pub(super) fn lock_place(&self, path: &Path, task: &TaskId) -> Result<FileLock, WorktreeError> {
+        self.take_lock(&self.places.lock_of(path), task)
+    }
+
+    fn take_lock(&self, path: &Path, task: &TaskId) -> Result<FileLock, WorktreeError> {
+        let what = format!("{task} of {}", self.run);
+        let busy = |source: LockError| WorktreeError::Busy { task: task.clone(), source };
+        FileLock::take_within(path, &what, GLANCE, &Cancel::new()).map_err(busy)
+    }
+}

@@ -1,0 +1,55 @@
+//! What programs in a worktree find in their environment. Each worktree has ports of its own, so that two servers under
+//! test do not meet.
+
+use std::{fs, path::Path};
+
+use super::{WorktreeError, claim::Claim};
+use crate::{
+    git::{Repository, Worktree},
+    name::{TaskId, digest},
+};
+
+/// The first port that is given away.
+const FIRST: u16 = 20_000;
+/// How many ports a worktree has.
+const BLOCK: u16 = 10;
+/// How many blocks there are.
+const BLOCKS: u16 = 1_000;
+const FILE: &str = "arborist/port";
+
+/// The first of a worktree's own ports: the same for as long as it lives, and nobody else's. Call this only at the gate.
+pub(super) fn allot_port(lane: &Repository, others: &[Worktree]) -> Result<u16, WorktreeError> {
+    if let Some(port) = read(&lane.git_dir) {
+        return Ok(port);
+    }
+    let taken: Vec<u16> = others.iter().filter_map(|other| read(other.git_dir.as_deref()?)).collect();
+    let place = digest(lane.dir.as_os_str().as_encoded_bytes());
+    let start = u16::from_str_radix(&place[..4], 16).unwrap_or(0) % BLOCKS;
+    let port = |step: u16| FIRST + (start + step) % BLOCKS * BLOCK;
+    let port = (0..BLOCKS).map(port).find(|port| !taken.contains(port)).unwrap_or(FIRST);
+    let file = lane.git_dir.join(FILE);
+    let write = || {
+        fs::create_dir_all(lane.git_dir.join("arborist"))?;
+        fs::write(&file, format!("{port}\n"))
+    };
+    write().map_err(WorktreeError::file("write", &file))?;
+    Ok(port)
+}
+
+fn read(git_dir: &Path) -> Option<u16> {
+    fs::read_to_string(git_dir.join(FILE)).ok()?.trim().parse().ok()
+}
+
+/// The variables of a claimed place.
+pub(super) fn variables(main: &Path, claim: &Claim, task: &TaskId) -> Vec<(String, String)> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    [
+        ("ARBORIST_TASK", task.to_string()),
+        ("ARBORIST_WORKTREE", text(&claim.path)),
+        ("ARBORIST_REPOSITORY", text(main)),
+        ("ARBORIST_PORT", claim.port.to_string()),
+        ("ARBORIST_PORTS", format!("{}-{}", claim.port, claim.port + BLOCK - 1)),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into()
+}

@@ -1,0 +1,109 @@
+//! What keeps a worktree from being made, used or removed.
+
+use std::{io, path::PathBuf};
+
+use crate::{
+    failure::{Exit, Explain},
+    git::GitError,
+    name::{BranchName, Oid, TaskId},
+    process::LockError,
+};
+
+/// Why a worktree could not be made, used or removed.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each sentence says what it is")]
+pub enum WorktreeError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error("the worktree of '{task}' is in use: {source}")]
+    Busy { task: TaskId, source: LockError },
+    #[error("the worktrees of this repository cannot be changed now: {0}")]
+    Gate(LockError),
+    #[error("worktrees are made from a checkout, and this repository is bare")]
+    Bare,
+    #[error("'{0}' has no commits yet, so there is nothing to begin from")]
+    Unborn(BranchName),
+    #[error("'{branch}' is checked out at '{}', which git arborist did not make", path.display())]
+    Elsewhere { branch: BranchName, path: PathBuf },
+    #[error("'{}' exists and is no worktree of ours", .0.display())]
+    Occupied(PathBuf),
+    #[error("there are {count} worktrees already, and no more than {max} are allowed")]
+    Limit { count: usize, max: usize },
+    #[error("there is too little space at '{}': {free} MB are free, and {needed} must stay so", path.display())]
+    Space { path: PathBuf, free: u64, needed: u64 },
+    #[error("worktrees cannot be made at '{}', inside '{}'", base.display(), inside.display())]
+    Nested { base: PathBuf, inside: PathBuf },
+    #[error("'{0}' has no worktree")]
+    Absent(String),
+    #[error("'{0}' has no lane")]
+    NoLane(String),
+    #[error("the worktree of '{0}' is gone: there is no '{path}' any more", path = .1.display())]
+    Missing(String, PathBuf),
+    #[error("'{branch}' has commits of its own and does not hold {}", base.short())]
+    OtherBase { branch: BranchName, base: Oid },
+    #[error("the worktree of '{name}' holds what no commit holds: {what}")]
+    Dirty { name: String, what: String },
+    #[error("'{}' holds a repository of its own: {what}", path.display())]
+    Embedded { path: PathBuf, what: String },
+    #[error("'{command}' {ending}{said}")]
+    SetUp { command: String, ending: String, said: String },
+    #[error("could not {doing} '{}': {source}", path.display())]
+    File { doing: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl WorktreeError {
+    pub(super) fn file(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::File { doing, path, source }
+    }
+}
+
+impl Explain for WorktreeError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Git(error) => error.exit(),
+            Self::Busy { source, .. } | Self::Gate(source) => source.exit(),
+            Self::Limit { .. }
+            | Self::Absent(_)
+            | Self::NoLane(_)
+            | Self::Missing(..)
+            | Self::Dirty { .. }
+            | Self::SetUp { .. } => Exit::No,
+            Self::Elsewhere { .. }
+            | Self::Occupied(_)
+            | Self::OtherBase { .. }
+            | Self::Nested { .. }
+            | Self::Embedded { .. } => Exit::Person,
+            Self::Bare | Self::Unborn(_) | Self::Space { .. } | Self::File { .. } => Exit::Fatal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Git(error) => return error.hint(),
+            Self::Busy { .. } => "wait until it is done, or end it first".into(),
+            Self::Gate(_) => "run the same command again".into(),
+            Self::Bare => "clone it, and run this in the clone".into(),
+            Self::Unborn(_) => "make a first commit: git commit --allow-empty -m begin".into(),
+            Self::Elsewhere { .. } => "remove that worktree with: git worktree remove <path>".into(),
+            Self::Occupied(_) => "move it away, or name another place as worktree.base".into(),
+            Self::Limit { .. } => {
+                "remove one with: git arborist worktree remove <task>\nor allow more as worktree.max".into()
+            }
+            Self::Space { .. } => "free some, or ask for less as worktree.min-free".into(),
+            Self::Nested { .. } => "name another place as worktree.base".into(),
+            Self::NoLane(_) => "see the lanes with: git arborist worktree list".into(),
+            Self::Absent(name) => format!("make one with: git arborist worktree add {name}"),
+            Self::Missing(name, _) => {
+                format!("forget it with: git arborist worktree prune\nor make it anew with: git arborist worktree add {name}")
+            }
+            Self::OtherBase { .. } => {
+                "go on with it without --base, then bring the run's branch in with: git arborist worktree sync".into()
+            }
+            Self::Dirty { .. } => "commit it, or save it under a ref and remove the worktree with --force".into(),
+            Self::Embedded { .. } => "move it out of there".into(),
+            Self::SetUp { .. } => "mend worktree.setup, then run the same command again".into(),
+            Self::File { .. } => return None,
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! Filling a worktree with a task's branch. In a recycled lane only the difference is written, and what is ignored, the
+//! caches of builds, stays.
+
+use std::{ffi::OsString, fs, os::unix::ffi::OsStrExt, path::Path};
+
+use super::{Note, Pool, WorktreeError, claim::Origin, options::LargeFiles, stale, survey};
+use crate::{
+    git::{Change, NewCommit, RefMove, Repository, Signing},
+    name::{BranchName, Oid},
+};
+
+/// What a git that was killed, or an agent, may have left half done in a worktree.
+const HALF_DONE: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
+const SPARSE: [&str; 2] = ["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
+
+impl Pool {
+    /// Checks out `branch` in a lane that is free. Until it is done, the lane stays free.
+    pub(super) fn fill(
+        &self,
+        lane: &Repository,
+        branch: &BranchName,
+        origin: Origin,
+    ) -> Result<Vec<Note>, WorktreeError> {
+        let mut notes = Vec::new();
+        for name in ["index.lock", "HEAD.lock"] {
+            stale::clear(&lane.git_dir.join(name));
+        }
+        let is_dirty = origin == Origin::Recycled && !lane.dirt()?.is_empty();
+        if is_dirty {
+            notes.extend(self.save(lane)?);
+        }
+        for name in HALF_DONE {
+            let _ = fs::remove_dir_all(lane.git_dir.join(name));
+        }
+        let settings: &[&str] = if self.leave_out(lane)? { &SPARSE } else { &[] };
+        let env: &[(&str, &str)] = match self.options.large_files {
+            LargeFiles::Fetched => &[],
+            LargeFiles::Pointers => &[("GIT_LFS_SKIP_SMUDGE", "1")],
+        };
+        lane.check_out(branch, settings, env)?;
+        if is_dirty {
+            lane.remove_untracked()?;
+        }
+        if origin == Origin::Recycled && !self.options.keep.iter().any(|pattern| pattern == "*") {
+            lane.remove_ignored(&self.options.keep)?;
+        }
+        Ok(notes)
+    }
+
+    /// Writes down which tracked files are left out. Whether git has to look at that at all.
+    fn leave_out(&self, lane: &Repository) -> Result<bool, WorktreeError> {
+        let file = lane.git_dir.join("info/sparse-checkout");
+        if self.options.exclude.is_empty() && !file.exists() {
+            return Ok(false);
+        }
+        let left_out: String = self.options.exclude.iter().map(|pattern| format!("!{pattern}\n")).collect();
+        let write = || {
+            fs::create_dir_all(lane.git_dir.join("info"))?;
+            fs::write(&file, format!("/*\n{left_out}"))
+        };
+        write().map_err(WorktreeError::file("write", &file))?;
+        Ok(true)
+    }
+
+    /// Keeps what lies in a worktree under a ref, before it is thrown away there.
+    pub(super) fn save(&self, lane: &Repository) -> Result<Option<Note>, WorktreeError> {
+        let Some(head) = lane.find_commit("HEAD")? else {
+            return Ok(None);
+        };
+        let (tree, head_tree) = (lane.snapshot()?, lane.tree_of(head)?);
+        if tree == head_tree {
+            return Ok(None);
+        }
+        refuse_embedded(lane, &lane.changes(head_tree, tree)?)?;
+        let name = survey::name_of(&lane.dir);
+        let under = self.save_tree(lane, &name, (tree, head))?;
+        Ok(Some(Note::Saved { name, under }))
+    }
+
+    /// Keeps a tree under a ref, with the commit that it follows.
+    pub(super) fn save_tree(
+        &self,
+        lane: &Repository,
+        name: &str,
+        (tree, parent): (Oid, Oid),
+    ) -> Result<String, WorktreeError> {
+        let under = format!("refs/arborist/saved/{}/{name}/worktree-{}", self.run.component(), tree.short());
+        if lane.list_refs(&[&under])?.is_empty() {
+            let message = format!("what lay in {name}\n");
+            let commit = lane.write_commit(NewCommit { tree, parent, message: &message }, Signing::No)?;
+            lane.move_refs(&[RefMove { name: &under, new: Some(commit), old: None }], "arborist: save")?;
+        }
+        Ok(under)
+    }
+
+    /// The file that leads from a worktree to its repository is within an agent's reach.
+    pub(super) fn mend_link(&self, lane: &Repository) -> Result<(), WorktreeError> {
+        let file = lane.dir.join(".git");
+        let mut wanted = OsString::from("gitdir: ");
+        wanted.push(&lane.git_dir);
+        let is_same = |found: Vec<u8>| leads_to(&lane.dir, &found, &lane.git_dir);
+        if fs::read(&file).is_ok_and(is_same) {
+            return Ok(());
+        }
+        if file.is_dir() {
+            return Err(WorktreeError::Embedded { path: lane.dir.clone(), what: ".git".into() });
+        }
+        wanted.push("\n");
+        let _ = fs::remove_file(&file);
+        fs::write(&file, wanted.as_bytes()).map_err(WorktreeError::file("write", file))
+    }
+}
+
+/// Whether a `.git` file leads to this git directory, from where it stands if it is written so.
+fn leads_to(top: &Path, content: &[u8], git_dir: &Path) -> bool {
+    let Some(path) = content.strip_prefix(b"gitdir: ") else {
+        return false;
+    };
+    let path = Path::new(std::ffi::OsStr::from_bytes(path.trim_ascii_end()));
+    crate::git::plain_path(&top.join(path)) == git_dir
+}
+
+/// What is in a repository inside the repository is in no snapshot.
+fn refuse_embedded(lane: &Repository, changes: &[Change]) -> Result<(), WorktreeError> {
+    let embedded: Vec<String> =
+        changes.iter().filter(|change| change.is_gitlink()).map(Change::shown).collect();
+    if embedded.is_empty() {
+        return Ok(());
+    }
+    Err(WorktreeError::Embedded { path: lane.dir.clone(), what: embedded.join(", ") })
+}

@@ -1,0 +1,121 @@
+//! A lease: a worktree that a task has for as long as somebody works on it.
+
+use std::path::PathBuf;
+
+use super::{
+    Note, Pool, WorktreeError,
+    claim::{Claim, Origin, Wanted, Wish},
+    environment, places, survey,
+};
+use crate::{
+    git::Repository,
+    name::{BranchName, Oid, TaskId},
+    process::FileLock,
+};
+
+/// How a lease began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begun {
+    /// The branch has nothing of its own yet.
+    Fresh,
+    /// The branch was there, with commits of its own.
+    Continued {
+        /// The newest of them.
+        tip: Oid,
+    },
+    /// The worktree was there, with whatever lies in it.
+    Adopted,
+}
+
+/// A worktree with a task's branch checked out. Nobody else can have it or the task while this lives; dropping it
+/// leaves everything as it is.
+#[derive(Debug)]
+pub struct Lease {
+    /// The repository as it is seen from there.
+    pub repository: Repository,
+    /// The task's branch.
+    pub branch: BranchName,
+    /// The task.
+    pub task: TaskId,
+    /// The top of the worktree.
+    pub path: PathBuf,
+    /// What programs that run there find in their environment.
+    pub environment: Vec<(String, String)>,
+    /// How it began.
+    pub begun: Begun,
+    /// What the user should know.
+    pub notes: Vec<Note>,
+    #[allow(dead_code, reason = "held, not read")]
+    locks: [FileLock; 2],
+}
+
+impl Pool {
+    /// A place for a task: the worktree that still has it, with what lies there; else a free lane; else a new one. A
+    /// branch without commits of its own begins at `base`; one that has some is continued.
+    pub fn lease(&self, task: &TaskId, base: Oid) -> Result<Lease, WorktreeError> {
+        self.take(task, base, Wanted::Lane)
+    }
+
+    /// The same with a new worktree that bears the task's name.
+    pub fn add(&self, task: &TaskId, base: Oid) -> Result<Lease, WorktreeError> {
+        self.take(task, base, Wanted::Named)
+    }
+
+    fn take(&self, task: &TaskId, base: Oid, place: Wanted) -> Result<Lease, WorktreeError> {
+        let mut wish = Wish { task, branch: self.run.task_branch(task), base, place, refused: Vec::new() };
+        loop {
+            let claim = self.claim(&wish)?;
+            match self.ready(&claim, &wish) {
+                Ok(notes) => return Ok(self.lease_of(claim, wish, notes)),
+                Err(WorktreeError::Embedded { path, .. }) if claim.origin == Origin::Recycled => {
+                    wish.refused.push(path);
+                }
+                Err(error) => {
+                    self.undo(&claim, &wish);
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn ready(&self, claim: &Claim, wish: &Wish<'_>) -> Result<Vec<Note>, WorktreeError> {
+        self.mend_link(&claim.lane)?;
+        let mut notes = match claim.origin {
+            Origin::Found => Vec::new(),
+            _ => self.fill(&claim.lane, &wish.branch, claim.origin)?,
+        };
+        let environment = environment::variables(&self.places.main, claim, wish.task);
+        notes.extend(self.set_up(&claim.lane, &environment)?);
+        Ok(notes)
+    }
+
+    fn lease_of(&self, claim: Claim, wish: Wish<'_>, notes: Vec<Note>) -> Lease {
+        let environment = environment::variables(&self.places.main, &claim, wish.task);
+        let Claim { mut lane, path, begun, locks, .. } = claim;
+        lane.head.branch = Some(wish.branch.clone());
+        if let Ok(tip) = lane.find_branch(&wish.branch) {
+            lane.head.commit = tip;
+        }
+        let (branch, task) = (wish.branch, wish.task.clone());
+        Lease { repository: lane, branch, task, path, environment, begun, notes, locks }
+    }
+}
+
+impl Lease {
+    /// The task has landed: its lane is free for the next one, with its caches. A worktree that was made by hand stays
+    /// as it is.
+    pub fn recycle(self) -> Result<(), WorktreeError> {
+        if !places::is_lane(&survey::name_of(&self.path)) {
+            return Ok(());
+        }
+        match self.repository.find_commit("HEAD")? {
+            Some(commit) => Ok(self.repository.detach(commit)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the lease and leaves everything there, to be looked at or continued.
+    pub fn keep(self) {
+        drop(self);
+    }
+}

@@ -1,0 +1,96 @@
+//! A worktree and a branch for each task, so that tasks do not see each other's files, and the user's checkout is left
+//! alone.
+//!
+//! Whose a worktree is can be read from git alone: it is locked with our reason, and the branch that is checked out
+//! names the task. A lane with a detached `HEAD` is free. `HEAD` moves last, so a worktree that is half made or half
+//! filled is free too. Locks tell who is at work; nothing else is remembered.
+
+mod claim;
+mod environment;
+mod error;
+mod fill;
+mod journal;
+mod lease;
+mod note;
+mod options;
+mod places;
+mod remove;
+mod set_up;
+mod stale;
+mod survey;
+
+pub use error::WorktreeError;
+pub use lease::{Begun, Lease};
+pub use note::Note;
+pub use options::WorktreeOptions;
+pub use remove::Unsaved;
+pub use survey::{Kind, Standing};
+
+use std::{path::PathBuf, time::Duration};
+
+use places::Places;
+
+use crate::{
+    git::{Repository, Worktree},
+    name::BranchName,
+    process::{Cancel, FileLock},
+};
+
+/// The reason that our worktrees are locked with.
+const REASON: &str = "arborist";
+/// How long another process may keep us from making or removing worktrees.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The worktrees of one repository, for the run of one branch.
+#[derive(Debug)]
+pub struct Pool {
+    repository: Repository,
+    run: BranchName,
+    options: WorktreeOptions,
+    places: Places,
+}
+
+impl Pool {
+    /// Looks where the worktrees are or would be. Nothing is made.
+    pub fn open(
+        repository: &Repository,
+        run: &BranchName,
+        options: WorktreeOptions,
+    ) -> Result<Self, WorktreeError> {
+        let places = Places::new(repository, &find_main(repository)?, &options);
+        Ok(Self { repository: repository.clone(), run: run.clone(), options, places })
+    }
+
+    /// The run's branch.
+    #[must_use]
+    pub fn run(&self) -> &BranchName {
+        &self.run
+    }
+
+    /// Keeps all others from making and removing worktrees, and mends what one who was killed left half made.
+    fn gate(&self) -> Result<FileLock, WorktreeError> {
+        let path = self.places.locks().join("worktrees");
+        let gate = FileLock::take_within(&path, "git arborist worktree", PATIENCE, &Cancel::new());
+        let gate = gate.map_err(WorktreeError::Gate)?;
+        self.mend_half_made()?;
+        Ok(gate)
+    }
+}
+
+/// The top of the main worktree. A bare repository has none, but worktrees may be linked to it.
+fn find_main(repository: &Repository) -> Result<PathBuf, WorktreeError> {
+    if let Some(top) = repository.worktree.as_ref().filter(|_| repository.git_dir == repository.common_dir) {
+        return Ok(top.clone());
+    }
+    let main = repository.list_worktrees()?.into_iter().next();
+    let is_alone = repository.git_dir == repository.common_dir;
+    match main {
+        Some(main) if !(main.is_bare && is_alone) => Ok(main.path),
+        _ => Err(WorktreeError::Bare),
+    }
+}
+
+/// Whether we made this worktree.
+fn is_ours(worktree: &Worktree) -> bool {
+    worktree.lock.as_deref() == Some(REASON)
+}

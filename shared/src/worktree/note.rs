@@ -1,0 +1,31 @@
+//! What a user should know of what was done with a worktree, in words.
+
+use std::fmt;
+
+/// Something that a user should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// What lay in a free lane was kept.
+    Saved {
+        /// The lane.
+        name: String,
+        /// The ref that holds it.
+        under: String,
+    },
+    /// Files were asked for that git would commit, so they were not copied.
+    NotCopied {
+        /// Which.
+        paths: String,
+    },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Saved { name, under } => write!(f, "what lay in '{name}' is saved as {under}"),
+            Self::NotCopied { paths } => {
+                write!(f, "not copied, because git does not ignore it there: {paths}")
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What was meant for worktrees, from the configuration.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use crate::{
+    process::Cancel,
+    settings::{Origin, Settings},
+};
+
+/// How many worktrees there may be unless something else is configured.
+const MAX: u64 = 16;
+/// Megabytes that must stay free.
+const FREE: u64 = 500;
+/// Seconds that one command of the set-up may take.
+const SET_UP: u64 = 600;
+
+/// How worktrees are made, filled and recycled.
+#[derive(Debug, Clone)]
+pub struct WorktreeOptions {
+    /// Where they stand, if that was said.
+    pub(super) base: Option<String>,
+    /// How many there may be.
+    pub(super) max: usize,
+    /// How many bytes must be free before one is made.
+    pub(super) min_free: u64,
+    /// Commands that make a new worktree fit for work.
+    pub(super) setup: Vec<String>,
+    /// How long each of them may take.
+    pub(super) setup_time: Duration,
+    /// Patterns of ignored files that a new worktree gets from the main checkout.
+    pub(super) copy: Vec<String>,
+    /// Patterns of tracked files that are left out.
+    pub(super) exclude: Vec<String>,
+    /// Patterns of ignored files that stay when a lane is recycled.
+    pub(super) keep: Vec<String>,
+    /// Whether large files are fetched.
+    pub(super) large_files: LargeFiles,
+    /// The wish to stop.
+    pub cancel: Cancel,
+    setup_origin: Origin,
+}
+
+/// What becomes of files that git LFS keeps elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LargeFiles {
+    /// They are fetched, as in any checkout.
+    Fetched,
+    /// Their pointers stand in for them.
+    Pointers,
+}
+
+impl WorktreeOptions {
+    /// From the settings that hold.
+    #[must_use]
+    pub fn new(settings: &Settings, cancel: &Cancel) -> Self {
+        let words = |key: &str| settings.words(key).unwrap_or_default().to_vec();
+        let count = |key: &str, default| settings.count(key).unwrap_or(default);
+        let all = || vec!["*".to_owned()];
+        let fetches = settings.switch("worktree.lfs").unwrap_or(true);
+        Self {
+            base: settings.text("worktree.base").map(str::to_owned),
+            max: usize::try_from(count("worktree.max", MAX)).unwrap_or(usize::MAX),
+            min_free: count("worktree.min-free", FREE).saturating_mul(1_000_000),
+            setup: words("worktree.setup"),
+            setup_time: Duration::from_secs(count("timeouts.setup", SET_UP)),
+            copy: words("worktree.copy"),
+            exclude: words("worktree.exclude"),
+            keep: settings.words("worktree.keep").map_or_else(all, <[String]>::to_vec),
+            large_files: if fetches { LargeFiles::Fetched } else { LargeFiles::Pointers },
+            cancel: cancel.clone(),
+            setup_origin: settings.origin("worktree.setup").unwrap_or(Origin::User),
+        }
+    }
+
+    /// The commands that a repository brought along, for [`consent::require`](crate::consent::require).
+    #[must_use]
+    pub fn foreign_commands(&self) -> BTreeSet<String> {
+        let is_foreign = self.setup_origin == Origin::Repository;
+        self.setup.iter().filter(|_| is_foreign).map(|command| format!("setup: {command}")).collect()
+    }
+}

@@ -1,0 +1,155 @@
+//! Where worktrees stand and what they are called. Paths stay, so that caches stay warm.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::{WorktreeError, WorktreeOptions};
+use crate::{
+    git::{Repository, Worktree, plain_path},
+    name::{TaskId, digest},
+};
+
+/// Beside the repository: tools look upwards, and a worktree inside the checkout would find the user's own files.
+const USUAL: &str = "../{repository}.arborist";
+/// Inside the checkout, where nothing can be written beside it.
+const INSIDE: &str = ".arborist/worktrees";
+/// What a lane is called, before its number.
+const LANE: &str = "lane-";
+/// What is being deleted is called so, before anything that makes it unique.
+pub(super) const TRASH: &str = ".removed-";
+
+/// The folder of a repository's worktrees.
+#[derive(Debug, Clone)]
+pub(super) struct Places {
+    /// The top of the main worktree.
+    pub(super) main: PathBuf,
+    /// Where worktrees are made.
+    pub(super) base: PathBuf,
+    common_dir: PathBuf,
+    is_usual: bool,
+}
+
+impl Places {
+    pub(super) fn new(repository: &Repository, main: &Path, options: &WorktreeOptions) -> Self {
+        let template = options.base.as_deref().unwrap_or(USUAL);
+        let name = main.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.strip_suffix(".git").filter(|name| !name.is_empty()).unwrap_or(&name);
+        let path = expand_home(&template.replace("{repository}", name));
+        Self {
+            main: main.to_owned(),
+            base: plain_path(&main.join(path)),
+            common_dir: repository.common_dir.clone(),
+            is_usual: options.base.is_none(),
+        }
+    }
+
+    /// The same with a folder that is there, and hidden where `git status` of a checkout would show it. Where nothing
+    /// can be written beside the repository, it is inside.
+    pub(super) fn prepared(&self, worktrees: &[Worktree]) -> Result<Self, WorktreeError> {
+        let mut base = self.base.clone();
+        if let Err(error) = make_writable(&base) {
+            if !self.is_usual {
+                return Err(WorktreeError::file("write to", base)(error));
+            }
+            base = self.main.join(INSIDE);
+            make_writable(&base).map_err(WorktreeError::file("write to", &base))?;
+        }
+        let base = base.canonicalize().map_err(WorktreeError::file("find", &base))?;
+        let places = Self { base, ..self.clone() };
+        places.refuse_nesting(worktrees)?;
+        places.hide()?;
+        Ok(places)
+    }
+
+    fn refuse_nesting(&self, worktrees: &[Worktree]) -> Result<(), WorktreeError> {
+        let linked = worktrees.iter().skip(1).map(|worktree| worktree.path.as_path());
+        let git_dir = self.common_dir.as_path();
+        let inside = linked.chain([git_dir]).find(|place| self.base.starts_with(place));
+        match inside {
+            Some(inside) => Err(WorktreeError::Nested { base: self.base.clone(), inside: inside.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    fn hide(&self) -> Result<(), WorktreeError> {
+        let main = self.main.canonicalize().unwrap_or_else(|_| self.main.clone());
+        let Ok(inside) = self.base.strip_prefix(&main) else {
+            return Ok(());
+        };
+        let line = format!("/{}/", inside.display());
+        let file = self.common_dir.join("info/exclude");
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        if text.lines().any(|known| known == line) {
+            return Ok(());
+        }
+        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let write = || {
+            fs::create_dir_all(self.common_dir.join("info"))?;
+            fs::write(&file, format!("{text}{gap}{line}\n"))
+        };
+        write().map_err(WorktreeError::file("write", &file))
+    }
+
+    /// Where a lane goes.
+    pub(super) fn lane(&self, number: usize) -> PathBuf {
+        self.base.join(format!("{LANE}{number}"))
+    }
+
+    /// Where the worktree of a task goes that somebody asked for by hand. Other runs may have a task of this name, so
+    /// there is more than one place.
+    pub(super) fn named(&self, task: &TaskId, try_number: usize) -> PathBuf {
+        let name = if is_lane(task.as_str()) { format!("task-{task}") } else { task.to_string() };
+        match try_number {
+            0 => self.base.join(name),
+            more => self.base.join(format!("{name}-{}", more + 1)),
+        }
+    }
+
+    /// The lock of the worktree at `path`.
+    pub(super) fn lock_of(&self, path: &Path) -> PathBuf {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let unique = &digest(path.as_os_str().as_encoded_bytes())[..12];
+        self.locks().join(format!("worktree-{name}-{unique}"))
+    }
+
+    /// The folder of all locks.
+    pub(super) fn locks(&self) -> PathBuf {
+        self.common_dir.join("arborist/locks")
+    }
+}
+
+/// Whether a folder of this name is a lane.
+pub(super) fn is_lane(name: &str) -> bool {
+    lane_number(name).is_some()
+}
+
+/// The number of a lane.
+pub(super) fn lane_number(name: &str) -> Option<usize> {
+    name.strip_prefix(LANE)?.parse().ok()
+}
+
+fn make_writable(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
+}
+
+fn expand_home(path: &str) -> PathBuf {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    match (path.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => Path::new(&home).join(rest),
+        _ => path.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_are_told_from_tasks() {
+        assert!(is_lane("lane-1") && is_lane("lane-12"));
+        assert!(!is_lane("lane-") && !is_lane("lane-x") && !is_lane("T1"));
+    }
+}

@@ -1,0 +1,129 @@
+//! Removing a worktree: nothing is lost, and nobody waits for a large folder to be deleted.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Kind, Note, Pool, Standing, WorktreeError,
+    claim::{Claim, Origin, Wish},
+    is_ours, places, survey,
+};
+use crate::{
+    git::{Dirt, RefMove},
+    name::TaskId,
+    process::Program,
+};
+
+/// What becomes of work that no commit holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsaved {
+    /// The worktree stays.
+    Refused,
+    /// It is saved under a ref first.
+    Saved,
+}
+
+/// So many paths are named.
+const SHOWN: usize = 5;
+
+impl Pool {
+    /// Removes a worktree. Its branch stays.
+    pub fn remove(&self, name: &TaskId, unsaved: Unsaved) -> Result<(Standing, Vec<Note>), WorktreeError> {
+        let _gate = self.gate()?;
+        let found = self.find(name)?.filter(|standing| is_ours(&standing.worktree));
+        let standing = found.ok_or_else(|| WorktreeError::Absent(name.to_string()))?;
+        let _lock = self.lock_place(&standing.path, name)?;
+        let mut notes = Vec::new();
+        if standing.is_missing {
+            self.forget(&standing.worktree)?;
+            return Ok((standing, notes));
+        }
+        let lane = self.linked(&standing.worktree)?;
+        self.mend_link(&lane)?;
+        let dirt = lane.dirt()?;
+        if !dirt.is_empty() && unsaved == Unsaved::Refused {
+            return Err(WorktreeError::Dirty { name: name.to_string(), what: list(&dirt) });
+        }
+        if !dirt.is_empty() {
+            notes.extend(self.save(&lane)?);
+        }
+        self.discard(&standing.path)?;
+        Ok((standing, notes))
+    }
+
+    /// Frees a lane for the next task, with its caches. What is not committed there is saved when it is taken.
+    pub fn recycle(&self, name: &TaskId) -> Result<Standing, WorktreeError> {
+        let _gate = self.gate()?;
+        let is_lane = |standing: &Standing| standing.kind == Kind::Lane && !standing.is_missing;
+        let standing =
+            self.find(name)?.filter(is_lane).ok_or_else(|| WorktreeError::NoLane(name.to_string()))?;
+        let _lock = self.lock_place(&standing.path, name)?;
+        if let Some(head) = standing.head {
+            self.linked(&standing.worktree)?.detach(head)?;
+        }
+        Ok(standing)
+    }
+
+    /// Takes away the register's entries of worktrees whose folders are gone, and what is left of others.
+    pub fn prune(&self) -> Result<Vec<PathBuf>, WorktreeError> {
+        let _gate = self.gate()?;
+        let missing: Vec<Standing> =
+            self.survey()?.into_iter().filter(|standing| standing.is_missing).collect();
+        for standing in missing.iter().filter(|standing| is_ours(&standing.worktree)) {
+            self.forget(&standing.worktree)?;
+        }
+        self.sweep();
+        Ok(missing.into_iter().map(|standing| standing.path).collect())
+    }
+
+    /// Undoes a claim that came to nothing. Of what was there before nothing is touched.
+    pub(super) fn undo(&self, claim: &Claim, wish: &Wish<'_>) {
+        if claim.origin != Origin::Made {
+            return;
+        }
+        let Ok(_gate) = self.gate() else {
+            return;
+        };
+        let _ = self.discard(&claim.path);
+        if let Some(base) = claim.made_branch {
+            let name = wish.branch.to_ref();
+            let moves = [RefMove { name: &name, new: None, old: Some(base) }];
+            let _ = self.repository.move_refs(&moves, "arborist: undo");
+        }
+    }
+
+    /// The folder is renamed, which is quick, and deleted in the background.
+    fn discard(&self, path: &Path) -> Result<(), WorktreeError> {
+        let name = survey::name_of(path);
+        let folder = path.parent().unwrap_or(path);
+        let unique = (0u32..).map(|number| folder.join(format!("{}{name}-{number}", places::TRASH)));
+        let trash = unique.into_iter().find(|trash| trash.symlink_metadata().is_err());
+        let trash = trash.unwrap_or_else(|| folder.join(places::TRASH));
+        fs::rename(path, &trash).map_err(WorktreeError::file("remove", path))?;
+        self.repository.forget_worktree(path)?;
+        delete(&trash);
+        Ok(())
+    }
+
+    /// Deletes what was renamed by those who were killed before it was deleted.
+    fn sweep(&self) {
+        let entries = fs::read_dir(&self.places.base).into_iter().flatten().flatten();
+        let trash = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(places::TRASH));
+        trash.for_each(|entry| delete(&entry.path()));
+    }
+}
+
+/// Deletes a folder in the background. What stays is found by the next sweep.
+fn delete(folder: &Path) {
+    let _ = Program::new("rm").args(["-rf", "--"]).arg(folder).release();
+}
+
+fn list(dirt: &[Dirt]) -> String {
+    let shown: Vec<String> = dirt.iter().take(SHOWN).map(Dirt::shown).collect();
+    match dirt.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}

@@ -1,0 +1,140 @@
+//! Making a new worktree fit for work: files that git does not keep, then the user's own commands.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::{Note, Pool, WorktreeError};
+use crate::{
+    git::Repository,
+    name::digest,
+    process::{Limits, Program, Supervised},
+};
+
+/// Names the files of the main checkout that worktrees get too, a pattern a line.
+const INCLUDE: &str = ".worktreeinclude";
+/// Says that a worktree has been set up, and how.
+const MARK: &str = "arborist/set-up";
+/// So much of what a failed command said is shown.
+const SAID: usize = 1000;
+
+impl Pool {
+    /// Sets a worktree up, unless that has been done to its end in the way that is wanted now.
+    pub(super) fn set_up(
+        &self,
+        lane: &Repository,
+        environment: &[(String, String)],
+    ) -> Result<Vec<Note>, WorktreeError> {
+        let mark = lane.git_dir.join(MARK);
+        let wanted = digest(self.options.setup.join("\0").as_bytes());
+        if fs::read_to_string(&mark).is_ok_and(|done| done == wanted) {
+            return Ok(Vec::new());
+        }
+        let notes = self.copy_files(lane)?.into_iter().collect();
+        for command in &self.options.setup {
+            self.run_command(command, lane, environment)?;
+        }
+        let write = || {
+            fs::create_dir_all(lane.git_dir.join("arborist"))?;
+            fs::write(&mark, wanted)
+        };
+        write().map_err(WorktreeError::file("write", &mark))?;
+        Ok(notes)
+    }
+
+    fn run_command(
+        &self,
+        command: &str,
+        lane: &Repository,
+        environment: &[(String, String)],
+    ) -> Result<(), WorktreeError> {
+        let program = Program::new("sh").args(["-c", command]).dir(&lane.dir);
+        let program = environment.iter().fold(program, |program, (name, value)| program.env(name, value));
+        let limits = Limits { whole: Some(self.options.setup_time), ..Limits::default() };
+        let supervised = Supervised::new(program).limits(limits).until(&self.options.cancel).tail(SAID);
+        let outcome = supervised.run(|_| {});
+        if outcome.ending.is_success() {
+            return Ok(());
+        }
+        let said = format!("{}{}", outcome.stdout.text, outcome.stderr.text);
+        let said = if said.trim().is_empty() { String::new() } else { format!(":\n{}", said.trim_end()) };
+        Err(WorktreeError::SetUp { command: command.to_owned(), ending: outcome.ending.to_string(), said })
+    }
+
+    /// Copies what the main checkout has, git ignores, and somebody asked for. What git would not ignore is not copied:
+    /// it would be committed with the first change.
+    fn copy_files(&self, lane: &Repository) -> Result<Option<Note>, WorktreeError> {
+        let main = &self.places.main;
+        let listed = fs::read_to_string(main.join(INCLUDE)).unwrap_or_default();
+        let listed = listed.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let patterns: Vec<String> =
+            listed.map(str::to_owned).chain(self.options.copy.iter().cloned()).collect();
+        if patterns.is_empty() {
+            return Ok(None);
+        }
+        let Some(main_repository) = self.main_repository()? else {
+            return Ok(None);
+        };
+        let mut found = main_repository.find_untracked(&patterns)?;
+        found.retain(|path| !is_beyond_link(&lane.dir, path));
+        let (ignored, others) = lane.split_ignored(found)?;
+        for path in &ignored {
+            copy(&main.join(path), &lane.dir, path).map_err(WorktreeError::file("copy", main.join(path)))?;
+        }
+        let shown =
+            others.iter().filter(|path| !has_trailing_slash(path)).map(|path| path.display().to_string());
+        let shown: Vec<String> = shown.collect();
+        Ok((!shown.is_empty()).then(|| Note::NotCopied { paths: shown.join(", ") }))
+    }
+
+    fn main_repository(&self) -> Result<Option<Repository>, WorktreeError> {
+        let worktrees = self.repository.list_worktrees()?;
+        Ok(worktrees.first().filter(|main| !main.is_bare).and_then(|main| self.repository.linked(main)))
+    }
+}
+
+/// git marks folders by a slash at the end. Such a folder only holds files that are listed themselves.
+fn has_trailing_slash(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// Whether a folder on the way to `path` is something else here: nothing is written through a link.
+fn is_beyond_link(top: &Path, path: &Path) -> bool {
+    let parents = path.ancestors().skip(1).filter(|parent| !parent.as_os_str().is_empty());
+    parents
+        .map(|parent| top.join(parent))
+        .any(|parent| parent.symlink_metadata().is_ok_and(|found| !found.is_dir()))
+}
+
+/// Copies a file or a folder to the same place below `top`. What is there already stays. Where the file system can,
+/// content is shared instead of copied.
+fn copy(from: &Path, top: &Path, path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path.parent().map_or_else(|| top.to_owned(), |parent| top.join(parent)))?;
+    let mut open = vec![(from.to_owned(), top.join(path))];
+    while let Some((from, to)) = open.pop() {
+        copy_one(&from, &to, &mut open)?;
+    }
+    Ok(())
+}
+
+fn copy_one(from: &Path, to: &Path, open: &mut Vec<(PathBuf, PathBuf)>) -> io::Result<()> {
+    let kind = from.symlink_metadata()?.file_type();
+    let there = to.symlink_metadata().ok();
+    if kind.is_dir() && there.as_ref().is_none_or(fs::Metadata::is_dir) {
+        if there.is_none() {
+            fs::create_dir(to)?;
+        }
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            open.push((entry.path(), to.join(entry.file_name())));
+        }
+    } else if there.is_some() {
+        return Ok(());
+    } else if kind.is_symlink() {
+        std::os::unix::fs::symlink(fs::read_link(from)?, to)?;
+    } else if kind.is_file() {
+        fs::copy(from, to)?;
+    }
+    Ok(())
+}

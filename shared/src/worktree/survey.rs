@@ -1,0 +1,120 @@
+//! All worktrees of ours as they stand, and who is at work in them.
+
+use std::{
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
+
+use super::{Pool, WorktreeError, is_ours, places};
+use crate::{
+    git::{Repository, Worktree},
+    name::{BranchName, Oid, TASK_BRANCHES, TaskId},
+    process::{FileLock, Holder},
+};
+
+/// What a worktree is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// One of a run's lanes, which are given to one task after another.
+    Lane,
+    /// Made by hand for one task.
+    Named,
+    /// Somebody else's, with a task's branch in it.
+    Foreign,
+}
+
+/// One worktree as it stands.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    /// What it is for.
+    pub kind: Kind,
+    /// Its top.
+    pub path: PathBuf,
+    /// The branch that is checked out; `None` if it is free.
+    pub branch: Option<BranchName>,
+    /// The task that the branch is for.
+    pub task: Option<TaskId>,
+    /// The commit that is checked out.
+    pub head: Option<Oid>,
+    /// Whether its folder is gone.
+    pub is_missing: bool,
+    /// Who is at work in it.
+    pub holder: Option<Holder>,
+    /// When something was last done in it, in seconds since 1970.
+    pub active: Option<i64>,
+    pub(super) worktree: Worktree,
+}
+
+impl Standing {
+    /// The name of its folder.
+    #[must_use]
+    pub fn name(&self) -> String {
+        name_of(&self.path)
+    }
+
+    /// Whether the next task can have it.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.kind == Kind::Lane && self.branch.is_none() && !self.is_missing
+    }
+}
+
+impl Pool {
+    /// All worktrees of ours, of whatever run, and those that have a task's branch checked out.
+    pub fn survey(&self) -> Result<Vec<Standing>, WorktreeError> {
+        let worktrees = self.repository.list_worktrees()?;
+        Ok(worktrees.into_iter().filter_map(|worktree| self.standing(worktree)).collect())
+    }
+
+    /// The worktree of a task of this run, or the one whose folder has this name.
+    pub fn find(&self, name: &TaskId) -> Result<Option<Standing>, WorktreeError> {
+        let branch = self.run.task_branch(name);
+        let mut all = self.survey()?;
+        let by_branch = all.iter().position(|standing| standing.branch.as_ref() == Some(&branch));
+        let by_name = || all.iter().position(|standing| standing.name() == name.as_str());
+        Ok(by_branch.or_else(by_name).map(|at| all.swap_remove(at)))
+    }
+
+    /// The repository as it is seen from a worktree.
+    pub fn view(&self, standing: &Standing) -> Result<Repository, WorktreeError> {
+        self.linked(&standing.worktree)
+    }
+
+    fn standing(&self, worktree: Worktree) -> Option<Standing> {
+        let task = worktree.branch.as_ref().and_then(task_of);
+        let kind = match (is_ours(&worktree), &task) {
+            (true, _) if places::is_lane(&name_of(&worktree.path)) => Kind::Lane,
+            (true, _) => Kind::Named,
+            (false, Some(_)) => Kind::Foreign,
+            (false, None) => return None,
+        };
+        Some(Standing {
+            kind,
+            path: worktree.path.clone(),
+            branch: worktree.branch.clone(),
+            task,
+            head: worktree.head,
+            is_missing: !worktree.path.is_dir(),
+            holder: FileLock::find_holder(&self.places.lock_of(&worktree.path)),
+            active: worktree.git_dir.as_deref().and_then(last_activity),
+            worktree,
+        })
+    }
+}
+
+pub(super) fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn task_of(branch: &BranchName) -> Option<TaskId> {
+    branch.as_str().strip_prefix(TASK_BRANCHES)?.split_once('/')?.1.parse().ok()
+}
+
+/// When git last wrote down something about this worktree.
+fn last_activity(git_dir: &Path) -> Option<i64> {
+    let changed = |name: &str| {
+        let time = git_dir.join(name).metadata().ok()?.modified().ok()?;
+        i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()
+    };
+    ["index", "HEAD", "logs/HEAD"].into_iter().filter_map(changed).max()
+}
