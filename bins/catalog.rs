@@ -29,6 +29,7 @@ pub const VERBS: &[Verb] = &[
     },
     Verb { name: "gardener", topic: RUN, about: "Run every task that can be run, in order" },
     Verb { name: "garden", topic: RUN, about: "Run one task to its end" },
+    Verb { name: "merge", topic: RUN, about: "Land finished tasks in order, tested, without a checkout" },
     Verb { name: "reset", topic: RUN, about: "Let a task begin anew" },
     Verb { name: "demo", topic: RUN, about: "See a whole run in a throw-away repository" },
     Verb { name: "worktree", topic: RUN, about: "Give tasks a worktree and a branch of their own" },

@@ -12,6 +12,7 @@ pub mod gardening;
 pub mod hooks;
 pub mod init;
 pub mod install_assets;
+pub mod merge;
 pub mod plan;
 pub mod reset;
 pub mod state;

@@ -27,6 +27,7 @@ function __git_arborist_verbs
         plan\t'Turn a spec into a tree of tasks, check it and show its order' \
         gardener\t'Run every task that can be run, in order' \
         garden\t'Run one task to its end' \
+        merge\t'Land finished tasks in order, tested, without a checkout' \
         reset\t'Let a task begin anew' \
         demo\t'See a whole run in a throw-away repository' \
         worktree\t'Give tasks a worktree and a branch of their own' \
@@ -111,6 +112,72 @@ complete -c git-arborist -n '__git_arborist_in garden' -l dry-run -d 'Show what 
 complete -c git-arborist -n '__git_arborist_in garden' -s q -l quiet -d 'Say only what went wrong'
 complete -c git-arborist -n '__git_arborist_in garden' -l json -d 'Print what happens as JSON, an object on each line'
 complete -c git-arborist -n '__git_arborist_in garden' -s h -l help -d 'Show what it does and takes'
+
+# merge
+complete -c git-arborist -n '__git_arborist_at merge' -f -a add -d 'Queue the branches of finished tasks'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a list -d 'List what is queued, in the order in which it will be tried'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Say how the queue or one task stands; exit 1 while something waits for too long'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a run -d 'Land all that can be landed'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a drop -d 'Take a task out of the queue; its branch stays'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Try a task again that stands aside'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a log -d 'Show what became of what was queued'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_at merge' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch, not on that of the run'
+complete -c git-arborist -n '__git_arborist_at merge' -l priority -x -d 'How urgent they are: 0 is the most, 9 the least'
+complete -c git-arborist -n '__git_arborist_at merge' -l force -d 'Take them although they are not complete'
+complete -c git-arborist -n '__git_arborist_at merge' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_at merge' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_at merge' -s q -l quiet -d 'Say only what it came to'
+complete -c git-arborist -n '__git_arborist_at merge' -s h -l help -d 'Show what it does and takes'
+
+# merge add
+complete -c git-arborist -n '__git_arborist_in merge add' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in merge add' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch, not on that of the run'
+complete -c git-arborist -n '__git_arborist_in merge add' -l priority -x -d 'How urgent they are: 0 is the most, 9 the least'
+complete -c git-arborist -n '__git_arborist_in merge add' -l force -d 'Take them although they are not complete'
+complete -c git-arborist -n '__git_arborist_in merge add' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge add' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in merge add' -s h -l help -d 'Show what it does and takes'
+
+# merge list
+complete -c git-arborist -n '__git_arborist_in merge list' -f
+complete -c git-arborist -n '__git_arborist_in merge list' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge list' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in merge list' -s h -l help -d 'Show what it does and takes'
+
+# merge status
+complete -c git-arborist -n '__git_arborist_in merge status' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in merge status' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge status' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in merge status' -s h -l help -d 'Show what it does and takes'
+
+# merge run
+complete -c git-arborist -n '__git_arborist_in merge run' -f
+complete -c git-arborist -n '__git_arborist_in merge run' -l into -x -a '(__git_arborist_branches)' -d 'Only what is to land on this branch'
+complete -c git-arborist -n '__git_arborist_in merge run' -l watch -x -d 'Look again every so many seconds, until ended by Ctrl-C'
+complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge run' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in merge run' -s q -l quiet -d 'Say only what it came to'
+complete -c git-arborist -n '__git_arborist_in merge run' -s h -l help -d 'Show what it does and takes'
+
+# merge drop
+complete -c git-arborist -n '__git_arborist_in merge drop' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in merge drop' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge drop' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in merge drop' -s h -l help -d 'Show what it does and takes'
+
+# merge retry
+complete -c git-arborist -n '__git_arborist_in merge retry' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in merge retry' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge retry' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in merge retry' -s h -l help -d 'Show what it does and takes'
+
+# merge log
+complete -c git-arborist -n '__git_arborist_in merge log' -f
+complete -c git-arborist -n '__git_arborist_in merge log' -s n -l max-count -x -d 'How many entries at most'
+complete -c git-arborist -n '__git_arborist_in merge log' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in merge log' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in merge log' -s h -l help -d 'Show what it does and takes'
 
 # reset
 complete -c git-arborist -n '__git_arborist_in reset' -f -a '(__git_arborist_tasks)'

@@ -170,6 +170,9 @@ fn no_key_is_forgotten() {
         "worktree.exclude",
         "worktree.keep",
         "worktree.lfs",
+        // Those of `merge` are tested in tests/merge*.rs.
+        "merge.delete-branches",
+        "merge.wait-limit",
     ];
     let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
     assert_eq!(keys, tested);

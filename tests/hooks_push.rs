@@ -119,6 +119,24 @@ fn a_branch_of_arborists_goes_only_when_nothing_goes_with_it() {
 }
 
 #[test]
+fn what_comes_and_goes_while_a_run_works_may_go() {
+    on_both_sides(|garden| {
+        garden.git(["commit", "-q", "--allow-empty", "-m", "a ticket"]).succeeds();
+        for name in [
+            "refs/arborist/queue/tickets/main/T1",
+            "refs/arborist/landing/main",
+            "refs/arborist/claims/main/T1",
+        ] {
+            push(garden, &[&format!("HEAD:{name}")]).succeeds();
+            push(garden, &["-f", &format!("HEAD~1:{name}")]).succeeds();
+            push(garden, &["--delete", name]).succeeds();
+        }
+        push(garden, &["HEAD:refs/arborist/gates/x"]).succeeds();
+        push(garden, &["--delete", "refs/arborist/gates/x"]).exits(1).err("would be lost");
+    });
+}
+
+#[test]
 fn a_branch_may_go_in_the_push_that_lands_it_but_not_with_the_branch_that_holds_it() {
     let garden = grown(Guard::PrePush, "--object-format=sha1");
     garden.git(["branch", "copy", "arborist/task/main/T2"]).succeeds();

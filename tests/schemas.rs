@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
+mod orchard;
+
 use std::fs;
 
 use arborist_core::plan::TreeDocument;
@@ -9,11 +11,13 @@ use arborist_testkit::{Garden, TaskCommit};
 use git_arborist::{
     gardening::event::RunEvent,
     hooks::HooksStatus,
+    merge::document::{MergeLogDocument, QueueDocument, RunDocument},
     plan::WavesDocument,
     state::document::StateDocument,
     trailers::{log::LogDocument, parse::ParseDocument},
     worktree::document::{ListDocument, RowDocument},
 };
+use orchard::Orchard;
 use schemars::{Schema, schema_for};
 use serde_json::Value;
 
@@ -28,6 +32,9 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("run-event", schema_for!(RunEvent)),
         ("worktree-list", schema_for!(ListDocument)),
         ("worktree-show", schema_for!(RowDocument)),
+        ("merge-queue", schema_for!(QueueDocument)),
+        ("merge-run", schema_for!(RunDocument)),
+        ("merge-log", schema_for!(MergeLogDocument)),
     ]
 }
 
@@ -92,6 +99,26 @@ fn what_is_printed_is_what_is_promised() {
 }
 
 #[test]
+fn the_queue_is_what_is_promised() {
+    let orchard = Orchard::grown(&["T1", "T2"]);
+    orchard.on_branch("T2", |orchard| {
+        orchard.write("T1.txt", "mine");
+        orchard.finish("T2");
+    });
+    validate("merge-queue", &orchard.merge(&["add", "T1", "T2", "--json"]).answer());
+    let ran = orchard.merge(&["run", "--json"]).exits(2);
+    validate("merge-run", &ran.stdout());
+    let queue = orchard.merge(&["list", "--json"]).answer();
+    assert!(queue.contains("\"kind\": \"add/add\""), "{queue}");
+    validate("merge-queue", &queue);
+    validate("merge-queue", &orchard.merge(&["status", "--json", "T2"]).answer());
+    validate("merge-log", &orchard.merge(&["log", "--json"]).answer());
+    validate("merge-log", &orchard.merge(&["status", "--json", "T1"]).answer());
+    validate("merge-queue", &orchard.merge(&["retry", "--json", "T2"]).answer());
+    validate("merge-queue", &orchard.merge(&["drop", "--json", "T2"]).answer());
+}
+
+#[test]
 fn a_document_with_a_key_missing_would_be_noticed() {
     let schema: Value = serde_json::from_str(&fs::read_to_string(file_of("state")).unwrap()).unwrap();
     for key in ["scope", "head", "session", "summary", "tasks"] {
@@ -126,7 +153,15 @@ fn a_word_or_a_field_that_nobody_prints_is_refused() {
 
 #[test]
 fn the_objects_of_our_documents_are_closed() {
-    for name in ["trailers-parse", "trailers-log", "hooks-status", "worktree-list"] {
+    for name in [
+        "trailers-parse",
+        "trailers-log",
+        "hooks-status",
+        "worktree-list",
+        "merge-queue",
+        "merge-run",
+        "merge-log",
+    ] {
         let schema = published(name);
         let definitions = schema["$defs"].as_object().unwrap().values();
         for object in definitions.chain([&schema]).filter(|schema| schema["type"] == "object") {

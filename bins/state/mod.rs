@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Config, Repository},
+    git::{Config, Landings, Repository},
     history::{Reading, Run, Scope, State},
     message::nearest,
     name::{BranchName, TaskId},
@@ -90,11 +90,15 @@ pub(crate) struct Options {
 /// Runs the command.
 pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let config = Config::start(Path::new("."))?;
+    let landings = Landings::start(Path::new("."))?;
     let repository = Repository::discover()?;
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
-    let scope = Scope::resolve(&repository, args.scope.as_ref())?;
+    let mut scope = Scope::resolve(&repository, args.scope.as_ref())?;
+    if let Some(tip) = scope.tip {
+        scope.tip = landings.finish(&repository, &scope.branch, tip)?.or(scope.tip);
+    }
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
     // The process ends when it is shown: to free ten thousand commits one by one would be a tenth of its time.
     let run: &Run = Box::leak(Box::new(Run::scan(&repository, scope, Reading::Cached)?));

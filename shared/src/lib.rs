@@ -32,4 +32,6 @@ pub mod planner;
 
 pub mod worktree;
 
+pub mod queue;
+
 pub mod gardener;

@@ -15,6 +15,10 @@ pub(in crate::hooks) struct RefUpdate {
     pub new: Option<Oid>,
 }
 
+/// What comes and goes while a run works: who waits to land, who works on what, what is parked. What they hold is held
+/// elsewhere too.
+const WORKING: [&str; 3] = ["refs/arborist/queue/", "refs/arborist/claims/", "refs/arborist/landing/"];
+
 impl RefUpdate {
     pub(in crate::hooks) fn new(name: &str, old: Option<Oid>, new: Option<Oid>) -> Self {
         Self { name: pattern(name), old, new }
@@ -22,7 +26,8 @@ impl RefUpdate {
 
     /// Whether it is one of arborist's own, which only ever grow.
     pub(super) fn is_ours(&self) -> bool {
-        ["refs/heads/arborist/", "refs/arborist/"].iter().any(|prefix| self.name.starts_with(prefix))
+        let is_below = |prefixes: &[&str]| prefixes.iter().any(|prefix| self.name.starts_with(prefix));
+        is_below(&["refs/heads/arborist/", "refs/arborist/"]) && !is_below(&WORKING)
     }
 
     /// Whether something may be lost with it.
@@ -93,6 +98,7 @@ mod tests {
     fn arborists_refs_are_told_from_names_that_only_look_alike() {
         let ours = |name: &str| RefUpdate::new(name, None, None).is_ours();
         assert!(ours("refs/heads/arborist/task/main/T1") && ours("refs/arborist/saved/x"));
+        assert!(!ours("refs/arborist/queue/tickets/main/T1") && !ours("refs/arborist/landing/main"));
         assert!(
             !ours("refs/heads/arborist")
                 && !ours("refs/heads/my/arborist/x")

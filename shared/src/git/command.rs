@@ -92,6 +92,9 @@ const CHANGING: [&str; 6] = [
     "advice.addEmbeddedRepo=false",
 ];
 
+/// What names a repository in our own environment.
+const LOCAL: [&str; 5] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
+
 impl GitCommand {
     /// `git {name}` in `dir`. It writes nothing and runs nothing that the repository brings along.
     #[must_use]
@@ -121,6 +124,20 @@ impl GitCommand {
         Self { name: name.to_owned(), program }
     }
 
+    /// The same in the repository of its directory, whichever our own environment names.
+    #[must_use]
+    pub(super) fn at_home(mut self) -> Self {
+        self.program = LOCAL.iter().fold(self.program, Program::env_remove);
+        self
+    }
+
+    /// The same out of reach of Ctrl-C on the terminal: what it writes must not be left half done.
+    #[must_use]
+    pub(super) fn shielded(mut self) -> Self {
+        self.program = self.program.shielded();
+        self
+    }
+
     /// `git {name}` in `dir` with the user's own settings, for what hooks and configuration may matter for.
     #[must_use]
     pub fn acting(name: &str, dir: &Path) -> Self {
@@ -130,8 +147,7 @@ impl GitCommand {
     /// `git {name}` in `dir` for a person to watch: in their language, and in no other repository than that of `dir`.
     #[must_use]
     pub fn watched(name: &str, dir: &Path) -> Self {
-        let local = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
-        let program = local.iter().fold(Program::new("git").dir(dir), Program::env_remove);
+        let program = LOCAL.iter().fold(Program::new("git").dir(dir), Program::env_remove);
         Self { name: name.to_owned(), program: program.arg(name) }
     }
 

@@ -1,6 +1,6 @@
 //! Differences between commits, as text. Nothing that the repository configures is run for them.
 
-use super::{GitError, Repository};
+use super::{GitCommand, GitError, Repository};
 use crate::name::Oid;
 
 impl Repository {
@@ -14,5 +14,10 @@ impl Repository {
         let begin = if text.starts_with("diff --git ") { Some(0) } else { text.find("\ndiff --git ") };
         let (stat, patch) = text.split_at(begin.unwrap_or(text.len()));
         Ok((patch.trim_start_matches('\n').to_owned(), stat.to_owned()))
+    }
+    /// Whether a path that `paths`, a pathspec, names differs between two commits or trees. It counts from the top.
+    pub fn touches(&self, from: Oid, to: Oid, paths: &str) -> Result<bool, GitError> {
+        let command = GitCommand::reading("diff-tree", self.top()).args(["-r", "--quiet", "--no-ext-diff"]);
+        Ok(command.args([from.to_string(), to.to_string()]).args(["--", paths]).answer()?.is_none())
     }
 }

@@ -11,6 +11,9 @@ const KIND: &str = "branch name";
 /// Where the branches of single tasks live, below `refs/heads/`.
 pub const TASK_BRANCHES: &str = "arborist/task/";
 
+/// Where landings wait for a checkout of their branch.
+pub const LANDINGS: &str = "refs/arborist/landing/";
+
 /// A component of a ref is a file name on disk; beyond this length file systems refuse it.
 const LONGEST_COMPONENT: usize = 200;
 
@@ -56,6 +59,12 @@ impl BranchName {
     #[must_use]
     pub fn task_branch(&self, task: &TaskId) -> Self {
         Self(format!("{TASK_BRANCHES}{}/{task}", self.component()))
+    }
+
+    /// The ref that holds what has landed on this branch and waits for a checkout of it.
+    #[must_use]
+    pub fn landing_ref(&self) -> String {
+        format!("{LANDINGS}{}", self.component())
     }
 
     /// The component that names the run, if this is the branch of one of its tasks.

@@ -5,7 +5,7 @@ mod oid;
 mod session;
 mod task;
 
-pub use branch::{BranchName, TASK_BRANCHES};
+pub use branch::{BranchName, LANDINGS, TASK_BRANCHES};
 pub use oid::{ObjectFormat, Oid, digest};
 pub use session::SessionId;
 pub use task::TaskId;

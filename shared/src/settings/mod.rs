@@ -142,6 +142,20 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Reads all places, with `text` for what the repository brings along; `label` says where that stands.
+    pub fn load_accepted(config: &Config, label: &str, text: Option<&str>) -> Result<Self, SettingsError> {
+        let mut settings = Self::default();
+        if let Some(file) = user_file() {
+            settings.add_file(&file, Origin::User)?;
+        }
+        if let Some(text) = text {
+            settings.add_text(label, text, Origin::Repository)?;
+        }
+        settings.add_git(config)?;
+        settings.add_environment()?;
+        Ok(settings)
+    }
+
     /// Where the plan is.
     #[must_use]
     pub fn tree(&self) -> Option<&str> {
@@ -209,7 +223,11 @@ impl Settings {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(SettingsError::Unreadable { file: label, source }),
         };
-        for line in file::flatten(&label, &text)? {
+        self.add_text(&label, &text, origin)
+    }
+
+    fn add_text(&mut self, label: &str, text: &str, origin: Origin) -> Result<(), SettingsError> {
+        for line in file::flatten(label, text)? {
             let setting = require_key(&line.key, &line.place)?;
             let value = line.value.filter(|value| value.is_of(setting.kind));
             self.add(setting, line.key, (value, line.place), origin)?;

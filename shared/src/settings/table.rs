@@ -251,6 +251,22 @@ pub const SETTINGS: &[Setting] = &[
         default: "true",
         about: "Whether worktrees get the files that git LFS keeps elsewhere, or only their pointers.",
     },
+    Setting {
+        key: "merge.delete-branches",
+        variable: Some("ARBORIST_MERGE_DELETE_BRANCHES"),
+        kind: Kind::Switch,
+        expected: "true or false",
+        default: "false",
+        about: "Delete a task's branch once it is proved that all of it has landed.",
+    },
+    Setting {
+        key: "merge.wait-limit",
+        variable: Some("ARBORIST_MERGE_WAIT_LIMIT"),
+        kind: Kind::Count,
+        expected: SECONDS,
+        default: "3600",
+        about: "How long something may be queued before 'git arborist merge status' exits with 1.",
+    },
 ];
 
 #[cfg(test)]

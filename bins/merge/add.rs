@@ -1,0 +1,158 @@
+//! Queueing: a finished task's branch becomes a ticket.
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    history::{Reading, Run, State},
+    name::{BranchName, Oid, TaskId},
+    plan::Plan,
+    progress::{Boxes, Progress},
+    queue::{Priority, QueueError, Stored, Ticket},
+};
+use clap::Args;
+
+use super::{ScopeArgs, document, open::Site};
+use crate::{clock, entry::Outcome, ui::Ui};
+
+/// What is to be queued.
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// The tasks
+    #[arg(value_name = "TASK", required = true)]
+    pub(super) tasks: Vec<TaskId>,
+    /// Land on this branch, not on that of the run
+    #[arg(long, value_name = "BRANCH")]
+    into: Option<BranchName>,
+    /// How urgent they are: 0 is the most, 9 the least
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=9))]
+    priority: Option<u8>,
+    /// Take them although they are not complete
+    #[arg(long)]
+    force: bool,
+}
+
+/// What became of the wish to queue a task.
+pub(super) enum Added {
+    /// It is queued now.
+    Queued(Box<Ticket>),
+    /// It was queued already.
+    Known(Box<Ticket>),
+    /// It has landed.
+    Landed(TaskId),
+}
+
+/// Runs the verb.
+pub(super) fn run(args: &AddArgs, scope: &ScopeArgs, ui: &mut Ui) -> Outcome {
+    let site = Site::open(scope, ui)?;
+    let added = enlist(&site, args)?;
+    if scope.json {
+        return document::print_queue(&site, ui);
+    }
+    for added in &added {
+        ui.line(&sentence(added));
+    }
+    Ok(Exit::Done)
+}
+
+/// What is said of it.
+pub(super) fn sentence(added: &Added) -> String {
+    match added {
+        Added::Queued(ticket) => format!("{} is queued for {}", ticket.task, ticket.into),
+        Added::Known(ticket) => {
+            format!("{} is queued already, and {}", ticket.task, ticket.standing.as_str())
+        }
+        Added::Landed(task) => format!("{task} has landed already"),
+    }
+}
+
+/// Queues all of them, or none.
+pub(super) fn enlist(site: &Site, args: &AddArgs) -> Result<Vec<Added>, Failure> {
+    let run = site.scan(Reading::Fresh)?;
+    let plan = site.plan(&run)?;
+    let into = args.into.clone().unwrap_or_else(|| site.scope.branch.clone());
+    if site.repository.find_branch(&into)?.is_none() {
+        return Err(QueueError::NoTarget(into).into());
+    }
+    let known = site.store().load(Some(&site.scope.branch))?;
+    let clerk = Clerk { site, args, run: &run, plan: plan.as_ref(), into };
+    let mut added = Vec::new();
+    let mut writes: Vec<(Option<&Stored>, Ticket)> = Vec::new();
+    for task in &args.tasks {
+        let old = known.iter().find(|stored| stored.ticket.task == *task);
+        let one = clerk.enlist(task, old.map(|old| &old.ticket))?;
+        if let Added::Queued(ticket) = &one {
+            writes.push((old, Ticket::clone(ticket)));
+        }
+        added.push(one);
+    }
+    site.store().write(&writes)?;
+    Ok(added)
+}
+
+/// Makes tickets.
+struct Clerk<'a> {
+    site: &'a Site,
+    args: &'a AddArgs,
+    run: &'a Run,
+    plan: Option<&'a Plan>,
+    into: BranchName,
+}
+
+impl Clerk<'_> {
+    fn enlist(&self, task: &TaskId, old: Option<&Ticket>) -> Result<Added, Failure> {
+        let history = self.run.find(task);
+        let state = history.map_or(State::Pending, |history| history.state.state);
+        let is_own = self.into == self.site.scope.branch;
+        if is_own && state == State::Complete && history.is_some_and(|history| history.is_landed) {
+            return Ok(Added::Landed(task.clone()));
+        }
+        let branch = self.site.scope.branch.task_branch(task);
+        let source = self.site.repository.find_branch(&branch)?.ok_or_else(|| {
+            Failure::new(Exit::No, format!("'{task}' has no branch of its own to land: '{branch}'"))
+                .hint("see all tasks with: git arborist state")
+        })?;
+        if state != State::Complete && !self.args.force {
+            let why = format!("'{task}' is {}, not complete", state.as_str());
+            return Err(Failure::new(Exit::No, why).hint("take it all the same with --force"));
+        }
+        let priority = self.args.priority.map_or(Priority::USUAL, Priority);
+        if let Some(old) = old
+            && old.source == source
+            && old.into == self.into
+            && self.args.priority.is_none_or(|_| priority == old.priority)
+        {
+            return Ok(Added::Known(Box::new(old.clone())));
+        }
+        Ok(Added::Queued(Box::new(self.ticket(task, source, priority))))
+    }
+
+    fn ticket(&self, task: &TaskId, source: Oid, priority: Priority) -> Ticket {
+        let now = clock::now();
+        let history = self.run.find(task);
+        let planned = self.plan.and_then(|plan| plan.find(task)).map(|task| task.name.as_str());
+        let name = planned.or_else(|| history.and_then(|history| history.name()));
+        Ticket {
+            name: name.unwrap_or(task.as_str()).to_owned(),
+            into: self.into.clone(),
+            session: self.run.start.as_ref().map(|start| start.session.clone()),
+            priority,
+            finished: history.and_then(|history| history.last()).map_or(now, |event| event.time),
+            needs: self.needs(task),
+            forced: self.args.force,
+            ..Ticket::new(self.site.scope.branch.clone(), task.clone(), source, now)
+        }
+    }
+
+    /// What the plan lets it wait for and is not there to build on yet.
+    fn needs(&self, task: &TaskId) -> Vec<TaskId> {
+        let Some(plan) = self.plan else {
+            return Vec::new();
+        };
+        let progress = Progress::new(Some(plan), self.run, Boxes::Count);
+        let is_missing = |need: &TaskId| {
+            progress
+                .find(need)
+                .is_some_and(|standing| standing.state != State::Skipped && !standing.is_landed())
+        };
+        plan.leaf_dependencies(task).into_iter().filter(is_missing).collect()
+    }
+}

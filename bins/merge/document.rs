@@ -1,0 +1,268 @@
+//! The queue as JSON.
+
+use arborist_core::{
+    git::{Conflict, Version},
+    queue::{LogEntry, Outcome as Became, Report, Standing, Ticket},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    open::Site,
+    show::{Listed, load},
+    words,
+};
+use crate::{
+    clock,
+    document::{print, rfc3339},
+    entry::Outcome,
+    ui::Ui,
+};
+
+/// What is queued.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct QueueDocument {
+    /// The branch of the run.
+    pub scope: String,
+    /// In the order in which it will be tried; what stands aside comes last.
+    pub tickets: Vec<TicketDocument>,
+}
+
+/// One task that wants to land.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TicketDocument {
+    /// The task.
+    pub task: String,
+    /// Its name.
+    pub name: String,
+    /// The branch that it lands on.
+    pub into: String,
+    /// The commit that lands.
+    pub source: String,
+    /// 0 is the most urgent.
+    pub priority: u8,
+    /// When it was queued, in RFC 3339.
+    pub added: String,
+    /// For how many seconds it has waited.
+    pub waited: i64,
+    /// `waiting`, `parked`, `conflict`, `escalated`, `red` or `withheld`.
+    pub state: String,
+    /// For what it waits, in words; null if it is only its turn that it waits for.
+    pub reason: Option<String>,
+    /// The tasks that must have landed before.
+    pub needs: Vec<String>,
+    /// The merge commit that is parked, or the commit that a gate was red on.
+    pub commit: Option<String>,
+    /// The gate that was red, and the end of what it said.
+    pub gate: Option<GateDocument>,
+    /// What stands in the way of a merge.
+    pub conflicts: Vec<ConflictDocument>,
+    /// What each try to resolve that came to.
+    pub tries: Vec<String>,
+}
+
+/// A gate that was red.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct GateDocument {
+    /// Its name.
+    pub name: String,
+    /// Where all of its output is.
+    pub log: String,
+    /// The end of it.
+    pub tail: String,
+    /// The tasks that it does not go together with, although it is good without them.
+    pub with: Vec<String>,
+}
+
+/// One conflict.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ConflictDocument {
+    /// `content`, `add/add`, `modify/delete`, `rename/rename`, `rename/delete`, `file/directory`, `mode`, `binary`, `submodule` or `unknown`.
+    pub kind: String,
+    /// The files.
+    pub paths: Vec<String>,
+    /// git's own sentence.
+    pub message: String,
+    /// As both sides found it.
+    pub base: Option<VersionDocument>,
+    /// On the target.
+    pub ours: Option<VersionDocument>,
+    /// On the task's branch.
+    pub theirs: Option<VersionDocument>,
+}
+
+/// One version of a file.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct VersionDocument {
+    /// Where it stands.
+    pub path: String,
+    /// Its mode.
+    pub mode: String,
+    /// The blob.
+    pub id: String,
+}
+
+/// What a drain came to.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RunDocument {
+    /// The branch of the run.
+    pub scope: String,
+    /// What became of each ticket, in the order in which that was settled.
+    pub outcomes: Vec<OutcomeDocument>,
+    /// How many gates were run.
+    pub gate_runs: usize,
+    /// Gates that were red and then green on the same commit.
+    pub flaky: Vec<String>,
+    /// What a person has to run to bring a checkout up; null where nothing is parked.
+    pub bring_up: Option<String>,
+}
+
+/// What became of one ticket.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct OutcomeDocument {
+    /// The task.
+    pub task: String,
+    /// `landed`, `parked`, `no-change`, `conflict`, `escalated`, `red`, `red-before`, `broken` or `waiting`.
+    pub outcome: String,
+    /// Its merge commit, or the commit that a gate was red on.
+    pub commit: Option<String>,
+    /// In one line.
+    pub words: String,
+}
+
+/// What became of what was queued.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct MergeLogDocument {
+    /// Newest first.
+    pub entries: Vec<LogEntryDocument>,
+}
+
+/// One line of the log.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct LogEntryDocument {
+    /// When, in RFC 3339.
+    pub time: String,
+    /// The task.
+    pub task: String,
+    /// `landed`, `no-change`, `red`, `conflict`, `escalated` or `dropped`.
+    pub outcome: String,
+    /// What was to land.
+    pub source: String,
+    /// Its merge commit, or the commit that was tested.
+    pub commit: Option<String>,
+    /// More, in words.
+    pub words: String,
+}
+
+/// Prints all that is queued for a run.
+pub(super) fn print_queue(site: &Site, ui: &mut Ui) -> Outcome {
+    let listed = load(site)?;
+    print(ui, &QueueDocument::new(site, &listed))
+}
+
+impl QueueDocument {
+    pub(super) fn new(site: &Site, listed: &[Listed]) -> Self {
+        Self {
+            scope: site.scope.branch.to_string(),
+            tickets: listed.iter().map(TicketDocument::new).collect(),
+        }
+    }
+}
+
+impl TicketDocument {
+    fn new(listed: &Listed) -> Self {
+        let ticket = &listed.ticket;
+        let (commit, gate, conflicts) = details(&ticket.standing);
+        Self {
+            task: ticket.task.to_string(),
+            name: ticket.name.clone(),
+            into: ticket.into.to_string(),
+            source: ticket.source.to_string(),
+            priority: ticket.priority.0,
+            added: rfc3339(ticket.added),
+            waited: clock::now() - ticket.added,
+            state: ticket.standing.as_str().to_owned(),
+            reason: listed.reason.clone(),
+            needs: ticket.needs.iter().map(ToString::to_string).collect(),
+            commit,
+            gate,
+            conflicts,
+            tries: ticket.tries.clone(),
+        }
+    }
+}
+
+fn details(standing: &Standing) -> (Option<String>, Option<GateDocument>, Vec<ConflictDocument>) {
+    match standing {
+        Standing::Parked { commit } => (Some(commit.to_string()), None, Vec::new()),
+        Standing::Conflict { conflicts, .. } => {
+            (None, None, conflicts.iter().map(ConflictDocument::new).collect())
+        }
+        Standing::Red { gate, commit, log, tail, with } => {
+            let with = with.iter().map(ToString::to_string).collect();
+            let gate = GateDocument { name: gate.clone(), log: log.clone(), tail: tail.clone(), with };
+            (Some(commit.to_string()), Some(gate), Vec::new())
+        }
+        Standing::Waiting | Standing::Withheld { .. } => (None, None, Vec::new()),
+    }
+}
+
+impl ConflictDocument {
+    fn new(conflict: &Conflict) -> Self {
+        let version = |version: &Option<Version>| {
+            version.as_ref().map(|version| VersionDocument {
+                path: version.path.clone(),
+                mode: version.mode.clone(),
+                id: version.id.to_string(),
+            })
+        };
+        Self {
+            kind: conflict.kind.as_str().to_owned(),
+            paths: conflict.paths.clone(),
+            message: conflict.message.clone(),
+            base: version(&conflict.base),
+            ours: version(&conflict.ours),
+            theirs: version(&conflict.theirs),
+        }
+    }
+}
+
+impl RunDocument {
+    pub(super) fn new(site: &Site, report: &Report) -> Self {
+        let outcome = |(ticket, became): &(Ticket, Became)| OutcomeDocument {
+            task: ticket.task.to_string(),
+            outcome: words::word(became).to_owned(),
+            commit: words::commit(became).map(|commit| commit.to_string()),
+            words: words::sentence(&ticket.task, became),
+        };
+        Self {
+            scope: site.scope.branch.to_string(),
+            outcomes: report.outcomes.iter().map(outcome).collect(),
+            gate_runs: report.gate_runs,
+            flaky: report.flaky.clone(),
+            bring_up: report.parking.as_ref().map(|parking| parking.command.clone()),
+        }
+    }
+}
+
+impl From<&LogEntry> for LogEntryDocument {
+    fn from(entry: &LogEntry) -> Self {
+        Self {
+            time: rfc3339(entry.time),
+            task: entry.task.to_string(),
+            outcome: entry.outcome.clone(),
+            source: entry.source.to_string(),
+            commit: entry.commit.map(|commit| commit.to_string()),
+            words: entry.words.clone(),
+        }
+    }
+}

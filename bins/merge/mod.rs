@@ -1,0 +1,126 @@
+//! `git arborist merge`: finished tasks land in order, tested, without a forge, a daemon or a checkout.
+
+mod add;
+mod change;
+pub mod document;
+mod open;
+mod run;
+mod show;
+mod words;
+
+use arborist_core::name::{BranchName, TaskId};
+use clap::{Args, Parser, Subcommand};
+
+use crate::{catalog, entry::Outcome, ui::Ui};
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   Land a finished task now
+       git arborist merge T001
+
+   Queue several, and land what can be landed
+       git arborist merge add T001 T002 T003
+       git arborist merge run
+
+   See what waits, and for what
+       git arborist merge status
+
+   Try again after a conflict or a red gate was mended
+       git arborist merge retry T002 && git arborist merge run";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-merge", bin_name = "git arborist merge", about = catalog::about("merge"), after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, arg_required_else_help = true)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct MergeArgs {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    tasks: add::AddArgs,
+    #[command(flatten)]
+    landing: run::LandingArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Queue the branches of finished tasks
+    Add(AddVerb),
+    /// List what is queued, in the order in which it will be tried
+    List(ListArgs),
+    /// Say how the queue or one task stands; exit 1 while something waits for too long
+    Status(StatusArgs),
+    /// Land all that can be landed
+    Run(run::RunArgs),
+    /// Take a task out of the queue; its branch stays
+    Drop(TaskArgs),
+    /// Try a task again that stands aside
+    Retry(TaskArgs),
+    /// Show what became of what was queued
+    Log(LogArgs),
+}
+
+#[derive(Debug, Args)]
+struct AddVerb {
+    #[command(flatten)]
+    add: add::AddArgs,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+/// Which run is meant, and how to answer.
+#[derive(Debug, Args)]
+pub(crate) struct ScopeArgs {
+    /// The run of this branch, not of the one that is checked out
+    #[arg(long, value_name = "BRANCH")]
+    scope: Option<BranchName>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct ListArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+struct StatusArgs {
+    /// Only this task, in detail
+    #[arg(value_name = "TASK")]
+    task: Option<TaskId>,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+struct TaskArgs {
+    /// The tasks
+    #[arg(value_name = "TASK", required = true)]
+    tasks: Vec<TaskId>,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+struct LogArgs {
+    /// How many entries at most
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 50)]
+    max_count: usize,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+/// Runs the command.
+#[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
+pub fn run(args: MergeArgs, ui: &mut Ui) -> Outcome {
+    match args.verb {
+        None => run::land(&args.tasks, &args.landing, ui),
+        Some(Verb::Add(verb)) => add::run(&verb.add, &verb.scope, ui),
+        Some(Verb::List(args)) => show::list(&args.scope, ui),
+        Some(Verb::Status(args)) => show::status(&args.scope, args.task.as_ref(), ui),
+        Some(Verb::Run(args)) => run::run(&args, ui),
+        Some(Verb::Drop(args)) => change::drop(&args.scope, &args.tasks, ui),
+        Some(Verb::Retry(args)) => change::retry(&args.scope, &args.tasks, ui),
+        Some(Verb::Log(args)) => show::log(&args.scope, args.max_count, ui),
+    }
+}

@@ -1,0 +1,69 @@
+//! What every verb of `merge` begins with: the repository, the run that is meant, and the settings that hold for it.
+
+use std::path::Path;
+
+use arborist_core::{
+    failure::Failure,
+    git::{Config, Repository},
+    history::{Reading, Run, Scope},
+    plan::Plan,
+    queue::{Store, Target},
+    settings::Settings,
+};
+
+use super::ScopeArgs;
+use crate::ui::Ui;
+
+/// A repository, and the run in it that is meant.
+pub(super) struct Site {
+    pub(super) repository: Repository,
+    pub(super) scope: Scope,
+    config: Config,
+}
+
+impl Site {
+    /// Finds both.
+    pub(super) fn open(args: &ScopeArgs, ui: &mut Ui) -> Result<Self, Failure> {
+        let config = Config::start(Path::new("."))?;
+        let repository = Repository::discover()?;
+        let config = config.finish()?;
+        ui.configure(&config);
+        let scope = Scope::resolve(&repository, args.scope.as_ref())?;
+        Ok(Self { repository, scope, config })
+    }
+
+    pub(super) fn store(&self) -> Store<'_> {
+        Store::new(&self.repository)
+    }
+
+    /// What history says, with what is parked for the run's branch.
+    pub(super) fn scan(&self, reading: Reading) -> Result<Run, Failure> {
+        let branch = self.scope.branch.clone();
+        let position = Target::new(&self.repository, &branch).find()?;
+        let tip = position.map(|position| position.tip()).or(self.scope.tip);
+        Ok(Run::scan(&self.repository, Scope { branch, tip }, reading)?)
+    }
+
+    /// The settings of a run: what the repository brings along is read from the commit that the run accepted, never
+    /// from a file that agents edit.
+    pub(super) fn settings(&self, run: &Run) -> Result<Settings, Failure> {
+        const FILE: &str = ".arborist/config.toml";
+        let Some(start) = &run.start else {
+            return Ok(Settings::load(&self.repository, &self.config)?);
+        };
+        let blob = self.repository.find_path(start.accepted, FILE)?;
+        let text = blob.map(|blob| self.repository.find_blob(blob)).transpose()?.flatten();
+        let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let label = format!("{}:{FILE}", start.accepted.short());
+        Ok(Settings::load_accepted(&self.config, &label, text.as_deref())?)
+    }
+
+    /// The plan that the run was frozen with.
+    pub(super) fn plan(&self, run: &Run) -> Result<Option<Plan>, Failure> {
+        let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) else {
+            return Ok(None);
+        };
+        let bytes = self.repository.find_blob(frozen.blob)?;
+        Ok(bytes.map(|bytes| Plan::read(&frozen.path, &bytes)).transpose()?)
+    }
+}

@@ -1,0 +1,135 @@
+//! Landing: what is queued is drained, now and then again if asked to.
+
+use std::time::Duration;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    gardener::GardenerError,
+    history::Reading,
+    name::BranchName,
+    process::{Cancel, FileLock},
+    queue::{News, Options, Outcome as Became, Queue, Report},
+};
+use clap::Args;
+
+use super::{ScopeArgs, add, document::RunDocument, open::Site, words};
+use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
+
+/// How to land.
+#[derive(Debug, Args)]
+pub(crate) struct LandingArgs {
+    #[command(flatten)]
+    scope: ScopeArgs,
+    /// Say only what it came to
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// Only what is to land on this branch
+    #[arg(long, value_name = "BRANCH")]
+    into: Option<BranchName>,
+    /// Look again every so many seconds, until ended by Ctrl-C
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    watch: Option<u64>,
+    #[command(flatten)]
+    landing: LandingArgs,
+}
+
+/// `merge run`.
+pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
+    let site = Site::open(&args.landing.scope, ui)?;
+    let cancel = watch_signals();
+    loop {
+        let report = drain(&site, args.into.as_ref(), &cancel, &args.landing, ui)?;
+        let exit = conclude(&site, &report, &args.landing, ui)?;
+        let Some(seconds) = args.watch else {
+            return Ok(exit);
+        };
+        if cancel.wait(Duration::from_secs(seconds)) {
+            return Ok(exit);
+        }
+    }
+}
+
+/// `merge TASK…`: queue and land now.
+pub(super) fn land(add: &add::AddArgs, args: &LandingArgs, ui: &mut Ui) -> Outcome {
+    let site = Site::open(&args.scope, ui)?;
+    for added in add::enlist(&site, add)? {
+        if !args.quiet {
+            ui.err(&format!("{}\n", add::sentence(&added)));
+        }
+    }
+    let mut report = drain(&site, None, &watch_signals(), args, ui)?;
+    report.outcomes.retain(|(ticket, _)| add.tasks.contains(&ticket.task));
+    conclude(&site, &report, args, ui)
+}
+
+/// Drains the queue of each target. A run that works in the checkout of its branch must not be disturbed.
+fn drain(
+    site: &Site,
+    only: Option<&BranchName>,
+    cancel: &Cancel,
+    args: &LandingArgs,
+    ui: &mut Ui,
+) -> Result<Report, Failure> {
+    let scope = &site.scope.branch;
+    let path = site.repository.common_dir.join("arborist/locks").join(format!("run-{}", scope.component()));
+    let _lock = FileLock::try_take(&path, "git arborist merge")
+        .map_err(|source| GardenerError::Locked { branch: scope.clone(), source })?;
+    let mut targets: Vec<BranchName> =
+        site.store().load(Some(scope))?.into_iter().map(|stored| stored.ticket.into).collect();
+    targets.sort();
+    targets.dedup();
+    targets.retain(|target| only.is_none_or(|only| only == target));
+    let run = site.scan(Reading::Fresh)?;
+    let options = Options::new(&site.settings(&run)?, cancel.clone(), clock::now);
+    let mut all = Report::default();
+    for target in targets {
+        let queue = Queue::open(&site.repository, scope.clone(), target)?;
+        let mut voice = |news: News| {
+            if !args.quiet {
+                words::tell(ui, &news);
+            }
+        };
+        all.join(queue.drain(&options, &mut voice)?);
+    }
+    Ok(all)
+}
+
+fn conclude(site: &Site, report: &Report, args: &LandingArgs, ui: &mut Ui) -> Outcome {
+    if args.scope.json {
+        print(ui, &RunDocument::new(site, report))?;
+    } else {
+        ui.line(&words::summary(report));
+    }
+    if let Some(parking) = &report.parking {
+        ui.warn(&format!("what landed waits for a checkout: {}", parking.why));
+        ui.hint(&format!("bring it up with: {}", parking.command));
+    }
+    if report.is_stopped {
+        return Ok(Exit::Child(130));
+    }
+    Ok(exit_of(report))
+}
+
+fn exit_of(report: &Report) -> Exit {
+    let needs_person = |outcome: &Became| {
+        matches!(
+            outcome,
+            Became::Conflict { escalated: true, .. }
+                | Became::Parked { .. }
+                | Became::Broken { .. }
+                | Became::RedBefore { .. }
+        )
+    };
+    let is_settled = |outcome: &Became| matches!(outcome, Became::Landed { .. } | Became::NoChange);
+    if report.parking.is_some() || report.outcomes.iter().any(|(_, outcome)| needs_person(outcome)) {
+        Exit::Person
+    } else if report.outcomes.iter().all(|(_, outcome)| is_settled(outcome)) {
+        Exit::Done
+    } else {
+        Exit::No
+    }
+}

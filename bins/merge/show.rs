@@ -1,0 +1,216 @@
+//! Showing the queue: in order, with what each waits for.
+
+use std::collections::HashSet;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    history::{Reading, Run, State},
+    message::plain_text,
+    name::TaskId,
+    queue::{LogEntry, QueueError, Standing, Stored, Ticket, arrange, waits_for},
+};
+
+use super::{
+    ScopeArgs,
+    document::{LogEntryDocument, MergeLogDocument, QueueDocument},
+    open::Site,
+    words::conflicts_in_short,
+};
+use crate::{clock, document::print, entry::Outcome, ui::Ui};
+
+/// A ticket in its place.
+pub(super) struct Listed {
+    pub(super) ticket: Ticket,
+    /// For what it waits besides its turn.
+    pub(super) reason: Option<String>,
+}
+
+/// How long a ticket may wait, in seconds, where nothing else is said.
+const USUAL_LIMIT: u64 = 3600;
+/// More than any log has.
+const ALL: usize = 1 << 30;
+
+/// All tickets of a run in their order; those that stand aside come last.
+pub(super) fn load(site: &Site) -> Result<Vec<Listed>, Failure> {
+    let stored = site.store().load(Some(&site.scope.branch))?;
+    listed(stored, &|| Ok(landed(&site.scan(Reading::Cached)?)))
+}
+
+fn landed(run: &Run) -> HashSet<TaskId> {
+    let is_there = |history: &&arborist_core::history::TaskHistory| {
+        history.is_landed && history.state.state == State::Complete
+    };
+    run.tasks.iter().filter(is_there).map(|history| history.id.clone()).collect()
+}
+
+/// History is read only where something waits for a task.
+fn listed(
+    stored: Vec<Stored>,
+    landed: &dyn Fn() -> Result<HashSet<TaskId>, Failure>,
+) -> Result<Vec<Listed>, Failure> {
+    let tickets: Vec<Ticket> = stored.into_iter().map(|stored| stored.ticket).collect();
+    let needs_any = tickets.iter().any(|ticket| !ticket.needs.is_empty());
+    let landed = if needs_any { landed()? } else { HashSet::new() };
+    let is_open = |ticket: &Ticket| ticket.standing == Standing::Waiting;
+    let line = arrange(&tickets, is_open, &landed, clock::now());
+    let mut listed: Vec<Listed> = Vec::new();
+    for at in &line.ready {
+        listed.push(Listed { ticket: tickets[*at].clone(), reason: None });
+    }
+    for (at, needs) in &line.held {
+        let reason = Some(waits_for(needs, &tickets));
+        listed.push(Listed { ticket: tickets[*at].clone(), reason });
+    }
+    for ticket in tickets.iter().filter(|ticket| !is_open(ticket)) {
+        listed.push(Listed { ticket: ticket.clone(), reason: reason(ticket) });
+    }
+    Ok(listed)
+}
+
+fn reason(ticket: &Ticket) -> Option<String> {
+    match &ticket.standing {
+        Standing::Waiting => None,
+        Standing::Parked { .. } => {
+            Some(format!("a checkout of {}: git merge --ff-only {}", ticket.into, ticket.into.landing_ref()))
+        }
+        Standing::Conflict { conflicts, .. } => Some(conflicts_in_short(conflicts)),
+        Standing::Red { gate, log, with, .. } if with.is_empty() => {
+            Some(format!("the gate '{gate}' was red, see {log}"))
+        }
+        Standing::Red { gate, with, .. } => {
+            let with: Vec<String> = with.iter().map(ToString::to_string).collect();
+            Some(format!("the gate '{gate}' was red together with {}", with.join(", ")))
+        }
+        Standing::Withheld { why } => Some(why.clone()),
+    }
+}
+
+/// `merge list`.
+pub(super) fn list(args: &ScopeArgs, ui: &mut Ui) -> Outcome {
+    let site = Site::open(args, ui)?;
+    let listed = load(&site)?;
+    if args.json {
+        return print(ui, &QueueDocument::new(&site, &listed));
+    }
+    for line in &listed {
+        ui.line(&one_line(line));
+    }
+    Ok(Exit::Done)
+}
+
+fn one_line(listed: &Listed) -> String {
+    let Listed { ticket, reason } = listed;
+    let reason = reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let line = format!(
+        "{:<10} {:<9} {} into {}, queued {}{reason}",
+        ticket.task,
+        ticket.standing.as_str(),
+        ticket.source.short(),
+        ticket.into,
+        clock::ago(ticket.added)
+    );
+    plain_text(&line)
+}
+
+/// `merge status`.
+pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Outcome {
+    let site = Site::open(args, ui)?;
+    let listed = load(&site)?;
+    if let Some(task) = task
+        && !listed.iter().any(|listed| listed.ticket.task == *task)
+    {
+        return settled(&site, task, args, ui);
+    }
+    let wanted: Vec<Listed> =
+        listed.into_iter().filter(|listed| task.is_none_or(|task| listed.ticket.task == *task)).collect();
+    let limit = limit(&site, &wanted)?;
+    let is_late = |listed: &&Listed| clock::now() - listed.ticket.added > limit;
+    let late = wanted.iter().filter(is_late).count();
+    if args.json {
+        print(ui, &QueueDocument::new(&site, &wanted))?;
+    } else {
+        wanted.iter().for_each(|listed| show(listed, task.is_some(), ui));
+        if wanted.is_empty() {
+            ui.line("nothing is queued");
+        }
+        if late > 0 {
+            ui.warn(&format!("{late} of them waited longer than {limit} s"));
+        }
+    }
+    Ok(if late > 0 { Exit::No } else { Exit::Done })
+}
+
+fn show(listed: &Listed, in_detail: bool, ui: &mut Ui) {
+    ui.line(&one_line(listed));
+    if !in_detail {
+        return;
+    }
+    match &listed.ticket.standing {
+        Standing::Conflict { conflicts, .. } => {
+            for conflict in conflicts {
+                ui.line(&format!("  {}", plain_text(&conflict.message)));
+                for (side, version) in
+                    [("base", &conflict.base), ("ours", &conflict.ours), ("theirs", &conflict.theirs)]
+                {
+                    if let Some(version) = version {
+                        ui.line(&format!("    {side:<6} {} {} {}", version.mode, version.id, version.path));
+                    }
+                }
+            }
+        }
+        Standing::Red { tail, .. } => plain_text(tail).lines().for_each(|line| ui.line(&format!("  {line}"))),
+        _ => {}
+    }
+    for (n, tried) in listed.ticket.tries.iter().enumerate() {
+        ui.line(&format!("  try {}: {}", n + 1, plain_text(tried).replace('\n', " ")));
+    }
+}
+
+/// What is not in the queue may have been.
+fn settled(site: &Site, task: &TaskId, args: &ScopeArgs, ui: &mut Ui) -> Outcome {
+    let entry = entries(site, ALL)?.into_iter().find(|entry| entry.task == *task);
+    let entry = entry.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?;
+    if args.json {
+        let entries = vec![LogEntryDocument::from(&entry)];
+        return print(ui, &MergeLogDocument { entries });
+    }
+    ui.line(&log_line(&entry));
+    Ok(Exit::Done)
+}
+
+fn limit(site: &Site, listed: &[Listed]) -> Result<i64, Failure> {
+    if listed.is_empty() {
+        return Ok(0);
+    }
+    let settings = site.settings(&site.scan(Reading::Cached)?)?;
+    let limit = settings.count("merge.wait-limit").unwrap_or(USUAL_LIMIT);
+    Ok(i64::try_from(limit).unwrap_or(i64::MAX))
+}
+
+/// What became of tickets of this run, newest first.
+fn entries(site: &Site, most: usize) -> Result<Vec<LogEntry>, Failure> {
+    let mut entries = site.store().load_logs(&site.scope.branch, most)?;
+    entries.truncate(most);
+    Ok(entries)
+}
+
+/// `merge log`.
+pub(super) fn log(args: &ScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
+    let site = Site::open(args, ui)?;
+    let entries = entries(&site, most)?;
+    if args.json {
+        let entries = entries.iter().map(LogEntryDocument::from).collect();
+        return print(ui, &MergeLogDocument { entries });
+    }
+    for entry in &entries {
+        ui.line(&log_line(entry));
+    }
+    Ok(Exit::Done)
+}
+
+fn log_line(entry: &LogEntry) -> String {
+    let commit = entry.commit.map(|commit| format!(" {}", commit.short())).unwrap_or_default();
+    let words = if entry.words.is_empty() { String::new() } else { format!(": {}", entry.words) };
+    let line = format!("{} {} {}{commit}{words}", clock::ago(entry.time), entry.task, entry.outcome);
+    plain_text(&line).replace('\n', " ")
+}

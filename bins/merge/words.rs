@@ -1,0 +1,130 @@
+//! The words for what becomes of tickets.
+
+use arborist_core::{
+    git::Conflict,
+    message::plain_text,
+    name::{Oid, TaskId},
+    queue::{News, Outcome, Report},
+};
+
+use crate::ui::{Tone, Ui};
+
+/// One word for it.
+pub(super) fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Landed { .. } => "landed",
+        Outcome::Parked { .. } => "parked",
+        Outcome::NoChange => "no-change",
+        Outcome::Conflict { escalated: true, .. } => "escalated",
+        Outcome::Conflict { .. } => "conflict",
+        Outcome::Red { .. } => "red",
+        Outcome::RedBefore { .. } => "red-before",
+        Outcome::Broken { .. } => "broken",
+        Outcome::Waiting { .. } => "waiting",
+    }
+}
+
+/// The commit that it speaks of.
+pub(super) fn commit(outcome: &Outcome) -> Option<Oid> {
+    match outcome {
+        Outcome::Landed { commit } | Outcome::Parked { commit } => Some(*commit),
+        Outcome::Red { failing, .. } | Outcome::RedBefore { failing } | Outcome::Broken { failing } => {
+            Some(failing.commit)
+        }
+        _ => None,
+    }
+}
+
+/// One line for it.
+pub(super) fn sentence(task: &TaskId, outcome: &Outcome) -> String {
+    let text = match outcome {
+        Outcome::Landed { commit } => format!("{task} landed as {}", commit.short()),
+        Outcome::Parked { commit } => {
+            format!("{task} landed as {}, but waits for a checkout", commit.short())
+        }
+        Outcome::NoChange => format!("{task} changes nothing: its target has all of it"),
+        Outcome::Conflict { conflicts, escalated } => {
+            let asked = if *escalated { "; a person is needed" } else { "" };
+            format!("{task} is in conflict: {}{asked}", conflicts_in_short(conflicts))
+        }
+        Outcome::Red { failing, with } if with.is_empty() => {
+            format!("{task} is red: {}, see {}", failing.why, failing.log)
+        }
+        Outcome::Red { failing, with } => {
+            let with: Vec<String> = with.iter().map(ToString::to_string).collect();
+            format!(
+                "{task} is good, but red together with {}: {}, see {}",
+                with.join(", "),
+                failing.why,
+                failing.log
+            )
+        }
+        Outcome::RedBefore { failing } => {
+            format!(
+                "{task} waits: the gate '{}' is red on the target too, see {}",
+                failing.gate.name, failing.log
+            )
+        }
+        Outcome::Broken { failing } => {
+            format!("{task} waits: the gate '{}' is broken: {}", failing.gate.name, failing.why)
+        }
+        Outcome::Waiting { reason } => format!("{task} waits for {reason}"),
+    };
+    plain_text(&text).replace('\n', " ")
+}
+
+/// Kinds and files.
+pub(super) fn conflicts_in_short(conflicts: &[Conflict]) -> String {
+    let one = |conflict: &Conflict| format!("{} in {}", conflict.kind.as_str(), conflict.paths.join(", "));
+    conflicts.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
+/// Tells each thing in a line on standard error, as it happens.
+pub(super) fn tell(ui: &mut Ui, news: &News) {
+    let line = match news {
+        News::Settled { task, outcome } => {
+            let tone = match outcome {
+                Outcome::Landed { .. } | Outcome::NoChange => Tone::Good,
+                Outcome::Parked { .. } | Outcome::Waiting { .. } => Tone::Busy,
+                _ => Tone::Bad,
+            };
+            ui.paint(tone, &sentence(task, outcome))
+        }
+        News::Gating { gate, commit, tasks } => {
+            let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
+            format!("testing {} with '{gate}' for {}", commit.short(), tasks.join(", "))
+        }
+        News::Resolving { task, attempt } => {
+            format!("an agent resolves the conflict of {task}, try {attempt}")
+        }
+        News::Note { words } => plain_text(words),
+    };
+    ui.err(&format!("{line}\n"));
+}
+
+/// What a drain came to, in one line.
+pub(super) fn summary(report: &Report) -> String {
+    let words =
+        ["landed", "parked", "no-change", "red", "red-before", "broken", "conflict", "escalated", "waiting"];
+    let mut parts = Vec::new();
+    for wanted in words {
+        let tasks: Vec<String> = report
+            .outcomes
+            .iter()
+            .filter(|(_, outcome)| word(outcome) == wanted)
+            .map(|(ticket, _)| ticket.task.to_string())
+            .collect();
+        if !tasks.is_empty() {
+            parts.push(format!("{} {} ({})", tasks.len(), wanted.replace('-', " "), tasks.join(", ")));
+        }
+    }
+    if parts.is_empty() {
+        return "nothing is queued".into();
+    }
+    let runs = match report.gate_runs {
+        0 => String::new(),
+        1 => "; 1 gate run".into(),
+        runs => format!("; {runs} gate runs"),
+    };
+    format!("{}{runs}", parts.join(", "))
+}

@@ -1,0 +1,114 @@
+//! Moving a branch that somebody may have checked out: who uses it, and a fast-forward that touches nothing of theirs.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    GitCommand, GitError, Repository, Worktree,
+    command::{checked, without_prefix},
+};
+use crate::{
+    name::{BranchName, LANDINGS, Oid},
+    process::Running,
+};
+
+/// Who uses a branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Usage {
+    /// Nobody: its ref may be moved.
+    Free,
+    /// It is checked out here, and nowhere else.
+    CheckedOut(PathBuf),
+    /// It must not be moved, in git's words: it is rebased or bisected, or checked out twice.
+    Busy(String),
+}
+
+/// What came of a fast-forward.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// The checkout and its branch are there.
+    Done,
+    /// git refused, with this reason; nothing changed.
+    Refused(String),
+}
+
+/// Landings that wait for checkouts, while they are being listed.
+#[derive(Debug)]
+pub struct Landings(Running);
+
+impl Landings {
+    /// Begins to list them while others find the repository.
+    pub fn start(dir: &Path) -> Result<Self, GitError> {
+        let command = GitCommand::reading("for-each-ref", dir);
+        let (_, running) = command.args(["--format=%(objectname) %(refname)", LANDINGS]).start()?;
+        Ok(Self(running))
+    }
+
+    /// What is parked for `branch`, which is at `tip`. It counts only while it follows the branch.
+    pub fn finish(
+        self,
+        repository: &Repository,
+        branch: &BranchName,
+        tip: Oid,
+    ) -> Result<Option<Oid>, GitError> {
+        let printed = checked("for-each-ref", self.0.finish()?)?;
+        let (text, name) = (String::from_utf8_lossy(&printed), branch.landing_ref());
+        let parked = text.lines().find_map(|line| line.strip_suffix(&name)?.trim_end().parse().ok());
+        match parked {
+            Some(parked) if parked != tip && repository.is_ancestor(tip, parked)? => Ok(Some(parked)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// What a fast-forward must not do besides: run hooks, stash, or reach into submodules.
+const PINNED: [&str; 3] =
+    ["merge.autoStash=false", "submodule.recurse=false", "merge.verifySignatures=false"];
+
+impl Repository {
+    /// Who uses `branch`, which is about to go to `commit`.
+    pub fn usage(&self, branch: &BranchName, commit: Oid) -> Result<Usage, GitError> {
+        let mut places = self.checkouts_of(branch)?;
+        match (places.pop(), places.is_empty()) {
+            (None, _) => self.probe(branch, commit),
+            (Some(place), true) => Ok(Usage::CheckedOut(place)),
+            (Some(_), false) => Ok(Usage::Busy("it is checked out more than once".into())),
+        }
+    }
+
+    /// The worktrees that have `branch` checked out.
+    pub fn checkouts_of(&self, branch: &BranchName) -> Result<Vec<PathBuf>, GitError> {
+        let is_here = |worktree: &Worktree| worktree.branch.as_ref() == Some(branch);
+        Ok(self.list_worktrees()?.into_iter().filter(is_here).map(|worktree| worktree.path).collect())
+    }
+
+    /// A branch that is being rebased or bisected is checked out nowhere, and must not be moved either. To fetch into
+    /// it is refused then; the dry run writes nothing.
+    fn probe(&self, branch: &BranchName, commit: Oid) -> Result<Usage, GitError> {
+        let command = GitCommand::changing("fetch", &self.common_dir, &["fetch.prune=false"])
+            .args(["-q", "--dry-run", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"])
+            .arg(&self.common_dir)
+            .arg(format!("{commit}:{}", branch.to_ref()));
+        let ended = command.finish()?;
+        if ended.status.success() {
+            return Ok(Usage::Free);
+        }
+        Ok(Usage::Busy(without_prefix(&ended.complaint())))
+    }
+
+    /// Brings the checkout at `place` and its branch to `commit`, unless that would touch what is changed, staged,
+    /// untracked or ignored there.
+    pub fn fast_forward(&self, place: &Path, commit: Oid) -> Result<Taken, GitError> {
+        let command = GitCommand::changing("merge", place, &PINNED).at_home().args([
+            "-q",
+            "--ff-only",
+            "--no-overwrite-ignore",
+            &commit.to_string(),
+        ]);
+        let ended = command.shielded().finish()?;
+        if ended.status.success() {
+            return Ok(Taken::Done);
+        }
+        let said = without_prefix(&ended.complaint());
+        Ok(Taken::Refused(said.lines().next().unwrap_or_default().to_owned()))
+    }
+}

@@ -1,0 +1,246 @@
+//! Merging without a checkout: `merge-tree` joins two commits into a tree, and what stands in the way is told by the
+//! types that git names for machines.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    GitCommand, GitError, Repository, Signing,
+    command::{checked, without_prefix},
+    write::id_of,
+};
+use crate::{name::Oid, process::Finished};
+
+/// Settings that change what a merge comes to, pinned so that every machine comes to the same.
+const PINNED: [&str; 6] = [
+    "merge.renames=true",
+    "diff.renames=true",
+    "merge.renameLimit=7000",
+    "merge.directoryRenames=conflict",
+    "merge.renormalize=false",
+    "merge.conflictStyle=zdiff3",
+];
+
+/// What a merge came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merge {
+    /// This tree.
+    Clean(Oid),
+    /// A tree with marks of conflict in it, and the conflicts.
+    Conflicted(Oid, Vec<Conflict>),
+}
+
+/// One thing that stands in the way of a merge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conflict {
+    /// Of which kind.
+    pub kind: ConflictKind,
+    /// The files that it is about.
+    pub paths: Vec<String>,
+    /// git's own sentence.
+    pub message: String,
+    /// The file as both sides found it, if they did.
+    pub base: Option<Version>,
+    /// The file on our side, if it is there.
+    pub ours: Option<Version>,
+    /// The file on their side, if it is there.
+    pub theirs: Option<Version>,
+}
+
+/// One version of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Where it stands.
+    pub path: String,
+    /// Its mode, in octal digits.
+    pub mode: String,
+    /// Its content.
+    pub id: Oid,
+}
+
+/// The kinds of conflicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ConflictKind {
+    /// Both changed the same lines.
+    Content,
+    /// Both added the file, with different content.
+    AddAdd,
+    /// One changed what the other deleted.
+    ModifyDelete,
+    /// Both renamed it, or to the same name.
+    RenameRename,
+    /// One renamed what the other deleted.
+    RenameDelete,
+    /// A file where the other has a directory.
+    FileDirectory,
+    /// A file where the other has a link, or the like.
+    Mode,
+    /// Both changed a file that has no lines.
+    Binary,
+    /// Both moved a submodule.
+    Submodule,
+    /// Something that has no name here. It is a conflict all the same.
+    Unknown,
+}
+
+impl ConflictKind {
+    /// The word for it, everywhere.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Content => "content",
+            Self::AddAdd => "add/add",
+            Self::ModifyDelete => "modify/delete",
+            Self::RenameRename => "rename/rename",
+            Self::RenameDelete => "rename/delete",
+            Self::FileDirectory => "file/directory",
+            Self::Mode => "mode",
+            Self::Binary => "binary",
+            Self::Submodule => "submodule",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The kind of git's own stable name; `None` for what is no conflict.
+    fn of_type(name: &str) -> Option<Self> {
+        let known = match name {
+            "CONFLICT (contents)" => Self::Content,
+            "CONFLICT (binary)" => Self::Binary,
+            "CONFLICT (file/directory)" => Self::FileDirectory,
+            "CONFLICT (distinct modes)" => Self::Mode,
+            "CONFLICT (modify/delete)" => Self::ModifyDelete,
+            "CONFLICT (rename/rename)" | "CONFLICT (rename involved in collision)" => Self::RenameRename,
+            "CONFLICT (rename/delete)" => Self::RenameDelete,
+            other if other.starts_with("CONFLICT (submodule") => Self::Submodule,
+            other if other.starts_with("CONFLICT") || other.starts_with("ERROR") => Self::Unknown,
+            _ => return None,
+        };
+        Some(known)
+    }
+}
+
+impl Repository {
+    /// Merges `theirs` into `ours`. Attributes are those of `ours`; nothing of any checkout is read or written.
+    pub fn merge(&self, ours: Oid, theirs: Oid) -> Result<Merge, GitError> {
+        let command = GitCommand::changing("merge-tree", &self.common_dir, &PINNED)
+            .env("GIT_DIR", &self.common_dir)
+            .env("GIT_ATTR_SOURCE", ours.to_string())
+            .args(["--write-tree", "-z"])
+            .args([ours.to_string(), theirs.to_string()]);
+        read_merge(&command.finish()?)
+    }
+
+    /// Writes a commit with any number of parents. It is signed if the user's commits are.
+    pub fn write_joint(
+        &self,
+        tree: Oid,
+        parents: &[Oid],
+        message: &str,
+        signing: Signing,
+    ) -> Result<Oid, GitError> {
+        let mut command = self.change("commit-tree");
+        if signing == Signing::AsConfigured {
+            command = command.arg("-S");
+        }
+        command = command.args(["-F", "-"]);
+        for parent in parents {
+            command = command.args(["-p", &parent.to_string()]);
+        }
+        let command = command.arg(tree.to_string());
+        id_of("commit-tree", &checked("commit-tree", command.finish_with(message.into())?)?)
+    }
+
+    /// Whether the user's commits are signed.
+    pub fn signing(&self) -> Result<Signing, GitError> {
+        let signs = self.git("config").args(["--type=bool", "--get", "commit.gpgSign"]).answer()?;
+        Ok(if signs.as_deref() == Some(b"true\n") { Signing::AsConfigured } else { Signing::No })
+    }
+
+    /// The tree that holds nothing.
+    pub fn empty_tree(&self) -> Result<Oid, GitError> {
+        id_of("mktree", &checked("mktree", self.change("mktree").finish_with(Vec::new())?)?)
+    }
+}
+
+/// Code 1 is a conflict only if a tree comes first: git answers to an unknown name with the same code.
+fn read_merge(ended: &Finished) -> Result<Merge, GitError> {
+    let tree = ended.stdout.split(|b| *b == 0).next().and_then(Oid::from_hex);
+    match (ended.status.code(), tree) {
+        (Some(0), Some(tree)) => Ok(Merge::Clean(tree)),
+        (Some(1), Some(tree)) => Ok(Merge::Conflicted(tree, parse_conflicts(&ended.stdout)?)),
+        _ => Err(GitError::Failed {
+            command: "merge-tree".into(),
+            complaint: without_prefix(&ended.complaint()),
+        }),
+    }
+}
+
+/// A path in the index of a merge that did not come to an end.
+struct Stage {
+    number: u8,
+    version: Version,
+}
+
+/// `tree NUL`, records `mode SP id SP stage TAB path NUL`, `NUL`, records `count NUL path… NUL type NUL message NUL`.
+fn parse_conflicts(printed: &[u8]) -> Result<Vec<Conflict>, GitError> {
+    let strange =
+        || GitError::Strange { command: "merge-tree".into(), what: "a record of another form".into() };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut fields = printed.split(|b| *b == 0).skip(1);
+    let mut stages = Vec::new();
+    for field in fields.by_ref().take_while(|field| !field.is_empty()) {
+        stages.push(parse_stage(&text(field)).ok_or_else(strange)?);
+    }
+    let mut conflicts = Vec::new();
+    while let Some(count) = fields.next().filter(|count| !count.is_empty()) {
+        let count: usize = text(count).parse().map_err(|_| strange())?;
+        let paths: Vec<String> = fields.by_ref().take(count).map(text).collect();
+        let (Some(name), Some(message)) = (fields.next(), fields.next()) else {
+            return Err(strange());
+        };
+        if let Some(kind) = ConflictKind::of_type(&text(name)) {
+            conflicts.push(conflict(kind, paths, text(message).trim_end(), &stages));
+        }
+    }
+    if conflicts.is_empty() {
+        let paths = stages.iter().map(|stage| stage.version.path.clone()).collect();
+        conflicts.push(conflict(ConflictKind::Unknown, paths, "the merge did not come to an end", &stages));
+    }
+    Ok(without_echoes(conflicts))
+}
+
+fn parse_stage(record: &str) -> Option<Stage> {
+    let (head, path) = record.split_once('\t')?;
+    let mut words = head.split(' ');
+    let (mode, id, number) = (words.next()?, words.next()?, words.next()?);
+    let version = Version { path: path.to_owned(), mode: mode.to_owned(), id: id.parse().ok()? };
+    Some(Stage { number: number.parse().ok()?, version })
+}
+
+/// A file that both added has no base, whatever its lines are like.
+fn conflict(kind: ConflictKind, paths: Vec<String>, message: &str, stages: &[Stage]) -> Conflict {
+    let version = |number: u8| {
+        let found = paths.iter().find_map(|path| {
+            stages.iter().find(|stage| stage.number == number && stage.version.path == *path)
+        });
+        found.map(|stage| stage.version.clone())
+    };
+    let (base, ours, theirs) = (version(1), version(2), version(3));
+    let is_added = base.is_none() && ours.is_some() && theirs.is_some();
+    let kind = if kind == ConflictKind::Content && is_added { ConflictKind::AddAdd } else { kind };
+    Conflict { kind, paths, message: message.to_owned(), base, ours, theirs }
+}
+
+/// A binary file is reported twice: as what it is, and as one whose contents differ.
+fn without_echoes(conflicts: Vec<Conflict>) -> Vec<Conflict> {
+    let binary: Vec<Vec<String>> = conflicts
+        .iter()
+        .filter(|conflict| conflict.kind == ConflictKind::Binary)
+        .map(|conflict| conflict.paths.clone())
+        .collect();
+    let is_echo = |conflict: &Conflict| {
+        matches!(conflict.kind, ConflictKind::Content | ConflictKind::AddAdd)
+            && binary.contains(&conflict.paths)
+    };
+    conflicts.into_iter().filter(|conflict| !is_echo(conflict)).collect()
+}

@@ -1,0 +1,35 @@
+//! Refs whose commits say something in their messages: many of them in one call.
+
+use super::{GitError, Ref, Repository, command::checked};
+use crate::process::Running;
+
+/// Notes that are being listed.
+#[derive(Debug)]
+pub struct NoteReader(Running);
+
+impl NoteReader {
+    /// Waits for them: each ref, with what stands below the subject of its commit.
+    pub fn finish(self) -> Result<Vec<(Ref, String)>, GitError> {
+        let printed = checked("for-each-ref", self.0.finish()?)?;
+        let text = String::from_utf8_lossy(&printed);
+        let mut fields = text.split('\0');
+        let mut notes = Vec::new();
+        while let (Some(target), Some(name), Some(body)) = (fields.next(), fields.next(), fields.next()) {
+            let target = target.trim_start_matches('\n');
+            let target = target
+                .parse()
+                .map_err(|_| GitError::Strange { command: "for-each-ref".into(), what: target.to_owned() })?;
+            notes.push((Ref { name: name.to_owned(), target }, body.to_owned()));
+        }
+        Ok(notes)
+    }
+}
+
+impl Repository {
+    /// Begins to list the refs below each of `prefixes`, with what their commits say.
+    pub fn start_listing_notes(&self, prefixes: &[&str]) -> Result<NoteReader, GitError> {
+        let format = "--format=%(objectname)%00%(refname)%00%(contents:body)%00";
+        let (_, running) = self.git("for-each-ref").arg(format).args(prefixes).start()?;
+        Ok(NoteReader(running))
+    }
+}

@@ -1,0 +1,85 @@
+//! Who is to blame for a red gate: nobody if it was red before, both if two good ones do not go together.
+
+use super::{Drain, RedTarget};
+use crate::{
+    name::TaskId,
+    queue::{
+        Asking, Failing, Ground, Merged, Outcome, Published, QueueError, Standing, Step, Ticket, Verdict,
+    },
+};
+
+impl<G: Ground> Drain<'_, G> {
+    /// A ticket is red alone, on top of what has landed. If it is green without what landed of its batch, the two do
+    /// not go together, and neither is bad.
+    pub(super) fn blame(&mut self, step: &Step, failing: Failing) -> Result<(), QueueError> {
+        let ticket = &step.ticket;
+        let landed = self.batch.landed.clone();
+        let builds_on = ticket.needs.iter().any(|need| landed.contains(need));
+        let mut with = Vec::new();
+        if let (Some(base), false, false) = (self.batch.base, landed.is_empty(), builds_on)
+            && let Merged::Clean(alone) = self.ground.merge(base, ticket)?
+            && self.ask(alone.commit, &alone.gates, Asking::Once)? == Verdict::Green
+        {
+            with = landed;
+        }
+        self.batch.reds.push((ticket.clone(), failing, with));
+        self.aside.insert(ticket.task.clone());
+        Ok(())
+    }
+
+    /// Nobody is blamed for what was red before. That is known only once the same gate was run on the target; it need
+    /// not be where something of the batch has just passed it.
+    pub(super) fn conclude(&mut self) -> Result<(), QueueError> {
+        let reds = std::mem::take(&mut self.batch.reds);
+        for (ticket, failing, with) in reds {
+            let was_red = self.batch.landed.is_empty() && self.was_red_before(&failing)?;
+            if !was_red && ticket.resolved.is_some() {
+                self.forget_resolution(&ticket, &failing)?;
+            } else if !was_red {
+                self.ground.note(&ticket, red(&failing, &with))?;
+                self.set_aside(&ticket, Outcome::Red { failing, with });
+            } else if self.rules.red_target == RedTarget::Hold {
+                self.is_over = true;
+                self.set_aside(&ticket, Outcome::RedBefore { failing });
+            } else {
+                let base = self.ground.tip()?;
+                let stack = self.stack(base, std::slice::from_ref(&ticket))?;
+                if !stack.is_empty() && self.publish(base, &stack)? == Published::Moved {
+                    self.set_aside(&ticket, Outcome::RedBefore { failing });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn was_red_before(&mut self, failing: &Failing) -> Result<bool, QueueError> {
+        let Some(base) = self.batch.base else {
+            return Ok(false);
+        };
+        let verdict = self.ask(base, std::slice::from_ref(&failing.gate), Asking::Once)?;
+        Ok(matches!(verdict, Verdict::Red(_)))
+    }
+
+    /// A resolution that is red was none: the conflict is there again, and the next try is told.
+    fn forget_resolution(&mut self, ticket: &Ticket, failing: &Failing) -> Result<(), QueueError> {
+        let mut ticket = Ticket { resolved: None, ..ticket.clone() };
+        let why = format!("the gate '{}' is red: {}\n{}", failing.gate.name, failing.why, failing.tail);
+        match ticket.tries.last_mut() {
+            Some(last) => *last = why,
+            None => ticket.tries.push(why),
+        }
+        self.ground.note(&ticket, Standing::Waiting)?;
+        self.aside.remove(&ticket.task);
+        Ok(())
+    }
+}
+
+fn red(failing: &Failing, with: &[TaskId]) -> Standing {
+    Standing::Red {
+        gate: failing.gate.name.clone(),
+        commit: failing.commit,
+        log: failing.log.clone(),
+        tail: failing.tail.clone(),
+        with: with.to_vec(),
+    }
+}

@@ -1,0 +1,261 @@
+//! Draining a queue: stack, test, halve, land, and go on with the next. It decides; the ground acts.
+
+mod blame;
+mod rest;
+
+pub use rest::waits_for;
+
+use std::collections::HashSet;
+
+use super::{
+    Asking, Batch, Failing, Gate, Ground, Merged, News, Outcome, Published, QueueError, Report, Standing,
+    Step, Ticket, Verdict, arrange,
+};
+use crate::{
+    git::Conflict,
+    name::{Oid, TaskId},
+};
+
+/// What holds for a drain.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rules {
+    /// How many are tested at once.
+    pub batch: Batch,
+    /// Whether what is red on the target too may land.
+    pub red_target: RedTarget,
+    /// How often an agent may try to resolve a conflict.
+    pub resolve_attempts: u32,
+}
+
+/// What a gate means that is red on the target too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RedTarget {
+    /// Nothing lands until it is mended.
+    #[default]
+    Hold,
+    /// It keeps nobody back.
+    Land,
+}
+
+/// How often a target may move away under a landing before it is left for later.
+const PATIENCE: usize = 10;
+
+/// A drain that is going on.
+pub struct Drain<'a, G: Ground> {
+    ground: &'a mut G,
+    rules: Rules,
+    voice: &'a mut dyn FnMut(News),
+    report: Report,
+    /// Settled in this drain, not to be tried again.
+    aside: HashSet<TaskId>,
+    landed: HashSet<TaskId>,
+    batch: BatchState,
+    is_over: bool,
+}
+
+/// What is known of the batch that is being settled.
+#[derive(Default)]
+struct BatchState {
+    base: Option<Oid>,
+    landed: Vec<TaskId>,
+    reds: Vec<(Ticket, Failing, Vec<TaskId>)>,
+}
+
+/// Whether a stack is a whole batch or a part of one that was red.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Whole,
+    Half,
+}
+
+impl<'a, G: Ground> Drain<'a, G> {
+    /// A drain of what `ground` holds.
+    pub fn new(ground: &'a mut G, rules: Rules, voice: &'a mut dyn FnMut(News)) -> Self {
+        Self {
+            ground,
+            rules,
+            voice,
+            report: Report::default(),
+            aside: HashSet::new(),
+            landed: HashSet::new(),
+            batch: BatchState::default(),
+            is_over: false,
+        }
+    }
+
+    /// Lands what can be landed.
+    pub fn run(mut self) -> Result<Report, QueueError> {
+        loop {
+            while let Some(batch) = self.next_batch()? {
+                self.settle(&batch)?;
+            }
+            if self.is_over || !self.resolve_next()? {
+                break;
+            }
+        }
+        self.report.is_stopped = self.ground.is_cancelled();
+        self.tell_of_the_rest()?;
+        Ok(self.report)
+    }
+
+    fn next_batch(&mut self) -> Result<Option<Vec<Ticket>>, QueueError> {
+        if self.is_over || self.ground.is_cancelled() {
+            return Ok(None);
+        }
+        let view = self.ground.view()?;
+        for (ticket, commit) in &view.done {
+            self.put(ticket, Outcome::Landed { commit: *commit });
+        }
+        let now = self.ground.now();
+        let is_open =
+            |ticket: &Ticket| ticket.standing == Standing::Waiting && !self.aside.contains(&ticket.task);
+        let line = arrange(&view.tickets, is_open, &view.landed, now);
+        let size = self.rules.batch.size(view.record.0, view.record.1);
+        let batch: Vec<Ticket> = line.ready.iter().take(size).map(|at| view.tickets[*at].clone()).collect();
+        self.landed = view.landed;
+        Ok((!batch.is_empty()).then_some(batch))
+    }
+
+    fn settle(&mut self, batch: &[Ticket]) -> Result<(), QueueError> {
+        self.batch = BatchState { base: Some(self.ground.tip()?), ..BatchState::default() };
+        self.settle_part(batch, Part::Whole)?;
+        self.conclude()
+    }
+
+    /// Stacks these tickets on the target and lands them, or halves them until the bad ones stand alone.
+    fn settle_part(&mut self, tickets: &[Ticket], part: Part) -> Result<(), QueueError> {
+        for _ in 0..PATIENCE {
+            if self.is_over || self.ground.is_cancelled() {
+                return Ok(());
+            }
+            let base = self.ground.tip()?;
+            let stack = self.stack(base, tickets)?;
+            let Some(top) = stack.last() else {
+                return Ok(());
+            };
+            match self.judge(top.commit, &stack, part)? {
+                Verdict::Green => match self.publish(base, &stack)? {
+                    Published::Moved => {}
+                    _ => return Ok(()),
+                },
+                Verdict::Red(failing) if stack.len() == 1 => return self.blame(&stack[0], failing),
+                Verdict::Red(_) => {
+                    let tickets: Vec<Ticket> = stack.into_iter().map(|step| step.ticket).collect();
+                    let (first, second) = tickets.split_at(tickets.len() / 2);
+                    self.settle_part(first, Part::Half)?;
+                    return self.settle_part(second, Part::Half);
+                }
+                Verdict::Broken(failing) => return self.break_off(&stack, &failing),
+            }
+        }
+        for ticket in tickets {
+            self.set_aside(ticket, Outcome::Waiting { reason: "its target moves all the time".into() });
+        }
+        Ok(())
+    }
+
+    /// The merge commits of these tickets, one on top of the other. What conflicts with another of the stack is left
+    /// for the next round; only what conflicts with the target itself is in conflict.
+    fn stack(&mut self, base: Oid, tickets: &[Ticket]) -> Result<Vec<Step>, QueueError> {
+        let mut stack: Vec<Step> = Vec::new();
+        for ticket in tickets {
+            let is_there = |need: &TaskId| {
+                self.landed.contains(need) || stack.iter().any(|step| step.ticket.task == *need)
+            };
+            if !ticket.needs.iter().all(is_there) {
+                continue;
+            }
+            let onto = stack.last().map_or(base, |step| step.commit);
+            match self.ground.merge(onto, ticket)? {
+                Merged::Clean(step) => stack.push(*step),
+                Merged::NoChange => {
+                    self.ground.close_unchanged(ticket)?;
+                    self.set_aside(ticket, Outcome::NoChange);
+                }
+                Merged::Conflict(_) if !stack.is_empty() => {}
+                Merged::Conflict(conflicts) => self.step_aside(ticket, base, conflicts)?,
+            }
+        }
+        Ok(stack)
+    }
+
+    fn step_aside(&mut self, ticket: &Ticket, onto: Oid, conflicts: Vec<Conflict>) -> Result<(), QueueError> {
+        let standing = Standing::Conflict { onto, conflicts: conflicts.clone(), escalated: false };
+        self.ground.note(ticket, standing)?;
+        self.set_aside(ticket, Outcome::Conflict { conflicts, escalated: false });
+        Ok(())
+    }
+
+    /// A red gate is asked once more about a whole batch, and about a ticket that stands alone.
+    fn judge(&mut self, commit: Oid, stack: &[Step], part: Part) -> Result<Verdict, QueueError> {
+        let mut gates: Vec<Gate> = Vec::new();
+        for gate in stack.iter().flat_map(|step| &step.gates) {
+            if !gates.contains(gate) {
+                gates.push(gate.clone());
+            }
+        }
+        let verdict = self.ask(commit, &gates, Asking::Once)?;
+        let Verdict::Red(failing) = &verdict else {
+            return Ok(verdict);
+        };
+        if part == Part::Half && stack.len() > 1 {
+            return Ok(verdict);
+        }
+        let again = self.ask(commit, &gates, Asking::Again)?;
+        if again == Verdict::Green {
+            self.report.flaky.push(failing.gate.name.clone());
+            let words =
+                format!("the gate '{}' is flaky: red, then green, on the same commit", failing.gate.name);
+            (self.voice)(News::Note { words });
+        }
+        Ok(again)
+    }
+
+    fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<Verdict, QueueError> {
+        let (verdict, runs) = self.ground.ask(commit, gates, asking)?;
+        self.report.gate_runs += runs;
+        Ok(verdict)
+    }
+
+    fn publish(&mut self, base: Oid, stack: &[Step]) -> Result<Published, QueueError> {
+        let published = self.ground.publish(base, stack)?;
+        if published == Published::Moved {
+            return Ok(published);
+        }
+        for Step { ticket, commit, .. } in stack {
+            self.landed.insert(ticket.task.clone());
+            self.batch.landed.push(ticket.task.clone());
+            let commit = *commit;
+            self.set_aside(
+                ticket,
+                match &published {
+                    Published::Parked(_) => Outcome::Parked { commit },
+                    _ => Outcome::Landed { commit },
+                },
+            );
+        }
+        self.report.parking = match &published {
+            Published::Parked(parking) => Some(parking.clone()),
+            _ => None,
+        };
+        Ok(published)
+    }
+
+    fn break_off(&mut self, stack: &[Step], failing: &Failing) -> Result<(), QueueError> {
+        self.is_over = true;
+        for step in stack {
+            self.set_aside(&step.ticket, Outcome::Broken { failing: failing.clone() });
+        }
+        Ok(())
+    }
+
+    fn set_aside(&mut self, ticket: &Ticket, outcome: Outcome) {
+        self.aside.insert(ticket.task.clone());
+        self.put(ticket, outcome);
+    }
+
+    fn put(&mut self, ticket: &Ticket, outcome: Outcome) {
+        (self.voice)(News::Settled { task: ticket.task.clone(), outcome: outcome.clone() });
+        self.report.put(ticket, outcome);
+    }
+}

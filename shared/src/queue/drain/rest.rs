@@ -1,0 +1,89 @@
+//! What is left when all that could be landed has been: conflicts to be resolved, and tickets that wait.
+
+use super::Drain;
+use crate::{
+    name::TaskId,
+    queue::{Ground, Outcome, QueueError, Resolution, Standing, Ticket, arrange},
+};
+
+impl<G: Ground> Drain<'_, G> {
+    /// Lets somebody resolve the next conflict. Tells whether there is something to try again.
+    pub(super) fn resolve_next(&mut self) -> Result<bool, QueueError> {
+        for ticket in self.ground.view()?.tickets {
+            if !matches!(ticket.standing, Standing::Conflict { escalated: false, .. }) {
+                continue;
+            }
+            if self.ground.is_cancelled() {
+                return Ok(false);
+            }
+            if ticket.tries.len() >= self.rules.resolve_attempts as usize {
+                self.escalate(&ticket)?;
+                continue;
+            }
+            match self.ground.resolve(&ticket)? {
+                Resolution::Left => self.escalate(&ticket)?,
+                Resolution::Resolved(_) => {
+                    self.aside.remove(&ticket.task);
+                    return Ok(true);
+                }
+                Resolution::Failed(_) => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// A person is asked for, once.
+    fn escalate(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
+        let Standing::Conflict { onto, conflicts, .. } = ticket.standing.clone() else {
+            return Ok(());
+        };
+        let standing = Standing::Conflict { onto, conflicts: conflicts.clone(), escalated: true };
+        self.ground.note(ticket, standing)?;
+        self.set_aside(ticket, Outcome::Conflict { conflicts, escalated: true });
+        Ok(())
+    }
+
+    /// What was not tried, and for what it waits.
+    pub(super) fn tell_of_the_rest(&mut self) -> Result<(), QueueError> {
+        let view = self.ground.view()?;
+        let now = self.ground.now();
+        let is_waiting = |ticket: &Ticket| ticket.standing == Standing::Waiting;
+        let line = arrange(&view.tickets, is_waiting, &view.landed, now);
+        for (at, ticket) in view.tickets.iter().enumerate() {
+            if self.report.find(&ticket.task).is_none() {
+                let held = line.held.iter().find(|(held, _)| *held == at);
+                let needs = held.map(|(_, needs)| needs.as_slice()).unwrap_or_default();
+                self.report.put(ticket, outcome_of(ticket, &waits_for(needs, &view.tickets)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Needs in words, with how those stand that are in the queue themselves.
+#[must_use]
+pub fn waits_for(needs: &[TaskId], tickets: &[Ticket]) -> String {
+    let one = |need: &TaskId| match tickets.iter().find(|ticket| ticket.task == *need) {
+        Some(ticket) => format!("{need} ({})", ticket.standing.as_str()),
+        None => format!("{need} (not queued)"),
+    };
+    needs.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+fn outcome_of(ticket: &Ticket, needs: &str) -> Outcome {
+    match &ticket.standing {
+        Standing::Parked { commit } => Outcome::Parked { commit: *commit },
+        Standing::Conflict { conflicts, escalated, .. } => {
+            Outcome::Conflict { conflicts: conflicts.clone(), escalated: *escalated }
+        }
+        Standing::Waiting if needs.is_empty() => Outcome::Waiting { reason: "its turn".into() },
+        Standing::Waiting => Outcome::Waiting { reason: needs.to_owned() },
+        Standing::Red { gate, with, .. } if with.is_empty() => {
+            Outcome::Waiting { reason: format!("a change: the gate '{gate}' was red") }
+        }
+        Standing::Red { gate, .. } => {
+            Outcome::Waiting { reason: format!("a change: the gate '{gate}' was red together with others") }
+        }
+        Standing::Withheld { why } => Outcome::Waiting { reason: why.clone() },
+    }
+}

@@ -1,0 +1,68 @@
+//! What keeps a queue from being read or drained.
+
+use crate::{
+    failure::{Exit, Explain},
+    git::GitError,
+    history::HistoryError,
+    message::Fault,
+    name::{BranchName, Oid, TaskId},
+    process::LockError,
+};
+
+/// Why a queue cannot be gone on with.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each sentence says what it is")]
+pub enum QueueError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    #[error("something is landing on '{into}' already: {source}")]
+    Locked { into: BranchName, source: LockError },
+    #[error("there is no branch '{0}' to land on")]
+    NoTarget(BranchName),
+    #[error("the ticket '{name}' could not be read: {why}")]
+    Unreadable { name: String, why: String },
+    #[error("the message for the landing of '{task}' would not be sound: {}", faults.iter().map(Fault::to_string).collect::<Vec<_>>().join("; "))]
+    Unsound { task: TaskId, faults: Vec<Fault> },
+    #[error("'{into}' was moved to {}, but {what}", commit.short())]
+    Unproved { into: BranchName, commit: Oid, what: String },
+    #[error("'{task}' is not in the queue")]
+    NotQueued { task: TaskId },
+    #[error("the ticket of '{task}' was changed by somebody else meanwhile")]
+    Changed { task: TaskId },
+    #[error("could not write '{path}': {source}")]
+    File { path: String, source: std::io::Error },
+}
+
+impl Explain for QueueError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Git(error) => error.exit(),
+            Self::History(error) => error.exit(),
+            Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
+            Self::NotQueued { .. } => Exit::No,
+            Self::Unproved { .. } => Exit::Person,
+            Self::Locked { .. }
+            | Self::NoTarget(_)
+            | Self::Unreadable { .. }
+            | Self::Unsound { .. }
+            | Self::Changed { .. }
+            | Self::File { .. } => Exit::Fatal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Git(error) => return error.hint(),
+            Self::History(error) => return error.hint(),
+            Self::Locked { .. } => "wait for it, or end it; its lock ends with it".into(),
+            Self::NoTarget(_) => "see the branches with: git branch".into(),
+            Self::Unreadable { name, .. } => format!("take it out with: git update-ref -d {name}"),
+            Self::NotQueued { .. } => "see what is: git arborist merge list".into(),
+            Self::Unproved { .. } => "nothing was deleted; look at it with: git log --graph".into(),
+            Self::Changed { .. } => "run the same command again".into(),
+            Self::Unsound { .. } | Self::File { .. } => return None,
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! Gates: commands that decide whether a commit may land.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    name::{Oid, digest},
+    settings::Origin,
+};
+
+/// A command that a commit has to pass.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Gate {
+    /// What it is called.
+    pub name: String,
+    /// For a shell.
+    pub command: String,
+    /// How many seconds it may take.
+    pub timeout: u64,
+    /// Asked only if a path that this pathspec names is changed.
+    #[serde(default)]
+    pub when: Option<String>,
+    /// Whether a file of the repository says so.
+    #[serde(default)]
+    pub foreign: bool,
+}
+
+impl Gate {
+    /// How long a gate may take that nobody set a time for.
+    pub const USUAL_TIMEOUT: u64 = 900;
+
+    /// A gate that is always asked.
+    #[must_use]
+    pub fn new(name: &str, command: &str, origin: Origin) -> Self {
+        Self {
+            name: name.to_owned(),
+            command: command.to_owned(),
+            timeout: Self::USUAL_TIMEOUT,
+            when: None,
+            foreign: origin == Origin::Repository,
+        }
+    }
+
+    /// What results are remembered by, besides the tree.
+    #[must_use]
+    pub fn key(&self) -> String {
+        digest(self.command.as_bytes())[..16].to_owned()
+    }
+}
+
+/// What the gates say to a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// All let it through.
+    Green,
+    /// One does not.
+    Red(Failing),
+    /// One could not be asked, so that nobody is to blame.
+    Broken(Failing),
+}
+
+/// What a gate said that did not pass.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failing {
+    /// The gate.
+    pub gate: Gate,
+    /// The commit that was tested.
+    pub commit: Oid,
+    /// In one line.
+    pub why: String,
+    /// Where all of its output is.
+    pub log: String,
+    /// The end of it.
+    pub tail: String,
+}

@@ -1,0 +1,108 @@
+//! What the queue stands on. Deciding needs no git: this is all that it asks for, and a test can be it as well.
+
+use std::collections::HashSet;
+
+use super::{Gate, QueueError, Standing, Ticket, Verdict};
+use crate::{
+    git::Conflict,
+    name::{Oid, TaskId},
+};
+
+/// How things stand.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    /// All tickets of one target.
+    pub tickets: Vec<Ticket>,
+    /// Tickets that turned out to have landed already, with their merge commits; they are in the queue no more.
+    pub done: Vec<(Ticket, Oid)>,
+    /// The tasks that have landed.
+    pub landed: HashSet<TaskId>,
+    /// How many of the last tries there were, and how many of them were red.
+    pub record: (usize, usize),
+}
+
+/// A merge commit that is to land.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Whose.
+    pub ticket: Ticket,
+    /// The commit; its first parent is the step before, or the target.
+    pub commit: Oid,
+    /// The gates that it has to pass.
+    pub gates: Vec<Gate>,
+}
+
+/// What a merge came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merged {
+    /// A commit.
+    Clean(Box<Step>),
+    /// It would change nothing.
+    NoChange,
+    /// It cannot be.
+    Conflict(Vec<Conflict>),
+}
+
+/// Whether a remembered result will do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    /// It will.
+    Once,
+    /// It will not.
+    Again,
+}
+
+/// What came of a landing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Published {
+    /// The target is there.
+    Landed,
+    /// The target could not be moved; it is kept aside, and what follows is put on top of it.
+    Parked(Parking),
+    /// Somebody else moved the target.
+    Moved,
+}
+
+/// Where a landing waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parking {
+    /// Why the target could not be moved.
+    pub why: String,
+    /// What brings it up.
+    pub command: String,
+}
+
+/// What an attempt to resolve a conflict came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolution {
+    /// The ticket waits again, with a result to be merged and tested.
+    Resolved(Box<Ticket>),
+    /// It failed; the ticket says why in its last try.
+    Failed(Box<Ticket>),
+    /// Nobody tries.
+    Left,
+}
+
+/// What deciding needs of the world.
+pub trait Ground {
+    /// Puts right what a crash left, and tells how things stand.
+    fn view(&mut self) -> Result<View, QueueError>;
+    /// Where the next merge is put on top: the target, or what is parked for it.
+    fn tip(&mut self) -> Result<Oid, QueueError>;
+    /// Merges a ticket's source; moves nothing.
+    fn merge(&mut self, onto: Oid, ticket: &Ticket) -> Result<Merged, QueueError>;
+    /// Asks gates about a commit. Gives also how many were run for it.
+    fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<(Verdict, usize), QueueError>;
+    /// Moves the target from `base` to the last of `steps`, and closes their tickets.
+    fn publish(&mut self, base: Oid, steps: &[Step]) -> Result<Published, QueueError>;
+    /// Writes down how a ticket stands.
+    fn note(&mut self, ticket: &Ticket, standing: Standing) -> Result<(), QueueError>;
+    /// Takes a ticket that would change nothing out of the queue.
+    fn close_unchanged(&mut self, ticket: &Ticket) -> Result<(), QueueError>;
+    /// Lets somebody resolve the conflict of a ticket.
+    fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError>;
+    /// Whether the user asked to stop.
+    fn is_cancelled(&self) -> bool;
+    /// Seconds since 1970.
+    fn now(&self) -> i64;
+}

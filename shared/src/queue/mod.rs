@@ -1,0 +1,84 @@
+//! The merge queue: finished tasks land one after the other, tested, without a checkout and without a daemon.
+//!
+//! A [`Ticket`] is a ref; what became of tickets is another. Every drain rebuilds the queue from there, so that a crash
+//! costs nothing. [`arrange`] and [`Drain`] decide; [`Yard`] acts.
+
+mod batch;
+mod drain;
+mod error;
+mod gate;
+mod ground;
+mod options;
+mod order;
+mod report;
+mod store;
+mod target;
+mod ticket;
+mod yard;
+
+pub use batch::Batch;
+pub use drain::{Drain, RedTarget, Rules, waits_for};
+pub use error::QueueError;
+pub use gate::{Failing, Gate, Verdict};
+pub use ground::{Asking, Ground, Merged, Parking, Published, Resolution, Step, View};
+pub use options::Options;
+pub use order::{Line, arrange};
+pub use report::{News, Outcome, Report};
+pub use store::{LogEntry, Store, Stored};
+pub use target::{Position, Target};
+pub use ticket::{Priority, Standing, Ticket};
+pub use yard::{Afterwards, Yard};
+
+use std::collections::HashMap;
+
+use crate::{git::Repository, name::BranchName, process::FileLock};
+
+/// The queue of one run for one target. Nobody else drains it while this lives.
+#[derive(Debug)]
+pub struct Queue<'a> {
+    repository: &'a Repository,
+    scope: BranchName,
+    into: BranchName,
+    _lock: FileLock,
+}
+
+impl<'a> Queue<'a> {
+    /// Takes the lock of the target.
+    pub fn open(repository: &'a Repository, scope: BranchName, into: BranchName) -> Result<Self, QueueError> {
+        let path = repository.common_dir.join("arborist/locks").join(format!("landing-{}", into.component()));
+        let lock = FileLock::try_take(&path, &format!("git arborist merge into {into}"))
+            .map_err(|source| QueueError::Locked { into: into.clone(), source })?;
+        Ok(Self { repository, scope, into, _lock: lock })
+    }
+
+    /// Queues a ticket; an older one of the same task is superseded.
+    pub fn add(&self, ticket: Ticket) -> Result<(), QueueError> {
+        let store = Store::new(self.repository);
+        let old = store.find(&ticket.scope, &ticket.task)?;
+        store.write(&[(old.as_ref(), ticket)]).map(drop)
+    }
+
+    /// Lands what can be landed, and tells what became of every ticket.
+    pub fn drain(&self, options: &Options, voice: &mut dyn FnMut(News)) -> Result<Report, QueueError> {
+        let mut yard = Yard {
+            repository: self.repository,
+            scope: &self.scope,
+            into: &self.into,
+            gates: &options.gates,
+            afterwards: options.afterwards,
+            cancel: &options.cancel,
+            clock: options.clock,
+            store: Store::new(self.repository),
+            signing: self.repository.signing()?,
+            stored: HashMap::new(),
+            trees: HashMap::new(),
+        };
+        let parking = yard.bring_up()?;
+        let is_gated = !options.gates.is_empty();
+        let batch = if is_gated { options.batch } else { Batch::Size(usize::MAX) };
+        let rules = Rules { batch, red_target: options.red_target, resolve_attempts: 0 };
+        let mut report = Drain::new(&mut yard, rules, voice).run()?;
+        report.parking = report.parking.or(parking);
+        Ok(report)
+    }
+}

@@ -1,0 +1,248 @@
+//! Where tickets and outcomes are kept: refs whose commits say it, one commit for each change, so that nothing that was
+//! tried is ever lost.
+
+use std::cell::OnceCell;
+
+use serde::{Deserialize, Serialize};
+
+use super::{QueueError, Ticket};
+use crate::{
+    git::{NoteReader, Ref, RefMove, Repository, Signing},
+    name::{BranchName, Oid, TaskId},
+};
+
+const TICKETS: &str = "refs/arborist/queue/tickets/";
+const LOG: &str = "refs/arborist/queue/log/";
+
+/// A ticket and the ref that holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// What it says.
+    pub ticket: Ticket,
+    /// The ref's name.
+    pub name: String,
+    /// Its commit.
+    pub commit: Oid,
+}
+
+/// One line of what became of tickets.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogEntry {
+    /// The task.
+    pub task: TaskId,
+    /// The branch of its run.
+    pub scope: BranchName,
+    /// What was to land.
+    pub source: Oid,
+    /// `landed`, `parked`, `no-change`, `red`, `conflict`, `escalated` or `dropped`.
+    pub outcome: String,
+    /// Its merge commit, or the commit that was tested.
+    pub commit: Option<Oid>,
+    /// When: seconds since 1970.
+    pub time: i64,
+    /// More, in words.
+    #[serde(default)]
+    pub words: String,
+}
+
+impl LogEntry {
+    /// What became of a ticket.
+    #[must_use]
+    pub fn new(ticket: &Ticket, outcome: &str, commit: Option<Oid>, time: i64) -> Self {
+        Self {
+            task: ticket.task.clone(),
+            scope: ticket.scope.clone(),
+            source: ticket.source,
+            outcome: outcome.to_owned(),
+            commit,
+            time,
+            words: String::new(),
+        }
+    }
+}
+
+/// Reads and writes tickets and outcomes.
+#[derive(Debug)]
+pub struct Store<'a> {
+    repository: &'a Repository,
+    /// What our commits hold, once it is known.
+    nothing: OnceCell<Oid>,
+}
+
+impl<'a> Store<'a> {
+    /// Of this repository.
+    #[must_use]
+    pub fn new(repository: &'a Repository) -> Self {
+        Self { repository, nothing: OnceCell::new() }
+    }
+
+    /// All tickets, or those of one run.
+    pub fn load(&self, scope: Option<&BranchName>) -> Result<Vec<Stored>, QueueError> {
+        read_tickets(self.start_loading(scope)?)
+    }
+
+    pub(super) fn start_loading(&self, scope: Option<&BranchName>) -> Result<NoteReader, QueueError> {
+        let folder = scope.map_or_else(|| TICKETS.to_owned(), folder_of);
+        Ok(self.repository.start_listing_notes(&[&folder])?)
+    }
+
+    /// The ticket of one task.
+    pub fn find(&self, scope: &BranchName, task: &TaskId) -> Result<Option<Stored>, QueueError> {
+        let name = format!("{}{task}", folder_of(scope));
+        let found = read_tickets(self.repository.start_listing_notes(&[&name])?)?;
+        Ok(found.into_iter().find(|stored| stored.name == name))
+    }
+
+    /// Writes tickets, each over what it was, if it was there at all.
+    pub fn write(&self, tickets: &[(Option<&Stored>, Ticket)]) -> Result<Vec<Stored>, QueueError> {
+        let mut written = Vec::new();
+        for (old, ticket) in tickets {
+            let commit = self.write_commit(*old, ticket)?;
+            let name = format!("{}{}", folder_of(&ticket.scope), ticket.task);
+            written.push(Stored { ticket: ticket.clone(), name, commit });
+        }
+        let moves: Vec<RefMove<'_>> = written
+            .iter()
+            .zip(tickets)
+            .map(|(new, (old, _))| RefMove {
+                name: &new.name,
+                new: Some(new.commit),
+                old: old.map(|old| old.commit),
+            })
+            .collect();
+        if !moves.is_empty() {
+            self.repository.move_refs(&moves, "arborist: queue")?;
+        }
+        Ok(written)
+    }
+
+    /// A change follows what was before it, and keeps what it speaks of.
+    fn write_commit(&self, old: Option<&Stored>, ticket: &Ticket) -> Result<Oid, QueueError> {
+        let parents: Vec<Oid> =
+            old.map(|old| old.commit).into_iter().chain([ticket.source]).chain(ticket.resolved).collect();
+        let json = json(ticket, &ticket.task)?;
+        let message = format!("queue: {} is {}\n\n{json}\n", ticket.task, ticket.standing.as_str());
+        let tree = self.nothing()?;
+        Ok(self.repository.write_joint(tree, &parents, &message, Signing::No)?)
+    }
+
+    /// Writes what became of tickets; those that `closed` names leave the queue with it. `others` move along.
+    pub fn log(
+        &self,
+        into: &BranchName,
+        entries: &[LogEntry],
+        closed: &[Stored],
+        others: &[RefMove<'_>],
+    ) -> Result<(), QueueError> {
+        let name = log_of(into);
+        let old = self.find_ref(&name)?;
+        let mut moves = Vec::new();
+        let known = self.load_log(into, 1)?;
+        let entries: Vec<&LogEntry> = entries.iter().filter(|entry| !is_known(&known, entry)).collect();
+        if let Some(first) = entries.first() {
+            let parents: Vec<Oid> =
+                old.into_iter().chain(closed.iter().map(|ticket| ticket.commit)).collect();
+            let lines: Result<Vec<String>, QueueError> =
+                entries.iter().map(|entry| json(entry, &entry.task)).collect();
+            let words = match entries.len() {
+                1 => format!("{} {}", first.task, first.outcome),
+                more => format!("{more} tickets"),
+            };
+            let message = format!("queue: {words}\n\n{}\n", lines?.join("\n"));
+            let tree = self.nothing()?;
+            let commit = self.repository.write_joint(tree, &parents, &message, Signing::No)?;
+            moves.push(RefMove { name: &name, new: Some(commit), old });
+        }
+        moves.extend(closed.iter().map(|ticket| RefMove {
+            name: &ticket.name,
+            new: None,
+            old: Some(ticket.commit),
+        }));
+        moves.extend_from_slice(others);
+        if !moves.is_empty() {
+            self.repository.move_refs(&moves, "arborist: queue")?;
+        }
+        Ok(())
+    }
+
+    /// What became of tickets of this target, newest first, from at most `count` commits.
+    pub fn load_log(&self, into: &BranchName, count: usize) -> Result<Vec<LogEntry>, QueueError> {
+        self.read_log(&log_of(into), count)
+    }
+
+    /// What became of all tickets of a run, newest first, from at most `count` commits for each target.
+    pub fn load_logs(&self, scope: &BranchName, count: usize) -> Result<Vec<LogEntry>, QueueError> {
+        let mut entries = Vec::new();
+        for name in self.logs()? {
+            entries.extend(self.read_log(&name, count)?);
+        }
+        entries.retain(|entry| entry.scope == *scope);
+        entries.sort_by_key(|entry| std::cmp::Reverse(entry.time));
+        Ok(entries)
+    }
+
+    fn read_log(&self, name: &str, count: usize) -> Result<Vec<LogEntry>, QueueError> {
+        let Some(tip) = self.find_ref(name)? else {
+            return Ok(Vec::new());
+        };
+        let revisions = ["--first-parent".into(), format!("-n{count}"), tip.to_string()];
+        let mut entries = Vec::new();
+        for commit in self.repository.stream_commits(&revisions)? {
+            let commit = self.repository.exact(commit?)?;
+            let text = String::from_utf8_lossy(commit.message()).into_owned();
+            let lines = text.lines().skip(2).filter_map(|line| serde_json::from_str(line).ok());
+            let mut of_commit: Vec<LogEntry> = lines.collect();
+            of_commit.reverse();
+            entries.append(&mut of_commit);
+        }
+        Ok(entries)
+    }
+
+    /// The refs of all logs, one for each target.
+    fn logs(&self) -> Result<Vec<String>, QueueError> {
+        let refs = self.repository.list_refs(&[LOG])?;
+        Ok(refs.into_iter().map(|found| found.name).collect())
+    }
+
+    fn nothing(&self) -> Result<Oid, QueueError> {
+        if let Some(tree) = self.nothing.get() {
+            return Ok(*tree);
+        }
+        let tree = self.repository.empty_tree()?;
+        Ok(*self.nothing.get_or_init(|| tree))
+    }
+
+    fn find_ref(&self, name: &str) -> Result<Option<Oid>, QueueError> {
+        let found = self.repository.list_refs(&[name])?;
+        Ok(found.into_iter().find(|found| found.name == name).map(|found| found.target))
+    }
+}
+
+/// After a crash between writing down and clearing up, the same is about to be written down again.
+fn is_known(known: &[LogEntry], entry: &LogEntry) -> bool {
+    known.iter().any(|other| {
+        (&other.task, other.source, &other.outcome, other.commit)
+            == (&entry.task, entry.source, &entry.outcome, entry.commit)
+    })
+}
+
+fn folder_of(scope: &BranchName) -> String {
+    format!("{TICKETS}{}/", scope.component())
+}
+
+fn log_of(into: &BranchName) -> String {
+    format!("{LOG}{}", into.component())
+}
+
+fn json(value: &impl Serialize, task: &TaskId) -> Result<String, QueueError> {
+    serde_json::to_string(value)
+        .map_err(|error| QueueError::Unreadable { name: task.to_string(), why: error.to_string() })
+}
+
+pub(super) fn read_tickets(reader: NoteReader) -> Result<Vec<Stored>, QueueError> {
+    let read = |(found, body): (Ref, String)| match serde_json::from_str(&body) {
+        Ok(ticket) => Ok(Stored { ticket, name: found.name, commit: found.target }),
+        Err(error) => Err(QueueError::Unreadable { name: found.name, why: error.to_string() }),
+    };
+    reader.finish()?.into_iter().map(read).collect()
+}

@@ -1,0 +1,136 @@
+//! The branch that is landed on, and what is kept aside for it while somebody's checkout is in the way.
+
+use std::path::Path;
+
+use super::{Parking, QueueError};
+use crate::{
+    git::{RefMove, Repository, Taken, Usage},
+    name::{BranchName, Oid},
+};
+
+/// Where a target is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// The branch itself.
+    pub branch: Oid,
+    /// What is parked on top of it.
+    pub parked: Option<Oid>,
+}
+
+impl Position {
+    /// What the next merge is put on top of.
+    #[must_use]
+    pub fn tip(&self) -> Oid {
+        self.parked.unwrap_or(self.branch)
+    }
+}
+
+/// How a move of a target ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Moving {
+    /// The branch is there.
+    Done,
+    /// It must not be moved.
+    Refused(Parking),
+    /// It is not where it was.
+    Elsewhere,
+}
+
+/// A branch to land on.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    repository: &'a Repository,
+    into: &'a BranchName,
+}
+
+impl<'a> Target<'a> {
+    /// The branch `into`.
+    #[must_use]
+    pub fn new(repository: &'a Repository, into: &'a BranchName) -> Self {
+        Self { repository, into }
+    }
+
+    /// Where it is. What is parked counts only while it follows the branch.
+    pub fn find(&self) -> Result<Option<Position>, QueueError> {
+        let (own, landing) = (self.into.to_ref(), self.into.landing_ref());
+        let refs = self.repository.list_refs(&[&own, &landing])?;
+        let find = |name: &str| refs.iter().find(|found| found.name == name).map(|found| found.target);
+        let Some(branch) = find(&own) else {
+            return Ok(None);
+        };
+        let parked = match find(&landing) {
+            Some(parked) if parked != branch && self.repository.is_ancestor(branch, parked)? => Some(parked),
+            _ => None,
+        };
+        Ok(Some(Position { branch, parked }))
+    }
+
+    /// Where it is; it must be there.
+    pub fn require(&self) -> Result<Position, QueueError> {
+        self.find()?.ok_or_else(|| QueueError::NoTarget(self.into.clone()))
+    }
+
+    /// Takes away what is parked and does not follow the branch any more. What the branch does not have of it is
+    /// saved; its tickets will be merged anew.
+    pub(super) fn clear_stale(&self) -> Result<(), QueueError> {
+        let name = self.into.landing_ref();
+        let found = self.repository.list_refs(&[&name])?;
+        let (Some(parked), position) = (found.first().map(|found| found.target), self.require()?) else {
+            return Ok(());
+        };
+        if position.parked.is_some() {
+            return Ok(());
+        }
+        if !self.repository.is_ancestor(parked, position.branch)? {
+            let saved = format!("refs/arborist/saved/landing/{}/{}", self.into.component(), parked.short());
+            if self.repository.list_refs(&[&saved])?.is_empty() {
+                let save = RefMove { name: &saved, new: Some(parked), old: None };
+                self.repository.move_refs(&[save], "arborist: a landing that was overtaken")?;
+            }
+        }
+        let drop = RefMove { name: &name, new: None, old: Some(parked) };
+        Ok(self.repository.move_refs(&[drop], "arborist: no longer parked")?)
+    }
+
+    /// Moves the branch, and a checkout of it where that touches nothing of the user's.
+    pub(super) fn advance(&self, from: Oid, to: Oid) -> Result<Moving, QueueError> {
+        match self.repository.usage(self.into, to)? {
+            Usage::Free => self.swap(from, to),
+            Usage::CheckedOut(place) => match self.repository.fast_forward(&place, to)? {
+                Taken::Done => Ok(Moving::Done),
+                Taken::Refused(_) if self.require()?.branch != from => Ok(Moving::Elsewhere),
+                Taken::Refused(why) => Ok(Moving::Refused(self.parking(why, Some(&place)))),
+            },
+            Usage::Busy(why) => Ok(Moving::Refused(self.parking(why, None))),
+        }
+    }
+
+    fn swap(&self, from: Oid, to: Oid) -> Result<Moving, QueueError> {
+        let name = self.into.to_ref();
+        let swap = RefMove { name: &name, new: Some(to), old: Some(from) };
+        match self.repository.move_refs(&[swap], "arborist: land") {
+            Ok(()) => Ok(Moving::Done),
+            Err(_) if self.require()?.branch != from => Ok(Moving::Elsewhere),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn parking(&self, why: String, place: Option<&Path>) -> Parking {
+        let at = match place {
+            Some(place) if place != self.repository.top() => format!(" -C '{}'", place.display()),
+            _ => String::new(),
+        };
+        let command = match place {
+            Some(_) => format!("git{at} merge --ff-only {}", self.into.landing_ref()),
+            None => "git arborist merge run".into(),
+        };
+        Parking { why, command }
+    }
+
+    /// Puts `to` aside for the branch.
+    pub(super) fn park(&self, old: Option<Oid>, to: Oid) -> Result<(), QueueError> {
+        let name = self.into.landing_ref();
+        let park = RefMove { name: &name, new: Some(to), old };
+        Ok(self.repository.move_refs(&[park], "arborist: parked")?)
+    }
+}

@@ -1,0 +1,165 @@
+//! A ticket: one task's branch that wants to land, with everything that is known of its tries.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::Gate;
+use crate::{
+    git::Conflict,
+    name::{BranchName, Oid, SessionId, TaskId},
+};
+
+/// A place in the queue. It is written into git as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: String,
+    /// The branch of the run that it belongs to.
+    pub scope: BranchName,
+    /// The branch that it lands on.
+    pub into: BranchName,
+    /// What lands.
+    pub source: Oid,
+    /// The run's session.
+    pub session: Option<SessionId>,
+    /// How urgent it is.
+    #[serde(default, deserialize_with = "lenient")]
+    pub priority: Priority,
+    /// When it was queued: seconds since 1970.
+    pub added: i64,
+    /// When the task was completed.
+    pub finished: i64,
+    /// The tasks that must have landed before.
+    #[serde(default)]
+    pub needs: Vec<TaskId>,
+    /// Gates that only this one has to pass, besides those of all.
+    #[serde(default)]
+    pub gates: Vec<Gate>,
+    /// Whether it is taken although its task is not complete.
+    #[serde(default)]
+    pub forced: bool,
+    /// How it stands.
+    pub standing: Standing,
+    /// What each try of an agent to resolve its conflict came to, oldest first.
+    #[serde(default)]
+    pub tries: Vec<String>,
+    /// What came of the last, or of a person's work: a commit that joins the source and a target.
+    #[serde(default)]
+    pub resolved: Option<Oid>,
+}
+
+impl Ticket {
+    /// A ticket for the run's own branch that needs nothing, queued at `now` and completed then.
+    #[must_use]
+    pub fn new(scope: BranchName, task: TaskId, source: Oid, now: i64) -> Self {
+        Self {
+            name: task.to_string(),
+            task,
+            into: scope.clone(),
+            scope,
+            source,
+            session: None,
+            priority: Priority::USUAL,
+            added: now,
+            finished: now,
+            needs: Vec::new(),
+            gates: Vec::new(),
+            forced: false,
+            standing: Standing::Waiting,
+            tries: Vec::new(),
+            resolved: None,
+        }
+    }
+}
+
+/// How a ticket stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "kebab-case")]
+pub enum Standing {
+    /// It will be tried.
+    Waiting,
+    /// It has landed, but the checkout of its target is not there yet.
+    Parked {
+        /// Its merge commit.
+        commit: Oid,
+    },
+    /// It cannot be merged.
+    Conflict {
+        /// The target that it was tried on.
+        onto: Oid,
+        /// What stands in the way.
+        conflicts: Vec<Conflict>,
+        /// Whether a person was asked for.
+        escalated: bool,
+    },
+    /// A gate does not let it through.
+    Red {
+        /// The gate.
+        gate: String,
+        /// The commit that was tested.
+        commit: Oid,
+        /// Where all of its output is.
+        log: String,
+        /// The end of it.
+        tail: String,
+        /// The tasks that it does not go together with, although it is good without them.
+        with: Vec<TaskId>,
+    },
+    /// It may not land as things are.
+    Withheld {
+        /// Why, in words.
+        why: String,
+    },
+}
+
+impl Standing {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Parked { .. } => "parked",
+            Self::Conflict { escalated: true, .. } => "escalated",
+            Self::Conflict { .. } => "conflict",
+            Self::Red { .. } => "red",
+            Self::Withheld { .. } => "withheld",
+        }
+    }
+}
+
+/// How urgent a ticket is: 0 is the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct Priority(pub u8);
+
+impl Priority {
+    /// What nobody asked for more of.
+    pub const USUAL: Self = Self(2);
+    /// The least.
+    pub const LOWEST: Self = Self(9);
+
+    /// What is left of it after a wait: each [`STEP`](Self::STEP) makes a ticket one more urgent, so that the oldest is
+    /// served within a bound, whatever comes after it.
+    #[must_use]
+    pub fn after(self, seconds: i64) -> Self {
+        let steps = u8::try_from((seconds / Self::STEP).max(0)).unwrap_or(u8::MAX);
+        Self(self.0.saturating_sub(steps))
+    }
+
+    /// Seconds.
+    pub const STEP: i64 = 600;
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self::LOWEST
+    }
+}
+
+/// What is no priority is the lowest, never the highest.
+fn lenient<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Priority, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    let number = value.as_u64().and_then(|number| u8::try_from(number).ok()).map(Priority);
+    Ok(number.map_or(Priority::LOWEST, |priority| priority.min(Priority::LOWEST)))
+}

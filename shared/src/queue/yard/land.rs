@@ -1,0 +1,136 @@
+//! Landing: the message of a merge commit, the move of the target, and the proof that all of it is there.
+
+use super::{Afterwards, Yard};
+use crate::{
+    git::RefMove,
+    message::{Body, Key, Message, Status, Subject, Trailers, Wording},
+    name::{Attempt, Oid},
+    queue::{Gate, Ground, Published, QueueError, Standing, Step, Ticket, target::Moving},
+};
+
+impl Yard<'_> {
+    pub(super) fn message(&self, ticket: &Ticket, gates: &[Gate]) -> Result<String, QueueError> {
+        let status = Status::Merge;
+        let wording = Wording { name: &ticket.name, attempt: Attempt(0), max: 0 };
+        let subject = Subject {
+            branch: ticket.scope.clone(),
+            task: Some(ticket.task.clone()),
+            status,
+            text: wording.text(status),
+        };
+        let names: Vec<&str> = gates.iter().map(|gate| gate.name.as_str()).collect();
+        let gate = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let mut trailers = Trailers::default();
+        let _ = trailers.set(Key::Source, ticket.source.to_string());
+        let _ = trailers.set(Key::Gate, gate);
+        if let Some(session) = &ticket.session {
+            let _ = trailers.set(Key::Session, session.as_str());
+        }
+        let message = Message::compose(subject, Body::default(), &trailers)
+            .map_err(|faults| QueueError::Unsound { task: ticket.task.clone(), faults })?;
+        Ok(message.render())
+    }
+
+    /// The gates that a change from one commit to another has to pass.
+    pub(super) fn gates_for(&self, ticket: &Ticket, from: Oid, to: Oid) -> Result<Vec<Gate>, QueueError> {
+        let mut gates = Vec::new();
+        for gate in self.gates.iter().chain(&ticket.gates) {
+            let is_asked = match &gate.when {
+                Some(paths) => self.repository.touches(from, to, paths)?,
+                None => true,
+            };
+            if is_asked {
+                gates.push(gate.clone());
+            }
+        }
+        Ok(gates)
+    }
+
+    /// Moves the target and proves it, or parks what was to land.
+    pub(super) fn land(&mut self, base: Oid, steps: &[Step]) -> Result<Published, QueueError> {
+        let Some(last) = steps.last() else {
+            return Ok(Published::Landed);
+        };
+        let position = self.target().require()?;
+        if position.tip() != base {
+            return Ok(Published::Moved);
+        }
+        match self.target().advance(position.branch, last.commit)? {
+            Moving::Elsewhere => Ok(Published::Moved),
+            Moving::Refused(parking) => {
+                self.target().park(self.parked_ref()?, last.commit)?;
+                for step in steps {
+                    let standing = Standing::Parked { commit: step.commit };
+                    self.note(&step.ticket, standing)?;
+                }
+                Ok(Published::Parked(parking))
+            }
+            Moving::Done => {
+                self.prove(base, steps)?;
+                let landed: Vec<(Ticket, Oid)> =
+                    steps.iter().map(|step| (step.ticket.clone(), step.commit)).collect();
+                self.close(&landed, "landed")?;
+                self.target().clear_stale()?;
+                if self.afterwards == Afterwards::Delete {
+                    self.delete_branches(steps)?;
+                }
+                Ok(Published::Landed)
+            }
+        }
+    }
+
+    /// What was landed is there: the branch is at the last step or beyond it, and every step joins the one before with
+    /// its source and holds the tree that was tested.
+    fn prove(&mut self, base: Oid, steps: &[Step]) -> Result<(), QueueError> {
+        let commits: Vec<Oid> = steps.iter().map(|step| step.commit).collect();
+        let Some(last) = commits.last().copied() else {
+            return Ok(());
+        };
+        let unproved = |what: &str| QueueError::Unproved {
+            into: self.into.clone(),
+            commit: last,
+            what: what.to_owned(),
+        };
+        let now = self.target().require()?.branch;
+        if now != last && !self.repository.is_ancestor(last, now)? {
+            return Err(unproved("it is not there"));
+        }
+        let mut before = base;
+        for (raw, step) in self.repository.load_commits(&commits)?.iter().zip(steps) {
+            let parents: Vec<Oid> = raw.parents().collect();
+            let tree = raw
+                .header()
+                .strip_prefix(b"tree ")
+                .and_then(|rest| Oid::from_hex(rest.split(|b| *b == b'\n').next().unwrap_or_default()));
+            if parents != [before, step.ticket.source] || tree != self.trees.get(&step.commit).copied() {
+                return Err(unproved(&format!(
+                    "what landed of '{}' is not what was tested",
+                    step.ticket.task
+                )));
+            }
+            before = step.commit;
+        }
+        Ok(())
+    }
+
+    /// A branch goes only if it is where it landed from, and nobody has it checked out.
+    fn delete_branches(&self, steps: &[Step]) -> Result<(), QueueError> {
+        for step in steps {
+            let branch = step.ticket.scope.task_branch(&step.ticket.task);
+            let name = branch.to_ref();
+            if self.repository.find_branch(&branch)? == Some(step.ticket.source)
+                && self.repository.checkouts_of(&branch)?.is_empty()
+            {
+                let delete = RefMove { name: &name, new: None, old: Some(step.ticket.source) };
+                self.repository.move_refs(&[delete], "arborist: landed")?;
+            }
+        }
+        Ok(())
+    }
+
+    fn parked_ref(&self) -> Result<Option<Oid>, QueueError> {
+        let name = self.into.landing_ref();
+        let found = self.repository.list_refs(&[&name])?;
+        Ok(found.into_iter().find(|found| found.name == name).map(|found| found.target))
+    }
+}

@@ -1,0 +1,141 @@
+//! The ground that the queue stands on in earnest: a repository.
+
+mod land;
+mod recover;
+
+use std::collections::HashMap;
+
+use super::{
+    Asking, Gate, Ground, LogEntry, Merged, Published, QueueError, Resolution, Standing, Step, Store, Stored,
+    Target, Ticket, Verdict, View,
+};
+use crate::{
+    git::{Merge, Repository, Signing},
+    name::{BranchName, Oid, TaskId},
+    process::Cancel,
+};
+
+/// Whether a task's branch goes when it has landed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Afterwards {
+    /// It stays.
+    #[default]
+    Keep,
+    /// It goes, once it is proved that all of it is there.
+    Delete,
+}
+
+/// The tickets of one run for one target, and what is done with them.
+pub struct Yard<'a> {
+    pub(super) repository: &'a Repository,
+    pub(super) scope: &'a BranchName,
+    pub(super) into: &'a BranchName,
+    pub(super) gates: &'a [Gate],
+    pub(super) afterwards: Afterwards,
+    pub(super) cancel: &'a Cancel,
+    pub(super) clock: fn() -> i64,
+    pub(super) store: Store<'a>,
+    pub(super) signing: Signing,
+    pub(super) stored: HashMap<TaskId, Stored>,
+    pub(super) trees: HashMap<Oid, Oid>,
+}
+
+impl<'a> Yard<'a> {
+    fn target(&self) -> Target<'a> {
+        Target::new(self.repository, self.into)
+    }
+
+    fn tree_of(&mut self, commit: Oid) -> Result<Oid, QueueError> {
+        if let Some(tree) = self.trees.get(&commit) {
+            return Ok(*tree);
+        }
+        let tree = self.repository.tree_of(commit)?;
+        self.trees.insert(commit, tree);
+        Ok(tree)
+    }
+
+    fn write(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
+        let old = self.stored.get(&ticket.task);
+        let written = self.store.write(&[(old, ticket.clone())])?;
+        self.stored.extend(written.into_iter().map(|stored| (stored.ticket.task.clone(), stored)));
+        Ok(())
+    }
+
+    /// Writes a ticket down if it is not what it was.
+    fn settle(&mut self, before: &Ticket, after: Ticket) -> Result<Ticket, QueueError> {
+        if *before != after {
+            self.write(&after)?;
+        }
+        Ok(after)
+    }
+
+    /// Closes tickets that have landed, in one transaction. What was parked for the branch is parked no more.
+    fn close(&mut self, landed: &[(Ticket, Oid)], outcome: &str) -> Result<(), QueueError> {
+        let time = (self.clock)();
+        let entries: Vec<LogEntry> = landed
+            .iter()
+            .map(|(ticket, commit)| {
+                LogEntry::new(ticket, outcome, (outcome == "landed").then_some(*commit), time)
+            })
+            .collect();
+        let closed: Vec<Stored> =
+            landed.iter().filter_map(|(ticket, _)| self.stored.remove(&ticket.task)).collect();
+        self.store.log(self.into, &entries, &closed, &[])
+    }
+}
+
+impl Ground for Yard<'_> {
+    fn view(&mut self) -> Result<View, QueueError> {
+        self.recover()
+    }
+
+    fn tip(&mut self) -> Result<Oid, QueueError> {
+        Ok(self.target().require()?.tip())
+    }
+
+    fn merge(&mut self, onto: Oid, ticket: &Ticket) -> Result<Merged, QueueError> {
+        let theirs = ticket.resolved.unwrap_or(ticket.source);
+        let tree = match self.repository.merge(onto, theirs)? {
+            Merge::Clean(tree) => tree,
+            Merge::Conflicted(_, conflicts) => return Ok(Merged::Conflict(conflicts)),
+        };
+        if tree == self.tree_of(onto)? {
+            return Ok(Merged::NoChange);
+        }
+        let gates = self.gates_for(ticket, onto, tree)?;
+        let message = self.message(ticket, &gates)?;
+        let parents = [onto, ticket.source];
+        let commit = self.repository.write_joint(tree, &parents, &message, self.signing)?;
+        self.trees.insert(commit, tree);
+        Ok(Merged::Clean(Box::new(Step { ticket: ticket.clone(), commit, gates })))
+    }
+
+    fn ask(&mut self, _: Oid, _: &[Gate], _: Asking) -> Result<(Verdict, usize), QueueError> {
+        Ok((Verdict::Green, 0))
+    }
+
+    fn publish(&mut self, base: Oid, steps: &[Step]) -> Result<Published, QueueError> {
+        self.land(base, steps)
+    }
+
+    fn note(&mut self, ticket: &Ticket, standing: Standing) -> Result<(), QueueError> {
+        let ticket = Ticket { standing, ..ticket.clone() };
+        self.write(&ticket)
+    }
+
+    fn close_unchanged(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
+        self.close(&[(ticket.clone(), ticket.source)], "no-change")
+    }
+
+    fn resolve(&mut self, _: &Ticket) -> Result<Resolution, QueueError> {
+        Ok(Resolution::Left)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    fn now(&self) -> i64 {
+        (self.clock)()
+    }
+}

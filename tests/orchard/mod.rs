@@ -1,0 +1,97 @@
+//! An orchard is a garden with a run on `main` whose tasks are done, each on its own branch.
+
+#![allow(dead_code, reason = "each file of tests uses what it needs")]
+
+use std::ops::Deref;
+
+use arborist_testkit::{Garden, Run, TaskCommit};
+
+/// A garden with finished tasks.
+pub(crate) struct Orchard(Garden);
+
+impl Deref for Orchard {
+    type Target = Garden;
+
+    fn deref(&self) -> &Garden {
+        &self.0
+    }
+}
+
+impl Orchard {
+    /// A run on `main` whose tasks each added a file of their name.
+    pub(crate) fn grown(tasks: &[&str]) -> Self {
+        Self::on(&[], tasks)
+    }
+
+    /// The same in a repository of another kind.
+    pub(crate) fn on(options: &[&str], tasks: &[&str]) -> Self {
+        let orchard = Self::ground(options);
+        orchard.run_start("main", "s1");
+        tasks.iter().for_each(|task| orchard.branch_off(task, "complete"));
+        orchard
+    }
+
+    /// The same with a plan that was frozen when the run began.
+    pub(crate) fn planned(plan: &str, tasks: &[&str]) -> Self {
+        let orchard = Self::ground(&[]);
+        orchard.write("task-tree.json", plan);
+        let base = orchard.commit("a plan\n");
+        let blob = orchard.git(["rev-parse", "HEAD:task-tree.json"]).answer();
+        let start = TaskCommit::run_start("main", "s1", &base);
+        orchard.commit(start.trailer("Plan", &format!("task-tree.json@{blob}")).to_string());
+        tasks.iter().for_each(|task| orchard.branch_off(task, "complete"));
+        orchard
+    }
+
+    fn ground(options: &[&str]) -> Self {
+        let orchard = Self(Garden::bare_ground(options));
+        orchard.write("kept.txt", "kept\n");
+        orchard.commit("begin\n");
+        orchard
+    }
+
+    /// Begins the branch of a task from where we are, adds a file of its name and ends with this status.
+    pub(crate) fn branch_off(&self, task: &str, status: &str) {
+        self.git(["branch", &format!("arborist/task/main/{task}")]).succeeds();
+        self.on_branch(task, |orchard| {
+            orchard.write(&format!("{task}.txt"), task);
+            orchard.commit(TaskCommit::new(task, status).trailer("Session", "s1").to_string());
+        });
+    }
+
+    /// Does something on the branch of a task, and comes back.
+    pub(crate) fn on_branch(&self, task: &str, work: impl FnOnce(&Self)) {
+        let here = self.git(["symbolic-ref", "--short", "HEAD"]).answer();
+        self.git(["checkout", "-q", &format!("arborist/task/main/{task}")]).succeeds();
+        work(self);
+        self.git(["checkout", "-q", &here]).succeeds();
+    }
+
+    /// Commits everything as the end of a task.
+    pub(crate) fn finish(&self, task: &str) -> String {
+        self.commit(TaskCommit::new(task, "complete").trailer("Session", "s1").to_string())
+    }
+
+    /// Checks out another branch than the target.
+    pub(crate) fn elsewhere(&self) {
+        self.git(["checkout", "-q", "-b", "elsewhere"]).succeeds();
+    }
+
+    /// Runs `git arborist merge` for the run of `main`.
+    pub(crate) fn merge(&self, args: &[&str]) -> Run {
+        let scope: &[&str] = if args.contains(&"--scope") { &[] } else { &["--scope", "main"] };
+        self.arborist(["merge"].iter().chain(args).chain(scope))
+    }
+
+    /// The subjects of the run's commits on a branch that have come since its start, newest first, along its own line.
+    pub(crate) fn subjects(&self, branch: &str) -> Vec<String> {
+        let log = self.git(["log", "--first-parent", "--format=%s", branch]).answer();
+        let lines = log.lines().take_while(|line| !line.contains("@run-start"));
+        lines.filter(|line| line.starts_with("task(")).map(str::to_owned).collect()
+    }
+
+    /// A file of a branch.
+    pub(crate) fn show(&self, branch: &str, path: &str) -> String {
+        self.git(["show", &format!("{branch}:{path}")]).answer()
+    }
+}
