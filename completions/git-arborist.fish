@@ -287,6 +287,8 @@ complete -c git-arborist -n '__git_arborist_in trailers log' -s h -l help -d 'Sh
 # init
 complete -c git-arborist -n '__git_arborist_in init' -f
 complete -c git-arborist -n '__git_arborist_in init' -l dry-run -d 'Print the file instead of writing it'
+complete -c git-arborist -n '__git_arborist_in init' -l hooks -d 'Install the hooks that guard the record, without asking'
+complete -c git-arborist -n '__git_arborist_in init' -l no-hooks -d 'Install no hooks, and do not ask'
 complete -c git-arborist -n '__git_arborist_in init' -s h -l help -d 'Show what it does and takes'
 
 # hooks

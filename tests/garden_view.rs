@@ -35,8 +35,8 @@ fn garden() -> Garden {
 
 fn start(garden: &Garden, columns: u16, args: &[&str], env: &[(&str, &str)]) -> Terminal {
     let mut command = garden.command("git-arborist-gardener", &garden.path(""));
-    let terminal = ["--test-command", "true"];
-    Terminal::start(command.args(terminal).args(args).envs(env.iter().copied()), columns)
+    command.args(["--test-command", "true"]).args(args).envs(env.iter().copied());
+    Terminal::start(command, columns)
 }
 
 fn go(garden: &Garden) {

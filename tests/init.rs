@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::{Garden, Run, Terminal};
 
 #[test]
 fn it_writes_what_it_finds_and_the_result_is_a_configuration() {
@@ -47,4 +47,40 @@ fn it_never_overwrites_and_a_dry_run_writes_nothing() {
     assert!(!garden.path(".arborist").exists());
     garden.arborist(["init"]).succeeds();
     garden.arborist(["init"]).exits(1).err("is there already");
+}
+
+#[test]
+fn hooks_are_installed_only_where_the_user_says_so() {
+    for (option, is_installed, hint) in
+        [("--hooks", true, false), ("--no-hooks", false, false), ("", false, true)]
+    {
+        let garden = Garden::sprout();
+        let args = ["init", option].into_iter().filter(|arg| !arg.is_empty());
+        let said = garden.arborist(args).succeeds();
+        assert_eq!(garden.path(".git/hooks/commit-msg").exists(), is_installed, "{option}");
+        assert_eq!(said.stderr().contains("hint: guard the record"), hint, "{option}: {}", said.stderr());
+    }
+    let garden = Garden::sprout();
+    garden.arborist(["init", "--hooks"]).succeeds().out("commit-msg: ").out("pre-push: ");
+    garden.arborist(["hooks", "test"]).succeeds();
+    std::fs::remove_file(garden.path(".arborist/config.toml")).unwrap();
+    garden.arborist(["init"]).succeeds().never("hooks install");
+}
+
+#[test]
+fn on_a_terminal_it_asks_and_anything_but_yes_is_no() {
+    for (answer, is_installed) in
+        [("y\n", true), ("Yes\n", true), ("\n", false), ("yo\n", false), ("\x04", false)]
+    {
+        let garden = Garden::sprout();
+        let mut command = garden.command("git", &garden.path(""));
+        command.args(["arborist", "init"]);
+        let mut terminal = Terminal::start(command, 100);
+        terminal.shows("lost history? [y/N]");
+        assert!(!garden.path(".git/hooks/commit-msg").exists(), "nothing before the answer");
+        terminal.types(answer);
+        let (code, screen, _) = terminal.ends();
+        assert_eq!(code, 0, "{screen}");
+        assert_eq!(garden.path(".git/hooks/commit-msg").exists(), is_installed, "{answer:?}: {screen}");
+    }
 }

@@ -101,10 +101,11 @@ fn carry_out(plans: &[Plan], options: &Options, repository: &Repository, ui: &mu
     Ok(())
 }
 
-/// Where this program is: as `PATH` names it if that is the same file, since such a name survives updates.
+/// Where the program of the hooks is, beside this one: as `PATH` names it if that is the same file, since such a name survives updates.
 fn own_path() -> Result<PathBuf, Failure> {
     let here = std::env::current_exe()
-        .map_err(|error| Failure::new(Exit::Fatal, format!("could not find the program itself: {error}")))?;
+        .map_err(|error| Failure::new(Exit::Fatal, format!("could not find the program itself: {error}")))?
+        .with_file_name(BINARY);
     let on_path = find_program(BINARY, &std::env::var_os("PATH").unwrap_or_default());
     let is_same = |path: &PathBuf| path.is_absolute() && path.canonicalize().ok() == here.canonicalize().ok();
     Ok(on_path.filter(is_same).unwrap_or(here))

@@ -154,6 +154,21 @@ pub fn run(args: HooksArgs, ui: &mut Ui) -> Outcome {
     }
 }
 
+/// Installs the hooks that make sense here, as `git arborist hooks install` does.
+pub(crate) fn install(ui: &mut Ui) -> Outcome {
+    change::install(&Options::new(Vec::new(), &Manner { dry_run: false, quiet: false }), ui)
+}
+
+/// Whether the hooks that make sense here are all in place.
+pub(crate) fn are_installed(repository: &Repository, config: &Config) -> Result<bool, Failure> {
+    for event in chosen(&[], repository, config) {
+        if HookStatus::of(&Site::load(event, repository, config)?).state != State::Installed {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 fn answer(call: Call, ui: &mut Ui) -> Outcome {
     match call {
         Call::CommitMsg { file } => commit_msg::run(&file),

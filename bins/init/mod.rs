@@ -6,14 +6,14 @@ use arborist_core::{
     agent::Preset,
     failure::{Exit, Failure},
     gardener::GardenerError,
-    git::Repository,
+    git::{Config, Repository},
     plan::propose_test,
     process::find_program,
     settings::{Kind, SETTINGS, Setting},
 };
 use clap::Parser;
 
-use crate::{catalog, entry::Outcome, ui::Ui};
+use crate::{catalog, entry::Outcome, hooks, ui::Ui};
 
 const FILE: &str = ".arborist/config.toml";
 
@@ -21,6 +21,9 @@ const EXAMPLES: &str = "\
 EXAMPLES
    Write .arborist/config.toml with the agents and the test command that are found
        git arborist init
+
+   The same, and the hooks that guard the record
+       git arborist init --hooks
 
    Look at it first
        git arborist init --dry-run";
@@ -32,6 +35,30 @@ pub struct InitArgs {
     /// Print the file instead of writing it
     #[arg(long)]
     dry_run: bool,
+    /// Install the hooks that guard the record, without asking
+    #[arg(long, conflicts_with_all = ["no_hooks", "dry_run"])]
+    hooks: bool,
+    /// Install no hooks, and do not ask
+    #[arg(long)]
+    no_hooks: bool,
+}
+
+/// What is to become of the hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hooks {
+    Install,
+    Leave,
+    Ask,
+}
+
+impl InitArgs {
+    fn hooks(&self) -> Hooks {
+        match (self.hooks, self.no_hooks) {
+            (true, _) => Hooks::Install,
+            (_, true) => Hooks::Leave,
+            _ => Hooks::Ask,
+        }
+    }
 }
 
 /// Runs the command.
@@ -51,8 +78,25 @@ pub fn run(args: InitArgs, ui: &mut Ui) -> Outcome {
         [] => "no agent program was found on PATH; 'demo' needs none".to_owned(),
         found => format!("agents on PATH: {}", found.join(", ")),
     });
-    ui.hint("look it over, then guard the record with: git arborist hooks install");
-    Ok(Exit::Done)
+    offer_hooks(args.hooks(), &repository, ui)
+}
+
+/// Hooks are the user's: they are installed only if the user says so, and nobody is asked who cannot answer.
+fn offer_hooks(wish: Hooks, repository: &Repository, ui: &mut Ui) -> Outcome {
+    const QUESTION: &str = "install the hooks that refuse malformed task commits and lost history?";
+    if wish == Hooks::Install {
+        return hooks::install(ui);
+    }
+    if wish == Hooks::Leave || hooks::are_installed(repository, &Config::load(repository)?)? {
+        return Ok(Exit::Done);
+    }
+    match ui.ask(QUESTION) {
+        Some(true) => hooks::install(ui),
+        _ => {
+            ui.hint("guard the record at any time with: git arborist hooks install");
+            Ok(Exit::Done)
+        }
+    }
 }
 
 /// The agent programs that are on `PATH`, in the order in which they are known.

@@ -222,6 +222,17 @@ impl Ui {
         }
     }
 
+    /// Asks a question that can be answered with yes; anything else is no. `None` where nobody is there to answer.
+    pub fn ask(&mut self, question: &str) -> Option<bool> {
+        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+            return None;
+        }
+        self.err(&format!("{question} [y/N] "));
+        let mut answer = String::new();
+        let _ = io::stdin().read_line(&mut answer);
+        Some(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+
     /// Shows why a command failed.
     pub fn fail(&mut self, failure: &Failure) {
         self.err(&format!("error: {}\n", failure.message));

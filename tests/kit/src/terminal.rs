@@ -46,7 +46,7 @@ impl std::fmt::Debug for Seen {
 impl Terminal {
     /// Starts a command with all its streams on a terminal of so many columns.
     #[must_use]
-    pub fn start(command: &mut Command, columns: u16) -> Self {
+    pub fn start(mut command: Command, columns: u16) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&master).and_then(|()| unlockpt(&master)).expect("a terminal");
         resize(&master, columns);
@@ -55,7 +55,7 @@ impl Terminal {
         let copy = || File::from(slave.try_clone().expect("a descriptor"));
         command.env("TERM", "xterm-256color").env("LANG", "C.UTF-8");
         let child = command.stdin(copy()).stdout(copy()).stderr(copy()).spawn().expect("a program");
-        drop(slave);
+        drop((command, slave));
         let seen = Arc::new(Mutex::new(Seen {
             parser: Parser::new(count(ROWS), count(columns), 0),
             bytes: Vec::new(),
@@ -120,6 +120,16 @@ impl Terminal {
         let seen = self.seen.lock().expect("a lock");
         let bytes = String::from_utf8_lossy(&seen.bytes).into_owned();
         (status.code().unwrap_or(-1), seen.parser.screen().contents(), bytes)
+    }
+}
+
+impl Drop for Terminal {
+    /// A test that has failed leaves nothing running.
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = Command::new("kill").arg(self.child.id().to_string()).status();
+            let _ = self.child.wait();
+        }
     }
 }
 
