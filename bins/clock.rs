@@ -5,6 +5,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use jiff::{Timestamp, tz::TimeZone};
+
 /// The moment that all of one command's output speaks of.
 static NOW: LazyLock<i64> = LazyLock::new(now);
 
@@ -51,6 +53,16 @@ pub fn stopwatch(time: Duration) -> String {
     } else {
         format!("{hours}:{minutes:02}:{seconds:02}")
     }
+}
+
+/// The moment `seconds` from now on the user's own clock: `14:05:30`, with its day where that is another.
+#[must_use]
+pub fn time_in(seconds: u64) -> String {
+    let moment =
+        |second| Timestamp::from_second(second).unwrap_or(Timestamp::MAX).to_zoned(TimeZone::system());
+    let (today, then) = (moment(now()), moment(now().saturating_add_unsigned(seconds)));
+    let form = if today.date() == then.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
+    then.strftime(form).to_string()
 }
 
 fn ago_span(seconds: i64) -> String {

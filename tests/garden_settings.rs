@@ -140,13 +140,14 @@ fn a_changed_configuration_stops_a_run_until_it_is_accepted() {
     garden.arborist(["garden", "--accept-changes"]).succeeds();
 }
 
-/// The tests above, by the keys that they are about.
+/// The tests above and in `garden_crew.rs` and `garden_limits.rs`, by the keys that they are about.
 #[test]
 fn no_key_is_forgotten() {
     let tested = [
         "tree",
         "runner",
         "model",
+        "fallback",
         "max-retries",
         "test-command",
         "allow-dirty",
@@ -154,12 +155,21 @@ fn no_key_is_forgotten() {
         "log-dir",
         "steps.*.runner",
         "steps.*.model",
+        "steps.*.fallback",
         "runners.*.command",
         "runners.*.events",
         "runners.*.env.*",
         "timeouts.runner",
         "timeouts.silence",
         "timeouts.test",
+        "timeouts.limit",
+        "review.diff-limit",
+        "budget.cost",
+        "budget.tokens",
+        "budget.time",
+        "budget.task-cost",
+        "budget.task-tokens",
+        "budget.task-time",
         // tests/worktree_settings.rs
         "timeouts.setup",
         "worktree.base",

@@ -155,7 +155,7 @@ fn a_signal_stops_the_agent_and_nothing_is_written() {
         while [ ! -e "$1/begun" ]; do sleep 0.05; done
         kill -TERM $plan; wait $plan"#;
     let mut command = garden.command("sh", &garden.path(""));
-    Run::of(command.args(["-c", script, "sh"]).arg(garden.root()), b"").exits(130).err("error: stopped");
+    Run::of(command.args(["-c", script, "sh"]).arg(garden.root()), b"").exits(143).err("error: stopped");
     assert_eq!(garden.calls(), 1);
     assert!(!garden.path("tree.json").exists());
 }

@@ -1,10 +1,12 @@
 //! What `garden` and `gardener` have in common: options, opening a run, and telling what happens.
 
+mod budget;
+mod crew;
 pub mod event;
 mod open;
 mod voice;
 
-pub(crate) use open::{Opened, Planned, open, require_program, watch_signals};
+pub(crate) use open::{Opened, Planned, open, watch_signals};
 pub(crate) use voice::Voice;
 
 use std::path::PathBuf;
@@ -12,24 +14,28 @@ use std::path::PathBuf;
 use arborist_core::{consent::Consent, pipeline::Flags};
 use clap::Args;
 
+use budget::BudgetArgs;
+use crew::CrewArgs;
+
 /// Options of every command that drives agents.
 #[derive(Debug, Args)]
 pub(crate) struct GardeningArgs {
     /// The plan: a tree file or a task list in Markdown
     #[arg(long, value_name = "FILE")]
     pub(crate) tree: Option<PathBuf>,
-    /// The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own
-    #[arg(long, value_name = "NAME")]
-    runner: Option<String>,
-    /// The model that the agent is asked to use
-    #[arg(long, value_name = "MODEL")]
-    model: Option<String>,
+    #[command(flatten)]
+    crew: CrewArgs,
+    #[command(flatten)]
+    budget: BudgetArgs,
     /// How many attempts a task has
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
     max_retries: Option<u32>,
     /// How a task is tested that has no test commands of its own
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
+    /// How many characters of a change the reviewer sees
+    #[arg(long, value_name = "NUMBER")]
+    diff_limit: Option<usize>,
     /// Where reports are committed
     #[arg(long, value_name = "DIR")]
     report_dir: Option<String>,
@@ -62,12 +68,13 @@ pub(crate) struct GardeningArgs {
 impl GardeningArgs {
     fn flags(&self) -> Flags {
         Flags {
-            runner: self.runner.clone(),
-            model: self.model.clone(),
+            crew: self.crew.flags(),
             max_retries: self.max_retries,
             test_command: self.test_command.clone(),
             report_dir: self.report_dir.clone(),
             log_dir: self.log_dir.clone(),
+            budgets: self.budget.budgets(),
+            diff_limit: self.diff_limit,
         }
     }
 

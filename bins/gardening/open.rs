@@ -3,14 +3,14 @@
 use std::{path::Path, time::Duration};
 
 use arborist_core::{
-    agent::{RunnerKind, redact::Secrets},
+    agent::redact::Secrets,
     consent,
     failure::{Exit, Failure},
     gardener::{Gardener, GardenerError, PlanFile, Site, Tools, approval, recover, start},
     git::{Config, GitVersion, Repository},
     history::{Reading, Run, Scope, State},
     name::{BranchName, Oid, digest},
-    pipeline::{Crew, Options, PreCommit},
+    pipeline::{Options, PreCommit, require_programs},
     plan::{Plan, usual_places},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
     progress::{Boxes, Progress, Totals},
@@ -68,9 +68,6 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     let branch = repository.head.branch.clone().ok_or(arborist_core::history::HistoryError::Detached)?;
     let head = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
     let options = Options::new(&args.flags(), &settings)?;
-    for crew in [&options.implement, &options.review] {
-        require_program(crew)?;
-    }
     let path = repository.common_dir.join("arborist/locks").join(format!("run-{}", branch.component()));
     let what = format!("git arborist on {branch}");
     let lock = FileLock::try_take(&path, &what)
@@ -86,20 +83,13 @@ fn pre_commit(repository: &Repository, config: &Config) -> Result<PreCommit, Fai
     Ok(if is_executable(&file) || has_config_hook { PreCommit::Asked } else { PreCommit::None })
 }
 
-pub(crate) fn require_program(crew: &Crew) -> Result<(), Failure> {
-    if let RunnerKind::Program(runner) = &crew.runner {
-        runner.require_program(&std::env::var_os("PATH").unwrap_or_default())?;
-    }
-    Ok(())
-}
-
 /// The wish to stop: the first signal asks for it, the second ends this process.
 pub(crate) fn watch_signals() -> Cancel {
     interrupt::watch(|signal| {
         ui::leave();
         std::process::exit(128 + signal)
     })
-    .map_or_else(|_| Cancel::new(), |interrupt| interrupt.cancel().clone())
+    .unwrap_or_default()
 }
 
 impl Opened {
@@ -169,7 +159,8 @@ impl Opened {
         voice: &'a mut Voice<'_>,
     ) -> Result<Gardener<'a>, Failure> {
         let run = self.scan()?;
-        let commands = approval::foreign_commands(Some(&planned.plan), &self.options, &self.settings);
+        require_programs(&self.options.staff.chains(&planned.plan)?)?;
+        let commands = approval::foreign_commands(&planned.plan, &self.options, &self.settings)?;
         consent::require(&commands, args.consent())?;
         let (attendance, ended) = self.attend()?;
         if !ended.is_empty() {

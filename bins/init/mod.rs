@@ -141,6 +141,7 @@ fn entry(setting: &Setting, found: Option<&str>) -> String {
         (Some(value), _) => format!("{comment}{key} = {}\n", serde_json::Value::from(value)),
         (None, Kind::Count) => format!("{comment}# {key} = 5\n"),
         (None, Kind::Switch) => format!("{comment}# {key} = false\n"),
+        (None, Kind::Words) => format!("{comment}# {key} = [\"…\"]\n"),
         (None, _) => format!("{comment}# {key} = \"…\"\n"),
     }
 }

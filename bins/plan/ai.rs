@@ -6,7 +6,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::approval,
     git::{Config, Repository},
-    pipeline::{Caller, Crew, Flags, News, call_limits},
+    pipeline::{Caller, Crew, CrewFlags, Expense, Named, News, Staff, backoff, call_limits},
     plan::{Plan, Problem},
     planner::{Planner, require_runner},
     settings::Settings,
@@ -16,7 +16,7 @@ use clap::Args;
 use super::{Strictness, check, sources::Sources};
 use crate::{
     clock,
-    gardening::{Voice, require_program, unasked_consent, watch_signals},
+    gardening::{Voice, unasked_consent, watch_signals},
     ui::Ui,
 };
 
@@ -38,8 +38,11 @@ pub(super) struct AiArgs {
 }
 
 impl AiArgs {
-    fn flags(&self) -> Flags {
-        Flags { runner: self.runner.clone(), model: self.model.clone(), ..Flags::default() }
+    fn flags(&self) -> CrewFlags {
+        CrewFlags {
+            all: Named { runner: self.runner.clone(), model: self.model.clone() },
+            ..CrewFlags::default()
+        }
     }
 
     fn consent(&self) -> Consent {
@@ -60,10 +63,10 @@ pub(super) fn plan(
             .hint("run this inside a repository")
     })?;
     let settings = Settings::load(repository, &Config::load(repository)?)?;
-    let crew = Crew::of_step("plan", &args.flags(), &settings)?;
+    let crew = Staff::new(&args.flags(), &settings).planner()?;
     require_runner(&crew)?;
     consent::require(&approval::foreign_runner(&crew, &settings).into_iter().collect(), args.consent())?;
-    require_program(&crew)?;
+    crew.require_program()?;
     let before = repository.snapshot()?;
     let made = ask(ui, sources, (repository, &settings, &crew), strictness);
     warn_of_changes(ui, repository, before)?;
@@ -92,11 +95,14 @@ fn ask(
         dir: repository.top(),
         log: &log,
         caller: Caller {
+            runner: &crew.name,
             limits: call_limits(settings),
+            backoff: backoff(settings),
             secrets: &secrets,
             cancel: &watch_signals(),
             attendance: None,
             voice: &mut |happening| voice.tell(News { task: None, happening }),
+            expense: Expense::default(),
         },
     };
     Ok(planner.plan(&sources.named(), doubts)?)

@@ -104,13 +104,13 @@ fn a_hangup_is_ignored_under_nohup() {
 #[ignore = "started by the tests above"]
 fn driver() {
     let Ok(script) = std::env::var("SCRIPT") else { return };
-    let interrupt = interrupt::watch(|signal| std::process::exit(128 + signal)).unwrap();
+    let cancel = interrupt::watch(|signal| std::process::exit(128 + signal)).unwrap();
     let limits = Limits { grace: Duration::from_secs(60), ..Limits::default() };
     let program = Program::new("sh").args(["-c", &script]);
-    let outcome = Supervised::new(program).limits(limits).until(interrupt.cancel()).run(|chunk| {
+    let outcome = Supervised::new(program).limits(limits).until(&cancel).run(|chunk| {
         println!("\nstarted {}", String::from_utf8_lossy(chunk.bytes));
     });
     println!("\nit {}", outcome.ending);
-    assert_eq!(matches!(outcome.ending, Ending::Cancelled), interrupt.signal().is_some());
-    std::process::exit(interrupt.signal().map_or(0, |signal| 128 + signal));
+    assert_eq!(matches!(outcome.ending, Ending::Cancelled), cancel.signal().is_some());
+    std::process::exit(cancel.signal().map_or(0, |signal| 128 + signal));
 }

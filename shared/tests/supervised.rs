@@ -11,7 +11,7 @@ use std::{
 };
 
 use arborist_core::process::{
-    Cancel, Chunk, Ending, Filter, Limits, Line, Lines, Outcome, Program, Stream, Supervised, create_log,
+    Cancel, Chunk, Ending, Filter, Limits, Line, Lines, Outcome, Program, Stream, Supervised, open_log,
 };
 
 fn shell(script: &str) -> Program {
@@ -66,7 +66,7 @@ fn both_streams_are_heard_logged_filtered_and_their_ends_kept() {
     let mut lines = Lines::limited(100);
 
     let outcome = Supervised::new(shell("echo one; sleep 0.2; echo secret; sleep 0.2; echo three >&2"))
-        .log(create_log(&path).unwrap())
+        .log(open_log(&path).unwrap())
         .filter(Hush)
         .tail(4)
         .run(|chunk| {
@@ -88,7 +88,7 @@ fn a_log_is_not_written_through_a_link() {
     let (target, link) = (dir.path().join("target"), dir.path().join("link"));
     fs::write(&target, "precious").unwrap();
     std::os::unix::fs::symlink(&target, &link).unwrap();
-    assert!(create_log(&link).is_err());
+    assert!(open_log(&link).is_err());
     assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
 }
 
@@ -294,7 +294,7 @@ fn flooded() {
     let script = format!("head -c {bytes} /dev/zero & head -c 1000000 /dev/zero >&2; wait");
     let mut lines = Lines::limited(1 << 20);
     let outcome = Supervised::new(shell(&script))
-        .log(create_log(&log).unwrap())
+        .log(open_log(&log).unwrap())
         .run(|chunk| lines.push(chunk.bytes, |_| {}));
     assert_eq!(outcome.stdout.total, bytes);
     assert_eq!(fs::metadata(&log).unwrap().len(), bytes + 1_000_000);

@@ -6,7 +6,10 @@ use arborist_core::{
     pipeline::{Chosen, Happening, News},
 };
 
-use crate::ui::{Brush, Tone};
+use crate::{
+    clock,
+    ui::{Brush, Tone},
+};
 
 /// What has happened, in a line; nothing for what only a live view shows.
 pub(super) fn line(brush: Brush, news: &News) -> Option<String> {
@@ -36,7 +39,10 @@ pub(super) fn line(brush: Brush, news: &News) -> Option<String> {
 pub(super) fn waiting(seconds: u64, chosen: Chosen) -> String {
     match chosen {
         Chosen::ByProvider => {
-            format!("the provider asks us to wait for {seconds} s; no attempt is used up")
+            let at = clock::time_in(seconds);
+            format!(
+                "the provider asks us to wait for {seconds} s; it goes on at {at}, and no attempt is used up"
+            )
         }
         Chosen::ByUs => {
             format!("the provider cannot keep up; we try again in {seconds} s, and no attempt is used up")

@@ -1,6 +1,6 @@
 //! What can be wrong with a runner before it is started.
 
-use super::{EventFormat, Placeholder, Preset};
+use super::{EventFormat, Placeholder, Preset, limits::ChoiceError};
 use crate::{
     failure::{Exit, Explain},
     message::nearest,
@@ -35,6 +35,9 @@ pub enum AgentError {
         /// As written.
         name: String,
     },
+    /// Somebody to be asked instead cannot be read.
+    #[error("fallback {0}")]
+    Fallback(#[from] ChoiceError),
     /// The program is not on `PATH`.
     #[error("'{program}' is not installed")]
     NotInstalled {
@@ -69,6 +72,7 @@ impl Explain for AgentError {
                 let all = format!("known are {}", names().collect::<Vec<_>>().join(", "));
                 Some(proposal(name, names(), &all))
             }
+            Self::Fallback(_) => Some("write it as \"codex\", or as \"claude:haiku\"".into()),
             Self::NotInstalled { program, install } => Some(match install {
                 Some(install) => format!("install it with: {install}"),
                 None => format!("put '{program}' on PATH, or choose another runner"),

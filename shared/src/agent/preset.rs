@@ -18,6 +18,8 @@ pub struct Preset {
     pub env: &'static [(&'static str, &'static str)],
     /// How to get it.
     pub install: &'static str,
+    /// How to be let in by its provider.
+    pub login: &'static str,
 }
 
 /// What a runner's name stands for.
@@ -77,6 +79,7 @@ impl Preset {
             events: EventFormat::Claude,
             env: &[],
             install: "npm install -g @anthropic-ai/claude-code",
+            login: "start 'claude' and log in with /login, or set ANTHROPIC_API_KEY",
         },
         Self {
             name: "codex",
@@ -88,6 +91,7 @@ impl Preset {
             events: EventFormat::Codex,
             env: &[],
             install: "npm install -g @openai/codex",
+            login: "log in with 'codex login'",
         },
         Self {
             name: "gemini",
@@ -96,6 +100,7 @@ impl Preset {
             events: EventFormat::Gemini,
             env: &[],
             install: "npm install -g @google/gemini-cli",
+            login: "log in by starting 'gemini' once, or set GEMINI_API_KEY",
         },
         Self {
             name: "opencode",
@@ -104,6 +109,7 @@ impl Preset {
             events: EventFormat::Opencode,
             env: &[],
             install: "npm install -g opencode-ai",
+            login: "log in with 'opencode auth login'",
         },
         Self {
             name: "aider",
@@ -113,6 +119,7 @@ impl Preset {
             events: EventFormat::Text,
             env: &[],
             install: "python -m pip install aider-install && aider-install",
+            login: "set the key of the model's provider, such as OPENAI_API_KEY",
         },
         Self {
             name: "cursor-agent",
@@ -122,6 +129,7 @@ impl Preset {
             events: EventFormat::Claude,
             env: &[],
             install: "curl https://cursor.com/install -fsS | bash",
+            login: "log in with 'cursor-agent login', or set CURSOR_API_KEY",
         },
         Self {
             name: "copilot",
@@ -131,6 +139,7 @@ impl Preset {
             events: EventFormat::Text,
             env: &[],
             install: "npm install -g @github/copilot",
+            login: "log in by starting 'copilot' once, or set GH_TOKEN",
         },
         Self {
             name: "qwen",
@@ -139,6 +148,7 @@ impl Preset {
             events: EventFormat::Claude,
             env: &[],
             install: "npm install -g @qwen-code/qwen-code",
+            login: "log in by starting 'qwen' once",
         },
         Self {
             name: "amp",
@@ -147,6 +157,7 @@ impl Preset {
             events: EventFormat::Claude,
             env: &[],
             install: "npm install -g @sourcegraph/amp",
+            login: "log in with 'amp login', or set AMP_API_KEY",
         },
         Self {
             name: "goose",
@@ -155,6 +166,7 @@ impl Preset {
             events: EventFormat::Text,
             env: &[("GOOSE_MODE", "auto")],
             install: "curl -fsSL https://github.com/block/goose/releases/download/stable/download_cli.sh | bash",
+            login: "name a provider and its key with 'goose configure'",
         },
     ];
 }

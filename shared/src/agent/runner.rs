@@ -47,7 +47,8 @@ pub struct Runner {
     command: Template,
     resume: Option<Template>,
     env: BTreeMap<String, String>,
-    install: Option<String>,
+    install: Option<&'static str>,
+    login: Option<&'static str>,
 }
 
 /// What the configuration says about a runner, field by field.
@@ -74,14 +75,15 @@ impl Runner {
         let resume = template(name, own.resume.as_deref(), called.and_then(|preset| preset.resume))?;
         let given = preset.map(|preset| preset.env).unwrap_or_default();
         let given = given.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-        let install = preset.filter(|preset| preset.program() == command.program());
+        let known = preset.filter(|preset| preset.program() == command.program());
         Ok(Self {
             name: name.to_owned(),
             events: own.events.or(preset.map(|preset| preset.events)).unwrap_or(EventFormat::Text),
             command,
             resume,
             env: given.chain(own.env.clone()).collect(),
-            install: install.map(|preset| preset.install.to_owned()),
+            install: known.map(|preset| preset.install),
+            login: known.map(|preset| preset.login),
         })
     }
 
@@ -89,6 +91,12 @@ impl Runner {
     #[must_use]
     pub fn program(&self) -> &str {
         self.command.program()
+    }
+
+    /// How to be let in by the program's provider, if we know.
+    #[must_use]
+    pub fn login(&self) -> Option<&'static str> {
+        self.login
     }
 
     /// Whether a call needs the prompt in a file.
@@ -143,7 +151,7 @@ impl Runner {
         };
         found.ok_or_else(|| AgentError::NotInstalled {
             program: program.to_owned(),
-            install: self.install.clone(),
+            install: self.install.map(str::to_owned),
         })
     }
 }

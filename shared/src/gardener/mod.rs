@@ -25,6 +25,7 @@ use std::{
 };
 
 use crate::{
+    agent::limits::Spent,
     history::{Event, Ground, Run},
     message::{Status, Wording},
     name::{Attempt, Oid, TaskId},
@@ -175,7 +176,7 @@ impl<'a> Gardener<'a> {
             Some(first) => parent_of(site, first.commit)?,
             None => site.tip.head,
         };
-        Ok(Work::Task { events, base })
+        Ok(Work::Task { events, base, others: Spent::beside(&self.run, &task.id) })
     }
 
     /// Takes in what a worker did.
@@ -195,6 +196,10 @@ impl<'a> Gardener<'a> {
                 if course.wish.keeps_going == KeepGoing::No && course.stop.is_none() {
                     course.stop = Some(Stop::Failure);
                 }
+            }
+            Err(error) if error.concerns_only_the_task() && course.wish.keeps_going == KeepGoing::Yes => {
+                (self.voice)(News::of(&task, Happening::Note { words: format!("{task} stops: {error}") }));
+                course.ended.insert(task);
             }
             Err(error) => course.stop = Some(Stop::Error(error.into())),
         }

@@ -2,7 +2,7 @@
 
 use super::GardenerError;
 use crate::{
-    history::Run,
+    history::{Run, TaskHistory},
     message::{Body, Status, Wording},
     record::{Entry, Recorder, Unfinished},
 };
@@ -12,9 +12,12 @@ pub fn recover(recorder: &mut Recorder<'_>, run: &Run, max: u32) -> Result<Vec<U
     let repository = recorder.repository();
     let unfinished = Unfinished::find_all(repository, recorder.branch())?;
     for attempt in &unfinished {
-        let is_written = run.find(&attempt.task).is_some_and(|history| {
-            history.current().iter().any(|event| event.attempt() == Some(attempt.attempt))
-        });
+        let events = run.find(&attempt.task).map(TaskHistory::current).unwrap_or_default();
+        let last = events.iter().rfind(|event| event.attempt() == Some(attempt.attempt));
+        let is_written = match last {
+            Some(event) => !repository.is_ancestor(event.commit, attempt.before)?,
+            None => false,
+        };
         if is_written {
             repository.move_refs(&[attempt.ended()], "arborist: ended")?;
             continue;

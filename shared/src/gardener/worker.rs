@@ -4,11 +4,11 @@ use std::{path::PathBuf, sync::mpsc::Sender};
 
 use super::{Site, phase};
 use crate::{
-    agent::redact::Secrets,
+    agent::{limits::Spent, redact::Secrets},
     git::Repository,
     history::Event,
     name::{Oid, TaskId},
-    pipeline::{End, News, Options, PipelineError, PreCommit, TaskRun, Workshop},
+    pipeline::{End, Memory, News, Options, PipelineError, PreCommit, TaskRun, Workshop},
     plan::Task,
     process::{Attendance, Cancel},
     record::{Hand, Recorder},
@@ -53,6 +53,7 @@ impl<'a> Tools<'a> {
             hook: self.hook,
             clock: self.clock,
             voice: Box::new(voice),
+            memory: Memory::default(),
         }
     }
 }
@@ -72,6 +73,8 @@ pub(super) enum Work {
         events: Vec<Event>,
         /// The commit before its first change.
         base: Oid,
+        /// What the run has spent beside these events.
+        others: Spent,
     },
     /// The tests of a phase are run.
     Phase,
@@ -103,9 +106,9 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &Sender<Report>) {
     });
     let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip);
     let (result, events) = match work {
-        Work::Task { events, base } => {
+        Work::Task { events, base, others } => {
             let known = events.len();
-            let mut run = TaskRun { shop: &mut shop, recorder: &mut recorder, task, events, base };
+            let mut run = TaskRun { shop: &mut shop, recorder: &mut recorder, task, events, base, others };
             let result = run.run();
             (result, run.events.split_off(known))
         }

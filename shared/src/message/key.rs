@@ -86,6 +86,8 @@ keys! {
     TokensOut = "Tokens-Out",
     /// What the agent cost, in US dollars.
     Cost = "Cost",
+    /// How long the agent was at work, in seconds.
+    Runtime = "Runtime",
 }
 
 impl FromStr for Key {

@@ -8,15 +8,15 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Chosen, Happening, PipelineError};
+use super::{Expense, Happening, PipelineError};
 use crate::{
     agent::{
-        AgentEvent, End, EventFormat, EventReader, Outcome, Request, Runner, Tally, Wait,
-        limits::Backoff,
+        AgentEvent, End, EventFormat, EventReader, LimitKind, Outcome, Request, Runner, Tally,
+        limits::{Backoff, Chosen},
         redact::{Redactor, Secrets},
     },
     process::{
-        self, Attendance, Cancel, Chunk, Ending, Filter, Limits, Program, Stream, Supervised, create_log,
+        self, Attendance, Cancel, Chunk, Ending, Filter, Limits, Program, Stream, Supervised, open_log,
     },
 };
 
@@ -25,8 +25,12 @@ const LONGEST_REASON: usize = 300;
 
 /// What holds for every call of an agent.
 pub struct Caller<'a> {
+    /// Who is called.
+    pub runner: &'a str,
     /// How long it may take and be silent.
     pub limits: Limits,
+    /// How long its provider is waited for.
+    pub backoff: Backoff,
     /// What must not be written down.
     pub secrets: &'a Secrets,
     /// The wish to stop.
@@ -35,6 +39,17 @@ pub struct Caller<'a> {
     pub attendance: Option<&'a mut Attendance>,
     /// Who is told what happens.
     pub voice: &'a mut (dyn FnMut(Happening) + 'a),
+    /// What all calls have spent.
+    pub expense: Expense,
+}
+
+/// What a limit that is used up means, where the provider names no time or a long one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtLimit {
+    /// It is waited for.
+    Wait,
+    /// Somebody else is asked.
+    Leave,
 }
 
 /// A program that is ready to be called.
@@ -84,33 +99,43 @@ impl Call {
 }
 
 impl Caller<'_> {
-    /// Calls an agent, and waits as long as its provider asks us to: that uses up no attempt.
+    /// Calls an agent, and waits as long as its provider asks us to: that uses up no attempt. A provider that cannot
+    /// keep up and names no time is waited for so long, and not for ever.
     pub fn call(
         &mut self,
+        at_limit: AtLimit,
         prepare: impl Fn() -> Result<Call, PipelineError>,
     ) -> Result<Reply, PipelineError> {
+        let mut waited = Duration::ZERO;
         for tries in 0.. {
             let reply = self.call_once(prepare()?)?;
-            let Outcome::Limited { until, .. } = &reply.outcome else {
+            let Outcome::Limited { kind, until, message, .. } = &reply.outcome else {
                 return Ok(reply);
             };
-            let now = Timestamp::now();
-            let at = Backoff::default().resume_at(*until, tries, now);
-            let seconds = u64::try_from(at.duration_since(now).as_secs()).unwrap_or(0);
-            let chosen = if *until == Wait::Unknown { Chosen::ByUs } else { Chosen::ByProvider };
-            (self.voice)(Happening::Waits { seconds, chosen });
-            if self.cancel.wait(Duration::from_secs(seconds)) {
+            if (*kind, at_limit) == (LimitKind::Limit, AtLimit::Leave) {
+                return Ok(reply);
+            }
+            let Some(pause) = self.backoff.next(*until, (tries, waited), Timestamp::now()) else {
+                let (runner, said) = (self.runner.to_owned(), message.clone());
+                return Err(PipelineError::Unavailable { runner, said, waited });
+            };
+            if pause.chosen == Chosen::ByUs {
+                waited += pause.span;
+            }
+            let seconds = pause.span.as_secs_f64().ceil() as u64;
+            (self.voice)(Happening::Waits { seconds, chosen: pause.chosen });
+            if self.cancel.wait(pause.span) {
                 break;
             }
         }
-        Err(PipelineError::Stopped)
+        Err(PipelineError::stopped(self.cancel))
     }
 
     fn call_once(&mut self, call: Call) -> Result<Reply, PipelineError> {
         let Call { program, stdin, format, log } = call;
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
-        let log = create_log(&log).map_err(|source| file_error(&log, source))?;
+        let log = open_log(&log).map_err(|source| file_error(&log, source))?;
         let voice = &mut self.voice;
         let tally_ref = &mut tally;
         let reader_ref = &mut reader;
@@ -130,6 +155,7 @@ impl Caller<'_> {
         }
         let ended = supervised.run(listener);
         reader.finish().iter().for_each(|event| tally.note(event));
+        self.expense.add(tally.usage(), ended.took);
         refuse_survivors(&ended)?;
         let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
         let mut outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);
@@ -187,7 +213,9 @@ fn redacted(outcome: Outcome, secrets: &Secrets) -> Outcome {
         Outcome::Failed { kind, message, usage, session } => {
             Outcome::Failed { kind, message: clean(message), usage, session }
         }
-        limited @ Outcome::Limited { .. } => limited,
+        Outcome::Limited { kind, until, message, usage, session } => {
+            Outcome::Limited { kind, until, message: clean(message), usage, session }
+        }
     }
 }
 

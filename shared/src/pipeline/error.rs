@@ -1,11 +1,20 @@
 //! What stops a pipeline. What an agent or a test does wrong is no error: it is a failed attempt.
 
+use std::time::Duration;
+
 use crate::{
-    agent::AgentError,
+    agent::{
+        AgentError,
+        limits::{Level, Overrun},
+    },
     failure::{Exit, Explain},
     git::GitError,
+    process::Cancel,
     record::RecordError,
 };
+
+/// The signal of Ctrl-C, which is what a wish to stop is called where nobody says.
+const SIGINT: u8 = 2;
 
 /// Why a task could not be gone on with.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +38,33 @@ pub enum PipelineError {
     },
     /// The user asked to stop.
     #[error("stopped")]
-    Stopped,
+    Stopped {
+        /// By this signal, if it was one.
+        signal: Option<i32>,
+    },
+    /// The agent's provider does not let us in.
+    #[error("the provider of '{runner}' does not let us in: {said}")]
+    Refused {
+        /// Who.
+        runner: String,
+        /// In the program's words.
+        said: String,
+        /// How to be let in, if we know.
+        login: Option<&'static str>,
+    },
+    /// The agent's provider cannot keep up, and does not recover.
+    #[error("the provider of '{runner}' cannot keep up, and we have waited for {} s: {said}", .waited.as_secs())]
+    Unavailable {
+        /// Who.
+        runner: String,
+        /// In the program's words.
+        said: String,
+        /// How long we have waited.
+        waited: Duration,
+    },
+    /// Enough is spent.
+    #[error(transparent)]
+    Budget(#[from] Overrun),
     /// Something of an agent lives on and cannot be ended.
     #[error("processes of the agent could not be ended: {0}")]
     Survivors(String),
@@ -41,14 +76,31 @@ pub enum PipelineError {
     },
 }
 
+impl PipelineError {
+    /// The user's wish, as a reason to stop.
+    #[must_use]
+    pub fn stopped(cancel: &Cancel) -> Self {
+        Self::Stopped { signal: cancel.signal() }
+    }
+
+    /// Whether other tasks can go on all the same.
+    #[must_use]
+    pub fn concerns_only_the_task(&self) -> bool {
+        matches!(self, Self::Budget(overrun) if overrun.level() == Level::Task)
+    }
+}
+
 impl Explain for PipelineError {
     fn exit(&self) -> Exit {
         match self {
             Self::Git(error) => error.exit(),
             Self::Record(error) => error.exit(),
             Self::Agent(error) => error.exit(),
-            Self::Stopped => Exit::Child(130),
-            Self::Survivors(_) => Exit::Person,
+            Self::Stopped { signal } => {
+                Exit::Child(128 + signal.and_then(|signal| u8::try_from(signal).ok()).unwrap_or(SIGINT))
+            }
+            Self::Survivors(_) | Self::Refused { .. } => Exit::Person,
+            Self::Unavailable { .. } | Self::Budget(_) => Exit::No,
             Self::File { .. } | Self::NoCommand { .. } => Exit::Fatal,
         }
     }
@@ -58,7 +110,17 @@ impl Explain for PipelineError {
             Self::Git(error) => error.hint(),
             Self::Record(error) => error.hint(),
             Self::Agent(error) => error.hint(),
-            Self::Stopped => Some("run the same command again to go on".into()),
+            Self::Stopped { .. } => Some("run the same command again to go on".into()),
+            Self::Refused { login, .. } => Some(match login {
+                Some(login) => format!("{login}; then run the same command again: no attempt is used up"),
+                None => "look at its login or its key, then run the same command again: no attempt is used up".into(),
+            }),
+            Self::Unavailable { .. } => Some(
+                "run the same command again later: no attempt is used up; or name somebody else with --fallback".into(),
+            ),
+            Self::Budget(overrun) => {
+                Some(format!("go on with a higher limit: {}; no attempt is used up", overrun.option()))
+            }
             Self::Survivors(_) => Some("end them by hand, then run the same command again".into()),
             Self::NoCommand { .. } => {
                 Some("give the task a \"command\" in the plan, or choose another runner".into())

@@ -1,7 +1,7 @@
 //! What a pipeline tells while it works. Somebody else finds the words.
 
 use crate::{
-    agent::Usage,
+    agent::{Usage, limits::Chosen},
     message::Status,
     name::{Attempt, Oid, TaskId},
 };
@@ -67,13 +67,4 @@ pub enum Happening {
         /// A sentence.
         words: String,
     },
-}
-
-/// Who chose how long we wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Chosen {
-    /// The provider named it.
-    ByProvider,
-    /// Nobody did, so we did.
-    ByUs,
 }

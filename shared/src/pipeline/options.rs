@@ -2,31 +2,22 @@
 
 use std::time::Duration;
 
+use super::staff::{CrewFlags, Staff};
 use crate::{
-    agent::{AgentError, Overrides, RunnerKind},
+    agent::{
+        AgentError,
+        limits::{Backoff, Budget},
+    },
     plan::{Task, TestCommand, TestKind},
     process::Limits,
     settings::{Origin, Settings},
 };
 
-/// Who does a step.
-#[derive(Debug, Clone)]
-pub struct Crew {
-    /// How it is called.
-    pub runner: RunnerKind,
-    /// Its name.
-    pub name: String,
-    /// The model that it is asked to use.
-    pub model: Option<String>,
-}
-
 /// What holds for a run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Who implements.
-    pub implement: Crew,
-    /// Who reviews.
-    pub review: Crew,
+    /// Who does which step.
+    pub staff: Staff,
     /// How many attempts a task has.
     pub max_retries: u32,
     /// How a task is tested that has no commands of its own.
@@ -41,15 +32,28 @@ pub struct Options {
     pub call_limits: Limits,
     /// How long a test may take.
     pub test_time: Duration,
+    /// How long a provider is waited for.
+    pub backoff: Backoff,
+    /// What the run may spend, and what each task may.
+    pub budgets: Budgets,
+    /// How many characters of a change the reviewer sees.
+    pub diff_limit: usize,
+}
+
+/// What may be spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Budgets {
+    /// By all tasks of a run together.
+    pub run: Budget,
+    /// By each task.
+    pub task: Budget,
 }
 
 /// What flags say; they win over the configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
-    /// `--runner`.
-    pub runner: Option<String>,
-    /// `--model`.
-    pub model: Option<String>,
+    /// Who does which step.
+    pub crew: CrewFlags,
     /// `--max-retries`.
     pub max_retries: Option<u32>,
     /// `--test-command`.
@@ -58,7 +62,14 @@ pub struct Flags {
     pub report_dir: Option<String>,
     /// `--log-dir`.
     pub log_dir: Option<String>,
+    /// `--max-cost` and the like.
+    pub budgets: Budgets,
+    /// `--diff-limit`.
+    pub diff_limit: Option<usize>,
 }
+
+/// How many characters of a change the reviewer sees, unless somebody says otherwise.
+const LONGEST_DIFF: usize = 8000;
 
 impl Options {
     /// Joins flags and configuration.
@@ -69,10 +80,12 @@ impl Options {
                 .unwrap_or_else(|| default.to_owned())
         };
         let retries = settings.count("max-retries").and_then(|count| u32::try_from(count).ok());
+        let longest = settings.count("review.diff-limit").and_then(|count| usize::try_from(count).ok());
         let named = flags.test_command.clone();
+        let staff = Staff::new(&flags.crew, settings);
+        staff.check()?;
         Ok(Self {
-            implement: Crew::of_step("implement", flags, settings)?,
-            review: Crew::of_step("review", flags, settings)?,
+            staff,
             max_retries: flags.max_retries.or(retries).unwrap_or(5).max(1),
             test_origin: if named.is_some() {
                 Origin::User
@@ -84,6 +97,12 @@ impl Options {
             log_dir: text(&flags.log_dir, "log-dir", "spec/logs"),
             call_limits: call_limits(settings),
             test_time: seconds(settings, "timeouts.test", 300),
+            backoff: backoff(settings),
+            budgets: Budgets {
+                run: budget(flags.budgets.run, settings, ""),
+                task: budget(flags.budgets.task, settings, "task-"),
+            },
+            diff_limit: flags.diff_limit.or(longest).unwrap_or(LONGEST_DIFF),
         })
     }
 
@@ -114,34 +133,18 @@ fn seconds(settings: &Settings, key: &str, default: u64) -> Duration {
     Duration::from_secs(settings.count(key).unwrap_or(default))
 }
 
-impl Crew {
-    /// Who does `step`: a flag's word, else the step's own settings, else those of all steps.
-    pub fn of_step(step: &str, flags: &Flags, settings: &Settings) -> Result<Self, AgentError> {
-        let of_step = |key: &str| settings.text(&format!("steps.{step}.{key}"));
-        let name = flags
-            .runner
-            .as_deref()
-            .or_else(|| of_step("runner"))
-            .or_else(|| settings.text("runner"))
-            .unwrap_or("claude");
-        let model = flags.model.as_deref().or_else(|| of_step("model")).or_else(|| settings.text("model"));
-        let key = |field: &str| format!("runners.{name}.{field}");
-        let env =
-            settings.below(&key("env.")).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let events = match settings.text(&key("events")) {
-            Some(format) => Some(format.parse()?),
-            None => None,
-        };
-        let own = Overrides {
-            command: settings.words(&key("command")).map(<[String]>::to_vec),
-            resume: None,
-            events,
-            env,
-        };
-        Ok(Self {
-            runner: RunnerKind::resolve(name, &own)?,
-            name: name.to_owned(),
-            model: model.map(str::to_owned),
-        })
+/// How long a provider is waited for that cannot keep up.
+#[must_use]
+pub fn backoff(settings: &Settings) -> Backoff {
+    let patience = seconds(settings, "timeouts.limit", Backoff::default().patience.as_secs());
+    Backoff { patience, ..Backoff::default() }
+}
+
+fn budget(flags: Budget, settings: &Settings, whose: &str) -> Budget {
+    let key = |what: &str| format!("budget.{whose}{what}");
+    Budget {
+        cost: flags.cost.or_else(|| settings.amount(&key("cost"))),
+        tokens: flags.tokens.or_else(|| settings.count(&key("tokens"))),
+        time: flags.time.or_else(|| settings.count(&key("time")).map(Duration::from_secs)),
     }
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     message::{Body, Key, Trailers},
     plan::{Task, TestCommand, TestKind},
-    process::{Ending, Limits, Outcome, Program, Supervised, create_log},
+    process::{Ending, Limits, Outcome, Program, Supervised, open_log},
 };
 
 /// What came of the tests.
@@ -44,7 +44,7 @@ impl Workshop<'_> {
             sum.add(command, &ended);
             keep(&self.home.join(log), &file, ended.ending.is_success())?;
             if matches!(ended.ending, Ending::Cancelled) {
-                return Err(PipelineError::Stopped);
+                return Err(PipelineError::stopped(&self.cancel));
             }
         }
         Ok(sum.result(commands, log))
@@ -56,7 +56,7 @@ impl Workshop<'_> {
             .args(["-c", &command.command])
             .dir(self.dir)
             .env("ARBORIST_TASK", task.id.as_str());
-        let file = create_log(log).map_err(|source| file_error(log, source))?;
+        let file = open_log(log).map_err(|source| file_error(log, source))?;
         let supervised = Supervised::new(program).limits(Limits { whole: Some(time), ..Limits::default() });
         let supervised =
             supervised.until(&self.cancel).log(file).tail(64 * 1024).filter(Redaction::new(&self.secrets));

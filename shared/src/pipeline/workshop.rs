@@ -1,18 +1,25 @@
 //! What every step needs: options, limits, the wish to stop, and a voice.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 
 use super::{
-    Crew, Happening, News, Options, PipelineError,
-    call::{Call, Caller, Reply},
+    Crew, Expense, Happening, Memory, News, Options, PipelineError,
+    call::{AtLimit, Call, Caller, Reply},
 };
 use crate::{
-    agent::{EventFormat, Request, RunnerKind, redact::Secrets},
+    agent::{
+        EventFormat, FailureKind, Outcome, Request, RunnerKind, Wait,
+        limits::{Chain, Setback},
+        redact::Secrets,
+    },
     name::TaskId,
     plan::Task,
-    process::{Attendance, Cancel, Program},
+    process::{Attendance, Cancel, Limits, Program},
 };
 
 /// Where a pipeline works, and with what.
@@ -37,6 +44,8 @@ pub struct Workshop<'a> {
     pub clock: fn() -> i64,
     /// Who is told what happens.
     pub voice: Box<dyn FnMut(News) + Send + 'a>,
+    /// What is remembered of earlier calls.
+    pub memory: Memory,
 }
 
 /// Whether the user has a pre-commit hook.
@@ -48,11 +57,13 @@ pub enum PreCommit {
     None,
 }
 
-/// What an agent was called for.
+/// What an agent is called for.
 #[derive(Debug, Clone, Copy)]
 pub struct Errand<'a> {
-    /// Who.
-    pub crew: &'a Crew,
+    /// Who, and who instead.
+    pub chain: &'a Chain<Crew>,
+    /// How much time there is for it in all, if that is limited.
+    pub time_left: Option<Duration>,
     /// For which task.
     pub task: &'a Task,
     /// What it is told.
@@ -61,20 +72,91 @@ pub struct Errand<'a> {
     pub log: &'a Path,
 }
 
+/// An errand that was run.
+#[derive(Debug)]
+pub struct Called {
+    /// What all calls for it have spent, whatever came of them.
+    pub expense: Expense,
+    /// What came of the last.
+    pub result: Result<Reply, PipelineError>,
+}
+
+impl Called {
+    /// Whether it has spent something that must be written down, although nothing came of it.
+    #[must_use]
+    pub fn is_worth_counting(&self) -> bool {
+        let has_tokens = self.expense.usage.is_some_and(|usage| usage.tokens_in + usage.tokens_out > 0);
+        let is_over = matches!(self.result, Err(PipelineError::Budget(_)));
+        has_tokens || (is_over && !self.expense.time.is_zero())
+    }
+}
+
+/// Why somebody cannot work, in words, and until when if that is known.
+struct Miss {
+    setback: Setback,
+    why: String,
+    until: Option<Timestamp>,
+}
+
 impl Workshop<'_> {
-    /// Calls an agent for a task, as [`Caller::call`] does.
-    pub fn call(&mut self, errand: Errand<'_>) -> Result<Reply, PipelineError> {
+    /// Who would be called now.
+    #[must_use]
+    pub fn choose<'c>(&self, chain: &'c Chain<Crew>) -> &'c Crew {
+        self.memory.choose(chain, Timestamp::now())
+    }
+
+    /// Calls an agent for a task, as [`Caller::call`] does, and the next one of its chain if it cannot work.
+    pub fn call(&mut self, errand: Errand<'_>) -> Called {
+        let mut expense = Expense::default();
+        let mut crew = self.choose(errand.chain);
+        loop {
+            let result = self.call_crew(errand, crew, &mut expense);
+            let Some(Miss { setback, why, until }) = miss(&result) else {
+                return Called { expense, result };
+            };
+            let Some(next) = errand.chain.find_next(crew, setback) else {
+                return Called { expense, result: result.and_then(|reply| admitted(reply, crew)) };
+            };
+            self.memory.miss(crew, until);
+            let words = format!("{} cannot do it: {why}; {} is asked instead", crew.name, next.name);
+            self.tell(&errand.task.id, Happening::Note { words });
+            crew = next;
+        }
+    }
+
+    /// A call is ended when the time for it is over, whosever time that is.
+    fn limits(&self, time_left: Option<Duration>, expense: Expense) -> Limits {
+        let left = time_left.map(|left| left.saturating_sub(expense.time));
+        let whole = self.options.call_limits.whole.into_iter().chain(left).min();
+        Limits { whole, ..self.options.call_limits }
+    }
+
+    fn call_crew(
+        &mut self,
+        errand: Errand<'_>,
+        crew: &Crew,
+        expense: &mut Expense,
+    ) -> Result<Reply, PipelineError> {
+        crew.require_program()?;
+        let limits = self.limits(errand.time_left, *expense);
         let (dir, demo) = (self.dir, &self.demo);
         let voice = &mut self.voice;
         let mut tell = |happening| voice(News::of(&errand.task.id, happening));
         let mut caller = Caller {
-            limits: self.options.call_limits,
+            runner: &crew.name,
+            limits,
+            backoff: self.options.backoff,
             secrets: &self.secrets,
             cancel: &self.cancel,
             attendance: Some(&mut self.attendance),
             voice: &mut tell,
+            expense: *expense,
         };
-        caller.call(|| prepare(errand, dir, demo))
+        let is_last = errand.chain.find_next(crew, Setback::Failure(FailureKind::Limit)).is_none();
+        let at_limit = if is_last { AtLimit::Wait } else { AtLimit::Leave };
+        let result = caller.call(at_limit, || prepare(errand, crew, dir, demo));
+        *expense = caller.expense;
+        result
     }
 
     /// Leaves the place to somebody else.
@@ -96,8 +178,52 @@ impl Workshop<'_> {
     }
 }
 
-fn prepare(errand: Errand<'_>, dir: &Path, demo: &Path) -> Result<Call, PipelineError> {
-    let Errand { crew, task, prompt, log } = errand;
+/// Why the one who was called cannot work, if that is so.
+fn miss(result: &Result<Reply, PipelineError>) -> Option<Miss> {
+    match result {
+        Err(PipelineError::Agent(error)) => {
+            Some(Miss { setback: Setback::NotInstalled, why: error.to_string(), until: None })
+        }
+        Err(_) => None,
+        Ok(reply) => match &reply.outcome {
+            Outcome::Failed { kind: FailureKind::Auth, message, .. } => Some(Miss {
+                setback: Setback::Failure(FailureKind::Auth),
+                why: format!("its provider does not let us in: {message}"),
+                until: None,
+            }),
+            Outcome::Limited { until, message, .. } => Some(Miss {
+                setback: Setback::Failure(FailureKind::Limit),
+                why: format!("its limit is used up: {message}"),
+                until: Some(end_of(*until)),
+            }),
+            Outcome::Success { .. } | Outcome::Failed { .. } => None,
+        },
+    }
+}
+
+/// A limit whose end nobody names is asked about again soon.
+fn end_of(wait: Wait) -> Timestamp {
+    const SOON: Duration = Duration::from_secs(300);
+    let now = Timestamp::now();
+    match wait {
+        Wait::Until(moment) => moment,
+        Wait::For(span) => now.checked_add(span).unwrap_or(now),
+        Wait::Unknown => now.checked_add(SOON).unwrap_or(now),
+    }
+}
+
+/// A provider that does not let us in is no failure of the work: a person must look at it.
+fn admitted(reply: Reply, crew: &Crew) -> Result<Reply, PipelineError> {
+    match reply.outcome {
+        Outcome::Failed { kind: FailureKind::Auth, message: said, .. } => {
+            Err(PipelineError::Refused { runner: crew.name.clone(), said, login: crew.login() })
+        }
+        outcome => Ok(Reply { outcome, ..reply }),
+    }
+}
+
+fn prepare(errand: Errand<'_>, crew: &Crew, dir: &Path, demo: &Path) -> Result<Call, PipelineError> {
+    let Errand { task, prompt, log, .. } = errand;
     let built_in = |program: Program, stdin: &str| Call {
         program: program.dir(dir),
         stdin: stdin.into(),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     agent::{Outcome, Request, Runner, RunnerKind},
     message::plain_text,
-    pipeline::{Call, Caller, Crew, Happening, PipelineError},
+    pipeline::{AtLimit, Call, Caller, Crew, Happening, PipelineError},
     plan::{Plan, Problem},
 };
 
@@ -67,9 +67,9 @@ impl Planner<'_> {
         (self.caller.voice)(Happening::Note { words });
         let log = self.log_of(call);
         let request = Request { prompt, model, dir: self.dir, session: None, prompt_file: None };
-        let reply = self.caller.call(|| Call::of_runner(runner, request, &log))?;
+        let reply = self.caller.call(AtLimit::Wait, || Call::of_runner(runner, request, &log))?;
         if self.caller.cancel.is_cancelled() {
-            return Err(PipelineError::Stopped.into());
+            return Err(PipelineError::stopped(self.caller.cancel).into());
         }
         match reply.outcome {
             Outcome::Success { text, .. } => Ok(text),

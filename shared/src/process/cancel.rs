@@ -8,7 +8,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicI32, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -27,6 +27,8 @@ pub struct Cancel {
 #[derive(Debug)]
 struct Shared {
     wanted: AtomicBool,
+    /// The signal that asked for it, 0 for none.
+    signal: AtomicI32,
     reader: Option<PipeReader>,
     writer: Mutex<Option<PipeWriter>>,
 }
@@ -35,7 +37,12 @@ impl Default for Shared {
     /// Without a descriptor to spare it still works, by looking now and then.
     fn default() -> Self {
         let (reader, writer) = std::io::pipe().ok().unzip();
-        Self { wanted: AtomicBool::new(false), reader, writer: Mutex::new(writer) }
+        Self {
+            wanted: AtomicBool::default(),
+            signal: AtomicI32::default(),
+            reader,
+            writer: Mutex::new(writer),
+        }
     }
 }
 
@@ -50,6 +57,18 @@ impl Cancel {
     pub fn cancel(&self) {
         self.shared.wanted.store(true, Ordering::SeqCst);
         self.shared.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Asks everybody to stop because of a signal.
+    pub fn cancel_by(&self, signal: i32) {
+        self.shared.signal.store(signal, Ordering::SeqCst);
+        self.cancel();
+    }
+
+    /// The signal that asked to stop, if it was one; a command then ends with 128 and this.
+    #[must_use]
+    pub fn signal(&self) -> Option<i32> {
+        Some(self.shared.signal.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
     }
 
     /// Whether somebody asked to stop.

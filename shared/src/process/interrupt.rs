@@ -4,12 +4,7 @@
 //! git, which passes it on. So signals that follow each other at once are one.
 
 use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicI32, Ordering},
-    },
-    thread,
+    io, thread,
     time::{Duration, Instant},
 };
 
@@ -23,52 +18,27 @@ use super::{Cancel, nursery};
 /// Signals closer to the first than this are the same wish.
 pub const ECHO: Duration = Duration::from_millis(300);
 
-/// What a process knows of the signals it got.
-#[derive(Debug, Clone)]
-pub struct Interrupt {
-    cancel: Cancel,
-    first: Arc<AtomicI32>,
-}
-
-impl Interrupt {
-    /// Cancelled with the first signal.
-    #[must_use]
-    pub const fn cancel(&self) -> &Cancel {
-        &self.cancel
-    }
-
-    /// The first signal, if there was one; a command then ends with 128 and this.
-    #[must_use]
-    pub fn signal(&self) -> Option<i32> {
-        Some(self.first.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
-    }
-
-    fn receive(&self, signal: i32) {
-        self.first.store(signal, Ordering::SeqCst);
-        self.cancel.cancel();
-    }
-}
-
-/// Takes over SIGINT, SIGTERM and SIGHUP (but not a hangup that `nohup` told us to ignore).
+/// Takes over SIGINT, SIGTERM and SIGHUP (but not a hangup that `nohup` told us to ignore). The first of them cancels
+/// what is given.
 ///
 /// With the second signal all supervised programs are killed, and `last_word` gets its number to end the process with.
-pub fn watch(last_word: impl FnOnce(i32) + Send + 'static) -> io::Result<Interrupt> {
+pub fn watch(last_word: impl FnOnce(i32) + Send + 'static) -> io::Result<Cancel> {
     let mut wanted = vec![SIGINT, SIGTERM];
     if !ignores(SIGHUP) {
         wanted.push(SIGHUP);
     }
     let signals = Signals::new(wanted)?;
-    let interrupt = Interrupt { cancel: Cancel::new(), first: Arc::default() };
-    let told = interrupt.clone();
+    let cancel = Cancel::new();
+    let told = cancel.clone();
     thread::Builder::new().name("signals".into()).spawn(move || listen(signals, &told, last_word))?;
-    Ok(interrupt)
+    Ok(cancel)
 }
 
-fn listen(mut signals: Signals, told: &Interrupt, last_word: impl FnOnce(i32)) {
+fn listen(mut signals: Signals, told: &Cancel, last_word: impl FnOnce(i32)) {
     let mut first = None;
     for signal in signals.forever() {
         match first {
-            None => told.receive(signal),
+            None => told.cancel_by(signal),
             Some(at) if Instant::now().duration_since(at) < ECHO => continue,
             Some(_) => {
                 nursery::kill_families();

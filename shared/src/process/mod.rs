@@ -36,7 +36,7 @@ pub use lines::{Line, Lines};
 pub use lock::{FileLock, LockError};
 pub use opened::is_open;
 pub use program::{Finished, Program, Running};
-pub use record::{Chunk, Filter, Stream, create_log};
+pub use record::{Chunk, Filter, Stream, open_log};
 pub use supervised::{Outcome, Supervised};
 pub use tail::Tail;
 

@@ -37,13 +37,13 @@ pub trait Filter: Send {
     fn finish(&mut self, stream: Stream, out: &mut Vec<u8>);
 }
 
-/// A new log file with its directories. It replaces an old file, but never follows a symbolic link at its end.
-pub fn create_log(path: &Path) -> io::Result<File> {
+/// A log file with its directories. What stands in it stays; a symbolic link at its end is never followed.
+pub fn open_log(path: &Path) -> io::Result<File> {
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)?;
     }
     let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    OpenOptions::new().write(true).create(true).truncate(true).custom_flags(nofollow).open(path)
+    OpenOptions::new().append(true).create(true).custom_flags(nofollow).open(path)
 }
 
 pub(super) struct Recorder<'a> {

@@ -23,6 +23,24 @@ impl Totals {
         run.tasks.iter().flat_map(|task| task.events.iter().chain(&task.cancelled)).collect()
     }
 
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let count = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.saturating_add(b)),
+            (a, b) => a.or(b),
+        };
+        let cost = match (self.cost, other.cost) {
+            (Some(a), Some(b)) => Some(a + b),
+            (a, b) => a.or(b),
+        };
+        Self {
+            tokens_in: count(self.tokens_in, other.tokens_in),
+            tokens_out: count(self.tokens_out, other.tokens_out),
+            cost,
+        }
+    }
+
     fn after(mut self, event: &Event) -> Self {
         let sum = |total: Option<u64>, key| match (total, event.count(key)) {
             (None, None) => None,

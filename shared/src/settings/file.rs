@@ -2,7 +2,7 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::{SettingsError, Value};
+use super::{SettingsError, Value, amount};
 
 /// One value of a file.
 pub(super) struct Line {
@@ -39,6 +39,7 @@ fn value_of(value: DeValue<'_>) -> Option<Value> {
         DeValue::String(text) => Some(Value::Text(text.into_owned())),
         DeValue::Boolean(switch) => Some(Value::Switch(switch)),
         DeValue::Integer(number) => number.as_str().parse().ok().map(Value::Count),
+        DeValue::Float(number) => amount(number.as_str()).map(Value::Amount),
         DeValue::Array(items) => {
             let words = items.into_iter().map(|item| match item.into_inner() {
                 DeValue::String(text) => Some(text.into_owned()),

@@ -3,9 +3,11 @@
 //! `git-arborist/config.toml`, built in.
 
 mod file;
+mod setting;
 mod table;
 
-pub use table::{Kind, SETTINGS, Setting};
+pub use setting::{Kind, Setting};
+pub use table::SETTINGS;
 
 use std::{
     fs,
@@ -71,10 +73,11 @@ impl Explain for SettingsError {
 }
 
 /// A value of a setting.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 enum Value {
     Text(String),
     Count(u64),
+    Amount(f64),
     Switch(bool),
     Words(Vec<String>),
 }
@@ -84,7 +87,8 @@ impl Value {
         matches!(
             (self, kind),
             (Self::Text(_), Kind::Text)
-                | (Self::Count(_), Kind::Count)
+                | (Self::Count(_), Kind::Count | Kind::Amount)
+                | (Self::Amount(_), Kind::Amount)
                 | (Self::Switch(_), Kind::Switch)
                 | (Self::Words(_), Kind::Words)
         )
@@ -95,6 +99,7 @@ impl Value {
         match kind {
             Kind::Text => Some(Self::Text(text.to_owned())),
             Kind::Count => text.trim().parse().ok().map(Self::Count),
+            Kind::Amount => amount(text).map(Self::Amount),
             Kind::Switch => match text.trim().to_ascii_lowercase().as_str() {
                 "true" | "yes" | "on" | "1" => Some(Self::Switch(true)),
                 "false" | "no" | "off" | "0" | "" => Some(Self::Switch(false)),
@@ -103,6 +108,11 @@ impl Value {
             Kind::Words => Some(Self::Words(text.lines().map(str::to_owned).collect())),
         }
     }
+}
+
+/// A number that is none below nothing.
+fn amount(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }
 
 /// Who a value comes from: what others can commit needs the user's consent before it is run.
@@ -114,7 +124,7 @@ pub enum Origin {
     Repository,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Found {
     key: String,
     value: Value,
@@ -176,6 +186,16 @@ impl Settings {
     pub fn count(&self, key: &str) -> Option<u64> {
         match self.find(key)?.value {
             Value::Count(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// A number that may have a fraction.
+    #[must_use]
+    pub fn amount(&self, key: &str) -> Option<f64> {
+        match &self.find(key)?.value {
+            Value::Amount(number) => Some(*number),
+            Value::Count(number) => amount(&number.to_string()),
             _ => None,
         }
     }

@@ -1,53 +1,12 @@
 //! Every key there is. The manual is made from this table.
 
-/// What a value must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Any text.
-    Text,
-    /// A whole number.
-    Count,
-    /// True or false.
-    Switch,
-    /// A list of texts.
-    Words,
-}
-
-/// One key of the configuration.
-#[derive(Debug, Clone, Copy)]
-pub struct Setting {
-    /// As in the files; `git config` puts `arborist.` before it. `*` stands for one name.
-    pub key: &'static str,
-    /// The variable of the environment; none for keys with a `*`.
-    pub variable: Option<&'static str>,
-    /// What a value must be.
-    pub kind: Kind,
-    /// The same in words.
-    pub expected: &'static str,
-    /// What holds without it.
-    pub default: &'static str,
-    /// What it does.
-    pub about: &'static str,
-}
-
-impl Setting {
-    /// Whether `key` is this one.
-    #[must_use]
-    pub fn is(&self, key: &str) -> bool {
-        let (mut own, mut given) = (self.key.split('.'), key.split('.'));
-        loop {
-            match (own.next(), given.next()) {
-                (None, None) => return true,
-                (Some("*"), Some(name)) if !name.is_empty() => {}
-                (Some(a), Some(b)) if a == b => {}
-                _ => return false,
-            }
-        }
-    }
-}
+use super::{Kind, Setting};
 
 const PATH: &str = "a path, in quotes";
 const SECONDS: &str = "a number of seconds";
+const DOLLARS: &str = "US dollars, such as 2.50";
+const TOKENS: &str = "a number of tokens";
+const RUNNERS: &str = "a list of runners in quotes, each with ':' and a model behind it or not";
 
 /// All keys.
 pub const SETTINGS: &[Setting] = &[
@@ -73,7 +32,15 @@ pub const SETTINGS: &[Setting] = &[
         kind: Kind::Text,
         expected: "the name of a model, in quotes",
         default: "the program's own choice",
-        about: "The model that the agent is asked to use.",
+        about: "The model that the agent is asked to use. It is meant for the runner that holds where it is named, and not for another that a flag or a step puts in its place.",
+    },
+    Setting {
+        key: "fallback",
+        variable: Some("ARBORIST_FALLBACK"),
+        kind: Kind::Words,
+        expected: RUNNERS,
+        default: "nobody",
+        about: "Who is asked instead, in this order, when a runner is not installed, is refused by its provider or has used up its limit.",
     },
     Setting {
         key: "max-retries",
@@ -132,6 +99,14 @@ pub const SETTINGS: &[Setting] = &[
         about: "The model for one step.",
     },
     Setting {
+        key: "steps.*.fallback",
+        variable: None,
+        kind: Kind::Words,
+        expected: RUNNERS,
+        default: "fallback",
+        about: "Who is asked instead in one step: implement or review.",
+    },
+    Setting {
         key: "runners.*.command",
         variable: None,
         kind: Kind::Words,
@@ -178,6 +153,70 @@ pub const SETTINGS: &[Setting] = &[
         expected: SECONDS,
         default: "300",
         about: "How long one test command may take.",
+    },
+    Setting {
+        key: "timeouts.limit",
+        variable: Some("ARBORIST_TIMEOUT_LIMIT"),
+        kind: Kind::Count,
+        expected: SECONDS,
+        default: "1800",
+        about: "How long a provider is waited for in all that cannot keep up and names no time. A time that it names is waited for.",
+    },
+    Setting {
+        key: "review.diff-limit",
+        variable: Some("ARBORIST_REVIEW_DIFF_LIMIT"),
+        kind: Kind::Count,
+        expected: "a number of characters",
+        default: "8000",
+        about: "How much of a change the reviewer is shown. Of a longer one it sees the beginning, and how much of each file there is.",
+    },
+    Setting {
+        key: "budget.cost",
+        variable: Some("ARBORIST_MAX_COST"),
+        kind: Kind::Amount,
+        expected: DOLLARS,
+        default: "no limit",
+        about: "What a run may cost, as far as agents tell. A run that has cost as much stops, and goes on with a higher limit.",
+    },
+    Setting {
+        key: "budget.tokens",
+        variable: Some("ARBORIST_MAX_TOKENS"),
+        kind: Kind::Count,
+        expected: TOKENS,
+        default: "no limit",
+        about: "How many tokens a run may use, read and written.",
+    },
+    Setting {
+        key: "budget.time",
+        variable: Some("ARBORIST_MAX_TIME"),
+        kind: Kind::Count,
+        expected: SECONDS,
+        default: "no limit",
+        about: "How long the agents of a run may be at work, all together.",
+    },
+    Setting {
+        key: "budget.task-cost",
+        variable: Some("ARBORIST_MAX_TASK_COST"),
+        kind: Kind::Amount,
+        expected: DOLLARS,
+        default: "no limit",
+        about: "What each task may cost.",
+    },
+    Setting {
+        key: "budget.task-tokens",
+        variable: Some("ARBORIST_MAX_TASK_TOKENS"),
+        kind: Kind::Count,
+        expected: TOKENS,
+        default: "no limit",
+        about: "How many tokens each task may use.",
+    },
+    Setting {
+        key: "budget.task-time",
+        variable: Some("ARBORIST_MAX_TASK_TIME"),
+        kind: Kind::Count,
+        expected: SECONDS,
+        default: "no limit",
+        about: "How long agents may be at work on each task.",
     },
     Setting {
         key: "timeouts.setup",
@@ -268,18 +307,3 @@ pub const SETTINGS: &[Setting] = &[
         about: "How long something may be queued before 'git arborist merge status' exits with 1.",
     },
 ];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_star_stands_for_one_name() {
-        let key = |key: &str| SETTINGS.iter().find(|setting| setting.is(key)).map(|setting| setting.key);
-        assert_eq!(key("steps.review.runner"), Some("steps.*.runner"));
-        assert_eq!(key("runners.robot.env.MODE"), Some("runners.*.env.*"));
-        assert_eq!(key("steps.runner"), None);
-        assert_eq!(key("tree"), Some("tree"));
-        assert_eq!(key("tree.x"), None);
-    }
-}

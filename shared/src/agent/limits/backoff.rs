@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::super::Wait;
 
-/// Waits that double from `first` to `longest`.
+/// Waits that double from `first` to `longest`, `patience` in all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Backoff {
     /// The first wait.
@@ -15,15 +15,39 @@ pub struct Backoff {
     pub longest: Duration,
     /// A moment that lies further ahead than this is not believed.
     pub horizon: Duration,
+    /// How long we wait in all where nobody says for how long.
+    pub patience: Duration,
 }
 
+/// One wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pause {
+    /// How long.
+    pub span: Duration,
+    /// Who chose it.
+    pub chosen: Chosen,
+}
+
+/// Who chose how long we wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Chosen {
+    /// The provider named it.
+    ByProvider,
+    /// Nobody did, so we did.
+    ByUs,
+}
+
+/// Providers that name a time and refuse us again, this often, will do so for ever.
+const MOST_TRIES: u32 = 50;
+
 impl Default for Backoff {
-    /// From five seconds to ten minutes; weekly limits are the longest that providers have.
+    /// From five seconds to ten minutes, half an hour in all; weekly limits are the longest that providers have.
     fn default() -> Self {
         Self {
             first: Duration::from_secs(5),
             longest: Duration::from_secs(600),
             horizon: Duration::from_secs(8 * 24 * 3600),
+            patience: Duration::from_secs(1800),
         }
     }
 }
@@ -36,18 +60,22 @@ impl Backoff {
         self.first.saturating_mul(factor).min(self.longest)
     }
 
-    /// When to try again. A moment that was given is kept; a span that was given is kept unless it has proved
-    /// too short; what is past, absurd or unknown is replaced by a delay of ours.
+    /// How long to wait now, after `tries` waits of which our own came to `waited`; `None` when it is time to give up. A
+    /// moment that was given is kept; a span that was given is kept unless it has proved too short; what is past,
+    /// absurd or unknown is replaced by a delay of ours.
     #[must_use]
-    pub fn resume_at(&self, wait: Wait, tries: u32, now: Timestamp) -> Timestamp {
+    pub fn next(&self, wait: Wait, (tries, waited): (u32, Duration), now: Timestamp) -> Option<Pause> {
         let own = self.delay(tries);
-        let span = match wait {
-            Wait::Until(moment) => Duration::try_from(moment.duration_since(now)).unwrap_or_default(),
-            Wait::For(span) => span.max(if tries == 0 { Duration::ZERO } else { own }),
-            Wait::Unknown => Duration::ZERO,
+        let given = match wait {
+            Wait::Until(moment) => Duration::try_from(moment.duration_since(now)).ok(),
+            Wait::For(span) => Some(span).filter(|span| tries == 0 || *span >= own),
+            Wait::Unknown => None,
         };
-        let is_sound = !span.is_zero() && span <= self.horizon;
-        now.checked_add(if is_sound { span } else { own }).unwrap_or(now)
+        if let Some(span) = given.filter(|span| !span.is_zero() && *span <= self.horizon) {
+            return (tries < MOST_TRIES).then_some(Pause { span, chosen: Chosen::ByProvider });
+        }
+        let left = self.patience.saturating_sub(waited);
+        (!left.is_zero()).then(|| Pause { span: own.min(left), chosen: Chosen::ByUs })
     }
 }
 
@@ -64,20 +92,38 @@ mod tests {
 
     #[test]
     fn a_given_time_is_kept_where_it_makes_sense() {
+        let at = |second| Wait::Until(Timestamp::from_second(second).unwrap());
+        let seconds = Duration::from_secs;
         let table = [
-            (Wait::Until(Timestamp::from_second(4600).unwrap()), 3, 3600),
-            (Wait::Until(Timestamp::from_second(10).unwrap()), 0, 5),
-            (Wait::Until(Timestamp::MAX), 1, 10),
-            (Wait::For(Duration::from_secs(1)), 0, 1),
-            (Wait::For(Duration::from_secs(1)), 3, 40),
-            (Wait::For(Duration::from_secs(90)), 3, 90),
-            (Wait::For(Duration::MAX), 0, 5),
-            (Wait::Unknown, 2, 20),
+            (at(4600), 3, Some((3600, Chosen::ByProvider))),
+            (at(4600), MOST_TRIES, None),
+            (at(10), 0, Some((5, Chosen::ByUs))),
+            (Wait::Until(Timestamp::MAX), 1, Some((10, Chosen::ByUs))),
+            (Wait::For(seconds(1)), 0, Some((1, Chosen::ByProvider))),
+            (Wait::For(seconds(1)), 3, Some((40, Chosen::ByUs))),
+            (Wait::For(seconds(90)), 3, Some((90, Chosen::ByProvider))),
+            (Wait::For(Duration::MAX), 0, Some((5, Chosen::ByUs))),
+            (Wait::Unknown, 2, Some((20, Chosen::ByUs))),
         ];
         let now = Timestamp::from_second(1000).unwrap();
         for (wait, tries, expected) in table {
-            let at = Backoff::default().resume_at(wait, tries, now);
-            assert_eq!(at.as_second() - 1000, expected, "{wait:?} {tries}");
+            let pause = Backoff::default().next(wait, (tries, Duration::ZERO), now);
+            let found = pause.map(|pause| (pause.span.as_secs(), pause.chosen));
+            assert_eq!(found, expected, "{wait:?} {tries}");
         }
+    }
+
+    #[test]
+    fn own_waits_come_to_an_end() {
+        let backoff = Backoff { patience: Duration::from_secs(30), ..Backoff::default() };
+        let mut waited = Duration::ZERO;
+        let mut spans = Vec::new();
+        while let Some(pause) =
+            backoff.next(Wait::Unknown, (spans.len() as u32, waited), Timestamp::UNIX_EPOCH)
+        {
+            waited += pause.span;
+            spans.push(pause.span.as_secs());
+        }
+        assert_eq!(spans, [5, 10, 15]);
     }
 }

@@ -1,8 +1,13 @@
 //! What a task and a run may spend. What was spent is counted from history, so a restart does not give it back.
 
-use std::{fmt, time::Duration};
+use std::{fmt, ops::Add, time::Duration};
 
-use crate::progress::Totals;
+use crate::{
+    history::{Event, Run},
+    message::Key,
+    name::TaskId,
+    progress::Totals,
+};
 
 /// Most that may be spent; nothing where there is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -15,13 +20,47 @@ pub struct Budget {
     pub time: Option<Duration>,
 }
 
-/// What was spent.
+/// What was spent, by the trailers.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spent {
-    /// By the trailers.
+    /// Tokens and money.
     pub totals: Totals,
-    /// Time at work.
+    /// Time that agents were at work.
     pub time: Duration,
+}
+
+impl Spent {
+    /// What a run has spent beside what `task` has since its attempts are counted. What was taken back was spent all
+    /// the same.
+    #[must_use]
+    pub fn beside(run: &Run, task: &TaskId) -> Self {
+        let of_others = run.tasks.iter().flat_map(|history| {
+            let own = if history.id == *task { history.current().len() } else { 0 };
+            let counted = &history.events[..history.events.len() - own];
+            counted.iter().chain(&history.cancelled)
+        });
+        of_others.collect()
+    }
+}
+
+impl<'a> FromIterator<&'a Event> for Spent {
+    fn from_iter<I: IntoIterator<Item = &'a Event>>(events: I) -> Self {
+        let events: Vec<&Event> = events.into_iter().collect();
+        let seconds: f64 =
+            events.iter().filter_map(|event| event.trailers.get(Key::Runtime)?.parse::<f64>().ok()).sum();
+        Self {
+            time: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
+            totals: events.into_iter().collect(),
+        }
+    }
+}
+
+impl Add for Spent {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { totals: self.totals.plus(other.totals), time: self.time.saturating_add(other.time) }
+    }
 }
 
 /// Whose budget it is.
@@ -75,6 +114,29 @@ pub enum Overrun {
         /// At work.
         limit: Duration,
     },
+}
+
+impl Overrun {
+    /// Whose budget it is.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            Self::Cost { level, .. } | Self::Tokens { level, .. } | Self::Time { level, .. } => *level,
+        }
+    }
+
+    /// The option that sets it.
+    #[must_use]
+    pub fn option(&self) -> &'static str {
+        match (self, self.level()) {
+            (Self::Cost { .. }, Level::Run) => "--max-cost",
+            (Self::Tokens { .. }, Level::Run) => "--max-tokens",
+            (Self::Time { .. }, Level::Run) => "--max-time",
+            (Self::Cost { .. }, Level::Task) => "--max-task-cost",
+            (Self::Tokens { .. }, Level::Task) => "--max-task-tokens",
+            (Self::Time { .. }, Level::Task) => "--max-task-time",
+        }
+    }
 }
 
 impl Budget {

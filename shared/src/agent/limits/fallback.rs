@@ -61,17 +61,17 @@ impl Setback {
     }
 }
 
-/// Choices in order; the first is the one that was wanted.
+/// Somebody and those who are asked instead, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chain {
-    first: Choice,
-    others: Vec<Choice>,
+pub struct Chain<T> {
+    first: T,
+    others: Vec<T>,
 }
 
-impl Chain {
+impl<T: PartialEq> Chain<T> {
     /// A chain. What stands in it twice counts once.
     #[must_use]
-    pub fn new(first: Choice, others: impl IntoIterator<Item = Choice>) -> Self {
+    pub fn new(first: T, others: impl IntoIterator<Item = T>) -> Self {
         let mut chain = Self { first, others: Vec::new() };
         for other in others {
             if !chain.iter().any(|known| *known == other) {
@@ -81,20 +81,20 @@ impl Chain {
         chain
     }
 
-    /// All choices in order.
-    pub fn iter(&self) -> impl Iterator<Item = &Choice> {
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
         std::iter::once(&self.first).chain(&self.others)
     }
 
     /// The one that was wanted.
     #[must_use]
-    pub fn first(&self) -> &Choice {
+    pub fn first(&self) -> &T {
         &self.first
     }
 
     /// Whom to ask after `current` had this setback; nobody if it justifies nobody, or the chain is at its end.
     #[must_use]
-    pub fn find_next(&self, current: &Choice, setback: Setback) -> Option<&Choice> {
+    pub fn find_next(&self, current: &T, setback: Setback) -> Option<&T> {
         let place = self.iter().position(|choice| choice == current)?;
         setback.justifies_another().then(|| self.iter().nth(place + 1)).flatten()
     }

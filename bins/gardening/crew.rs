@@ -1,0 +1,50 @@
+//! Options that say who does a step. They win over the plan, and the plan over the configuration.
+
+use arborist_core::{
+    agent::limits::Choice,
+    pipeline::{CrewFlags, Named},
+};
+use clap::Args;
+
+/// Who does a step.
+#[derive(Debug, Args)]
+pub(super) struct CrewArgs {
+    /// The agent program: claude, codex, gemini, opencode, aider and others, shell, demo, or one of your own. It wins over
+    /// what the plan says, and the plan over the configuration
+    #[arg(long, value_name = "NAME")]
+    runner: Option<String>,
+    /// The model that the agent is asked to use
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// The agent program that does the work, if it is another than --runner
+    #[arg(long, value_name = "NAME")]
+    implement_runner: Option<String>,
+    /// The model that does the work
+    #[arg(long, value_name = "MODEL")]
+    implement_model: Option<String>,
+    /// The agent program that reviews, if it is another than --runner
+    #[arg(long, value_name = "NAME")]
+    review_runner: Option<String>,
+    /// The model that reviews
+    #[arg(long, value_name = "MODEL")]
+    review_model: Option<String>,
+    /// Who is asked instead when an agent program is not installed, is refused by its provider or has used up its limit;
+    /// several are asked in this order
+    #[arg(long, value_name = "NAME[:MODEL]")]
+    fallback: Vec<Choice>,
+}
+
+impl CrewArgs {
+    pub(super) fn flags(&self) -> CrewFlags {
+        let named = |runner: &Option<String>, model: &Option<String>| Named {
+            runner: runner.clone(),
+            model: model.clone(),
+        };
+        CrewFlags {
+            all: named(&self.runner, &self.model),
+            implement: named(&self.implement_runner, &self.implement_model),
+            review: named(&self.review_runner, &self.review_model),
+            fallback: self.fallback.clone(),
+        }
+    }
+}

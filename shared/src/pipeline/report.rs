@@ -1,0 +1,67 @@
+//! The report of a completed task. It is committed with the word that the task is complete.
+
+use std::path::Path;
+
+use super::{PipelineError, TaskRun, call::file_error};
+use crate::{
+    agent::limits::Spent,
+    git::Change,
+    history::Event,
+    message::{Body, Key, Status},
+    name::Attempt,
+};
+
+impl TaskRun<'_, '_, '_> {
+    pub(super) fn complete(&mut self, attempt: Attempt) -> Result<(), PipelineError> {
+        let path =
+            format!("{}/{}_run_{}.json", self.shop.options.report_dir, self.task.id, self.shop.stamp());
+        let report = self.report(attempt);
+        let file = self.shop.dir.join(&path);
+        let write = || {
+            std::fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
+            std::fs::write(&file, &report)
+        };
+        write().map_err(|source| file_error(&file, source))?;
+        let repository = self.recorder.repository();
+        let blob = repository.write_blob(report.into_bytes())?;
+        let change = Change { path: path.clone().into_bytes(), after: Some((0o100_644, blob)) };
+        let tree = repository.tree_with(self.recorder.tree(), std::slice::from_ref(&change))?;
+        let mut entry = self.entry(Status::Complete, attempt);
+        let heading = format!("Completed after {} attempt(s). Report: {path}", attempt.ordinal());
+        entry.body = Body::new(&heading, "");
+        let _ = entry.trailers.set(Key::Report, &path);
+        let commit = self.recorder.record(entry, tree)?;
+        repository.stage(&[change])?;
+        self.recorded(Status::Complete, commit, None, None)
+    }
+
+    /// What is not known is left out.
+    fn report(&self, attempt: Attempt) -> String {
+        let step = |event: &Event| {
+            let attempt = event.attempt().map(|attempt| attempt.0);
+            serde_json::json!({ "commit": event.commit.to_string(), "status": event.status().as_str(), "attempt": attempt })
+        };
+        let steps: Vec<_> = self.events.iter().map(step).collect();
+        let mut report = serde_json::json!({
+            "task_id": self.task.id.as_str(),
+            "name": self.task.name,
+            "result": "pass",
+            "retries": attempt.0,
+            "branch": self.recorder.run().as_str(),
+            "steps": steps,
+        });
+        let Spent { totals, time } = self.events.iter().collect();
+        let known = [
+            ("tokens_in", totals.tokens_in.map(serde_json::Value::from)),
+            ("tokens_out", totals.tokens_out.map(serde_json::Value::from)),
+            ("cost", totals.cost.map(serde_json::Value::from)),
+            ("seconds", (!time.is_zero()).then(|| time.as_secs_f64().into())),
+        ];
+        for (name, value) in known {
+            if let Some(value) = value {
+                report[name] = value;
+            }
+        }
+        format!("{report:#}\n")
+    }
+}

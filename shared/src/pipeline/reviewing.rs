@@ -1,0 +1,99 @@
+//! The review step: somebody else decides on the change. A reviewer that breaks down has decided nothing, and is asked
+//! again.
+
+use super::{
+    Called, Errand, Expense, Happening, PipelineError, Reply, TaskRun, Verdict, cut_diff,
+    resume::STOPPED,
+    review,
+    task::{Step, last_line},
+};
+use crate::{
+    agent::Outcome,
+    message::{Body, Key, Status},
+    name::Attempt,
+};
+
+/// How often reviewers are asked about one change before it counts as rejected.
+const MOST_TRIES: u32 = 3;
+
+impl TaskRun<'_, '_, '_> {
+    pub(super) fn review(&mut self, attempt: Attempt) -> Result<Step, PipelineError> {
+        let log = self.log_path("review");
+        let called = self.ask_reviewers(attempt, &log)?;
+        let (verdict, body) = match &called.result {
+            Ok(reply) => {
+                let (verdict, words) = opinion(reply);
+                (verdict, Body::new("Review:", &words))
+            }
+            Err(error) => (Verdict::Rejected, Body::new(STOPPED, &error.to_string())),
+        };
+        if called.result.is_ok() || called.is_worth_counting() {
+            self.keep_review(attempt, (verdict, body), (&log, called.expense))?;
+        }
+        called.result.map(|_| if verdict == Verdict::Approved { Step::Passed } else { Step::Failed })
+    }
+
+    fn ask_reviewers(&mut self, attempt: Attempt, log: &str) -> Result<Called, PipelineError> {
+        let chain = self.shop.options.staff.reviewers()?;
+        let by = self.shop.choose(&chain).name.clone();
+        self.announce("review", attempt, &by);
+        let (prompt, file) = (self.review_prompt()?, self.shop.home.join(log));
+        let mut expense = Expense::default();
+        for tries in 1.. {
+            let time_left = match self.allowance(&expense) {
+                Ok(left) => left,
+                Err(overrun) => return Ok(Called { expense, result: Err(overrun.into()) }),
+            };
+            let errand = Errand { chain: &chain, time_left, task: self.task, prompt: &prompt, log: &file };
+            let called = self.shop.call(errand);
+            expense.add(called.expense.usage, called.expense.time);
+            let called = self.cut_short(Called { expense, ..called });
+            match &called.result {
+                Ok(Reply { outcome: Outcome::Failed { message, .. }, .. }) if tries < MOST_TRIES => {
+                    let words = format!("  the reviewer failed and is asked again: {message}");
+                    self.shop.tell(&self.task.id, Happening::Note { words });
+                }
+                _ => return Ok(called),
+            }
+        }
+        Err(PipelineError::stopped(&self.shop.cancel))
+    }
+
+    fn review_prompt(&self) -> Result<String, PipelineError> {
+        let repository = self.recorder.repository();
+        let (base, head) = (self.base, self.recorder.head());
+        let longest = self.shop.options.diff_limit;
+        let (patch, stat) = repository.diff(base, head)?;
+        Ok(review(self.subject(), &cut_diff(&patch, &stat, longest)))
+    }
+
+    fn keep_review(
+        &mut self,
+        attempt: Attempt,
+        (verdict, body): (Verdict, Body),
+        (log, expense): (&str, Expense),
+    ) -> Result<(), PipelineError> {
+        let status = match verdict {
+            Verdict::Approved => Status::ReviewApproved,
+            Verdict::Rejected => Status::ReviewRejected,
+        };
+        let words = body.sections.first().map(|section| section.text.clone()).unwrap_or_default();
+        let why = (verdict == Verdict::Rejected).then(|| last_line(&words));
+        let mut entry = self.entry(status, attempt);
+        entry.body = body;
+        entry.trailers = expense.trailers();
+        let _ = entry.trailers.set(Key::ReviewLog, log);
+        let commit = self.recorder.record(entry, self.recorder.tree())?;
+        self.recorded(status, commit, why.as_deref(), expense.usage)
+    }
+}
+
+/// A reviewer that failed has approved nothing.
+fn opinion(reply: &Reply) -> (Verdict, String) {
+    match &reply.outcome {
+        Outcome::Success { text, .. } => (Verdict::of(text), text.clone()),
+        Outcome::Failed { message, .. } | Outcome::Limited { message, .. } => {
+            (Verdict::Rejected, format!("the reviewer failed {MOST_TRIES} times: {message}"))
+        }
+    }
+}

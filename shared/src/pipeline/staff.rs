@@ -1,0 +1,234 @@
+//! Who does a step. An explicit flag wins over the plan, the plan over the configuration.
+
+use crate::{
+    agent::{
+        AgentError, Overrides, RunnerKind,
+        limits::{Chain, Choice},
+    },
+    plan::{Mark, Plan, Task},
+    settings::Settings,
+};
+
+/// Who does a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Crew {
+    /// How it is called.
+    pub runner: RunnerKind,
+    /// Its name.
+    pub name: String,
+    /// The model that it is asked to use.
+    pub model: Option<String>,
+}
+
+/// What agents are called for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Post {
+    /// To do the work.
+    Implement,
+    /// To decide on it.
+    Review,
+    /// To make a plan.
+    Plan,
+}
+
+impl Post {
+    /// As in the configuration.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Implement => "implement",
+            Self::Review => "review",
+            Self::Plan => "plan",
+        }
+    }
+}
+
+/// Who is named somewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Named {
+    /// The runner.
+    pub runner: Option<String>,
+    /// The model.
+    pub model: Option<String>,
+}
+
+/// Who is named by flags.
+#[derive(Debug, Clone, Default)]
+pub struct CrewFlags {
+    /// `--runner` and `--model`.
+    pub all: Named,
+    /// `--implement-runner` and `--implement-model`.
+    pub implement: Named,
+    /// `--review-runner` and `--review-model`.
+    pub review: Named,
+    /// `--fallback`, in order.
+    pub fallback: Vec<Choice>,
+}
+
+/// Everybody who can be called, by flags, plan and configuration.
+#[derive(Debug, Clone)]
+pub struct Staff {
+    flags: CrewFlags,
+    settings: Settings,
+}
+
+/// Who works when nobody is named.
+const DEFAULT: &str = "claude";
+
+impl Staff {
+    /// As flags and configuration say.
+    #[must_use]
+    pub fn new(flags: &CrewFlags, settings: &Settings) -> Self {
+        Self { flags: flags.clone(), settings: settings.clone() }
+    }
+
+    /// Refuses names that nobody has, before there is a plan.
+    pub fn check(&self) -> Result<(), AgentError> {
+        self.reviewers()?;
+        self.chain(Post::Implement, Named::default()).map(drop)
+    }
+
+    /// Who does the work of a task, and who does it instead.
+    pub fn implementers(&self, task: &Task) -> Result<Chain<Crew>, AgentError> {
+        let planned = Named { runner: task.runner.clone(), model: task.model.clone() };
+        self.chain(Post::Implement, planned)
+    }
+
+    /// Who reviews, and who does it instead.
+    pub fn reviewers(&self) -> Result<Chain<Crew>, AgentError> {
+        self.chain(Post::Review, Named::default())
+    }
+
+    /// Who makes a plan.
+    pub fn planner(&self) -> Result<Crew, AgentError> {
+        Ok(self.chain(Post::Plan, Named::default())?.first().clone())
+    }
+
+    /// Everybody that a plan could need, a chain each.
+    pub fn chains(&self, plan: &Plan) -> Result<Vec<Chain<Crew>>, AgentError> {
+        let mut chains = vec![self.reviewers()?];
+        for task in plan.leaves().filter(|task| !matches!(task.mark, Mark::Done | Mark::Skipped)) {
+            let chain = self.implementers(task)?;
+            if !chains.contains(&chain) {
+                chains.push(chain);
+            }
+        }
+        Ok(chains)
+    }
+
+    fn chain(&self, post: Post, planned: Named) -> Result<Chain<Crew>, AgentError> {
+        let own = match post {
+            Post::Implement => self.flags.implement.clone(),
+            Post::Review => self.flags.review.clone(),
+            Post::Plan => Named::default(),
+        };
+        let step = |key: &str| format!("steps.{}.{key}", post.as_str());
+        let configured = |runner: &str, model: &str| Named {
+            runner: self.settings.text(runner).map(str::to_owned),
+            model: self.settings.text(model).map(str::to_owned),
+        };
+        let levels = [
+            own,
+            self.flags.all.clone(),
+            planned,
+            configured(&step("runner"), &step("model")),
+            configured("runner", "model"),
+        ];
+        let first = self.crew(choose(&levels))?;
+        let others = self.fallback(&step("fallback"))?;
+        let others = others.into_iter().map(|choice| self.crew(choice)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Chain::new(first, others))
+    }
+
+    fn fallback(&self, key: &str) -> Result<Vec<Choice>, AgentError> {
+        if !self.flags.fallback.is_empty() {
+            return Ok(self.flags.fallback.clone());
+        }
+        let words = self.settings.words(key).or_else(|| self.settings.words("fallback")).unwrap_or_default();
+        words.iter().map(|word| Ok(word.parse()?)).collect()
+    }
+
+    fn crew(&self, choice: Choice) -> Result<Crew, AgentError> {
+        let Choice { runner: name, model } = choice;
+        let settings = &self.settings;
+        let key = |field: &str| format!("runners.{name}.{field}");
+        let env =
+            settings.below(&key("env.")).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let events = match settings.text(&key("events")) {
+            Some(format) => Some(format.parse()?),
+            None => None,
+        };
+        let own = Overrides {
+            command: settings.words(&key("command")).map(<[String]>::to_vec),
+            resume: settings.words(&key("resume")).map(<[String]>::to_vec),
+            events,
+            env,
+        };
+        Ok(Crew { runner: RunnerKind::resolve(&name, &own)?, name, model })
+    }
+}
+
+/// The runner that is named first. A model is meant for the runner that holds where it is named: one that a more
+/// important place has put aside takes its model with it.
+fn choose(levels: &[Named]) -> Choice {
+    let named_from = |at: usize| levels[at..].iter().find_map(|level| level.runner.as_deref());
+    let runner = named_from(0).unwrap_or(DEFAULT);
+    let mut models = levels.iter().enumerate().filter_map(|(at, level)| Some((at, level.model.as_ref()?)));
+    let model = models.find(|(at, _)| named_from(*at).is_none_or(|named| named == runner));
+    Choice { runner: runner.to_owned(), model: model.map(|(_, model)| model.clone()) }
+}
+
+impl Crew {
+    /// Looks whether its program is there, without running it. What is built in always is.
+    pub fn require_program(&self) -> Result<(), AgentError> {
+        if let RunnerKind::Program(runner) = &self.runner {
+            runner.require_program(&std::env::var_os("PATH").unwrap_or_default())?;
+        }
+        Ok(())
+    }
+
+    /// How to be let in by its provider, if we know.
+    #[must_use]
+    pub fn login(&self) -> Option<&'static str> {
+        match &self.runner {
+            RunnerKind::Program(runner) => runner.login(),
+            RunnerKind::Shell | RunnerKind::Demo => None,
+        }
+    }
+}
+
+/// Refuses a chain of which nobody is there; the complaint is about the one that was wanted.
+pub fn require_programs(chains: &[Chain<Crew>]) -> Result<(), AgentError> {
+    let is_there = |chain: &&Chain<Crew>| chain.iter().any(|crew| crew.require_program().is_ok());
+    match chains.iter().find(|chain| !is_there(chain)) {
+        Some(chain) => chain.first().require_program(),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(runner: &str, model: &str) -> Named {
+        let word = |word: &str| Some(word.to_owned()).filter(|word| !word.is_empty());
+        Named { runner: word(runner), model: word(model) }
+    }
+
+    #[test]
+    fn a_model_belongs_to_the_runner_that_holds_where_it_is_named() {
+        let table: [(&[(&str, &str)], &str); 7] = [
+            (&[("", ""), ("", "")], "claude"),
+            (&[("", ""), ("codex", "big")], "codex:big"),
+            (&[("codex", ""), ("claude", "opus")], "codex"),
+            (&[("claude", ""), ("claude", "opus")], "claude:opus"),
+            (&[("codex", ""), ("", "big")], "codex:big"),
+            (&[("", "small"), ("codex", "big")], "codex:small"),
+            (&[("", ""), ("codex", ""), ("", ""), ("claude", "opus"), ("codex", "big")], "codex:big"),
+        ];
+        for (levels, expected) in table {
+            let levels: Vec<Named> = levels.iter().map(|(runner, model)| named(runner, model)).collect();
+            assert_eq!(choose(&levels).to_string(), expected, "{levels:?}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What a key of the configuration is.
+
+/// What a value must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A whole number.
+    Count,
+    /// A number that may have a fraction.
+    Amount,
+    /// True or false.
+    Switch,
+    /// A list of texts.
+    Words,
+}
+
+/// One key of the configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// As in the files; `git config` puts `arborist.` before it. `*` stands for one name.
+    pub key: &'static str,
+    /// The variable of the environment; none for keys with a `*`.
+    pub variable: Option<&'static str>,
+    /// What a value must be.
+    pub kind: Kind,
+    /// The same in words.
+    pub expected: &'static str,
+    /// What holds without it.
+    pub default: &'static str,
+    /// What it does.
+    pub about: &'static str,
+}
+
+impl Setting {
+    /// Whether `key` is this one.
+    #[must_use]
+    pub fn is(&self, key: &str) -> bool {
+        let (mut own, mut given) = (self.key.split('.'), key.split('.'));
+        loop {
+            match (own.next(), given.next()) {
+                (None, None) => return true,
+                (Some("*"), Some(name)) if !name.is_empty() => {}
+                (Some(a), Some(b)) if a == b => {}
+                _ => return false,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::SETTINGS;
+
+    #[test]
+    fn a_star_stands_for_one_name() {
+        let key = |key: &str| SETTINGS.iter().find(|setting| setting.is(key)).map(|setting| setting.key);
+        assert_eq!(key("steps.review.runner"), Some("steps.*.runner"));
+        assert_eq!(key("runners.robot.env.MODE"), Some("runners.*.env.*"));
+        assert_eq!(key("steps.runner"), None);
+        assert_eq!(key("tree"), Some("tree"));
+        assert_eq!(key("tree.x"), None);
+    }
+}
