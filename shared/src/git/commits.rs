@@ -55,18 +55,13 @@ impl RawCommit {
 
     /// Its parents, as the object itself says, whatever grafts claim.
     pub fn parents(&self) -> impl Iterator<Item = Oid> {
-        self.header()
-            .split(|b| *b == b'\n')
-            .skip(1)
-            .map_while(|line| line.strip_prefix(b"parent "))
-            .filter_map(Oid::from_hex)
+        lines(self.header()).skip(1).map_while(|line| line.strip_prefix(b"parent ")).filter_map(Oid::from_hex)
     }
 
     /// When it was committed: seconds since 1970 and the offset as written, such as `+0100`.
     #[must_use]
     pub fn committed(&self) -> Option<(i64, &str)> {
-        let at = memchr::memmem::find(self.header(), b"\ncommitter ")? + 1;
-        let line = self.header()[at..].split(|b| *b == b'\n').next()?;
+        let line = lines(self.header()).find(|line| line.starts_with(b"committer "))?;
         let tail = &line[memchr::memrchr(b'>', line)? + 1..];
         let mut words = std::str::from_utf8(tail).ok()?.split_ascii_whitespace();
         Some((words.next()?.parse().ok()?, words.next().unwrap_or("+0000")))
@@ -154,6 +149,16 @@ impl Iterator for CommitStream {
     fn next(&mut self) -> Option<Self::Item> {
         self.read_record().transpose()
     }
+}
+
+/// The lines of a header, without their ends.
+fn lines(header: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut from = 0;
+    memchr::memchr_iter(b'\n', header).chain([header.len()]).map(move |end| {
+        let line = &header[from..end];
+        from = end + 1;
+        line
+    })
 }
 
 /// The header ends at the first empty line; that line is not part of it.

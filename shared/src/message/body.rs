@@ -127,6 +127,9 @@ fn heading_of(text: &str) -> String {
 /// sequences and control characters go, tabs become spaces, every kind of line end becomes `\n`.
 #[must_use]
 pub fn plain_text(text: &str) -> String {
+    if text.bytes().all(|b| matches!(b, b' '..=b'~')) {
+        return text.trim_end().to_owned();
+    }
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {

@@ -1,14 +1,19 @@
 //! Whether a message claims to be ours. Every commit of a history is asked this, so it is cheap.
 
+use std::borrow::Cow;
+
 use super::Subject;
 
 /// Whether a message claims to be ours: by its subject, which is its first line that is not blank, or by a line
 /// of ours at the beginning of a line.
 #[must_use]
 pub fn claims(message: &[u8]) -> bool {
-    let subject = message.split(|b| *b == b'\n').find(|line| !is_blank(line)).unwrap_or_default();
-    let by_subject =
-        subject.starts_with(b"task(") && Subject::is_claimed_by(String::from_utf8_lossy(subject).trim_end());
+    let subject = first_line(message);
+    let is_claimed = || {
+        let text = std::str::from_utf8(subject).map_or_else(|_| String::from_utf8_lossy(subject), Cow::from);
+        Subject::is_claimed_by(text.trim_end())
+    };
+    let by_subject = subject.starts_with(b"task(") && is_claimed();
     by_subject || lines_of_ours(message).next().is_some()
 }
 
@@ -19,6 +24,18 @@ pub fn could_claim(file: &[u8]) -> bool {
     file.starts_with(b"task(")
         || memchr::memmem::find(file, b"\ntask(").is_some()
         || lines_of_ours(file).next().is_some()
+}
+
+/// The first line that is not blank, or the last.
+fn first_line(message: &[u8]) -> &[u8] {
+    let mut rest = message;
+    loop {
+        let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        if end == rest.len() || !is_blank(&rest[..end]) {
+            return &rest[..end];
+        }
+        rest = &rest[end + 1..];
+    }
 }
 
 /// Whether there is nothing in a line, as git sees it.

@@ -22,6 +22,13 @@ macro_rules! keys {
                 }
             }
 
+            fn find(spelling: &str) -> Option<Self> {
+                match spelling {
+                    $(concat!("Arborist-", $spelling) => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
             /// What the trailer says, in one sentence.
             #[must_use]
             pub fn meaning(self) -> &'static str {
@@ -94,7 +101,7 @@ impl FromStr for Key {
     type Err = ();
 
     fn from_str(spelling: &str) -> Result<Self, ()> {
-        Self::ALL.iter().copied().find(|key| key.as_str() == spelling).ok_or(())
+        Self::find(spelling).ok_or(())
     }
 }
 

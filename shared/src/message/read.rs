@@ -25,6 +25,8 @@ pub(super) const SCISSORS: &str = "------------------------ >8 -----------------
 
 /// Trailers that people and tools add after ours.
 const ALLOWED_AFTER: [&str; 3] = ["signed-off-by", "co-authored-by", "change-id"];
+/// At least so much of a line of ours is not its value.
+const SHORTEST_KEY: usize = "Arborist-: ".len();
 const CHERRY_PICK: &str = "(cherry picked from commit ";
 
 /// Reads a message.
@@ -78,7 +80,9 @@ impl<'a> Reader<'a> {
             Some(at) if at > subject => at + 1,
             _ => lines.len(),
         };
-        Self { lines, subject, block, faults: Vec::new(), trailers: Trailers::default(), foreign: Vec::new() }
+        let bytes = lines[block..].iter().map(|line| line.len().saturating_sub(SHORTEST_KEY)).sum();
+        let trailers = Trailers::with_capacity(lines.len() - block, bytes);
+        Self { lines, subject, block, faults: Vec::new(), trailers, foreign: Vec::new() }
     }
 
     fn fault(&mut self, line: usize, what: impl Into<String>, fix: impl Into<String>) {
@@ -109,13 +113,9 @@ impl<'a> Reader<'a> {
     }
 
     fn into_message(self, subject: Subject) -> Message {
-        let body = self.lines.get(2..self.block).unwrap_or_default().join("\n");
-        Message {
-            subject,
-            body: body.trim_end_matches('\n').to_owned(),
-            trailers: self.trailers,
-            foreign: self.foreign,
-        }
+        let between = self.lines.get(2..self.block).unwrap_or_default();
+        let end = between.iter().rposition(|line| !line.is_empty()).map_or(0, |at| at + 1);
+        Message { subject, body: between[..end].join("\n"), trailers: self.trailers, foreign: self.foreign }
     }
 
     fn read_subject(&mut self) -> Option<Subject> {
@@ -324,9 +324,10 @@ fn implied_value(key: Key, subject: &Subject) -> Option<&'static str> {
 
 /// A line of exactly the form that we write: `Key: value`.
 fn split_trailer(line: &str) -> Option<(&str, &str)> {
-    let (name, value) = line.split_once(':')?;
-    let value = value.strip_prefix(' ')?;
-    let is_key = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let colon = memchr::memchr(b':', line.as_bytes())?;
+    let (name, value) = (&line[..colon], line[colon + 1..].strip_prefix(' ')?);
+    let is_key =
+        !name.is_empty() && name.bytes().fold(true, |ok, b| ok & (b.is_ascii_alphanumeric() | (b == b'-')));
     let is_value = !value.is_empty() && !value.starts_with([' ', '\t']);
     (is_key && is_value).then_some((name, value))
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Fault, Status, body::is_invisible, nearest::nearest, plain_text};
+use super::{Fault, Status, body::is_invisible, nearest::nearest, plain_text, value::has_control};
 use crate::name::{Attempt, BranchName, TaskId};
 
 const OPENING: &str = "task(";
@@ -98,7 +98,7 @@ impl Subject {
                 "begin the message with: task(<branch>@<task>@<status>): <text>",
             );
         };
-        if line.contains(is_deceptive) {
+        if !line.is_ascii() && line.contains(is_deceptive) {
             return fault(
                 "the subject holds a mark that hides or reorders text".into(),
                 "type the subject again instead of copying it",
@@ -114,7 +114,7 @@ impl Subject {
             return Err(unknown_status(status));
         };
         let task = parse_task(task, status)?;
-        if text.is_empty() || text.contains(char::is_control) {
+        if text.is_empty() || has_control(text) {
             return fault(
                 "the text after '): ' is empty or not printable".into(),
                 "add a few words after '): '",
@@ -128,15 +128,20 @@ impl Subject {
 /// stands after the last two `@` in it is task and status.
 fn split(line: &str) -> Option<(&str, &str, &str, &str)> {
     let rest = line.strip_prefix(OPENING)?;
-    let colon = rest.find(':')?;
+    let colon = memchr::memchr(b':', rest.as_bytes())?;
     let inside = rest[..colon].strip_suffix(')')?;
     let text = match &rest[colon + 1..] {
         "" => "",
         text => text.strip_prefix(' ')?,
     };
-    let (rest, status) = inside.rsplit_once('@')?;
-    let (branch, task) = rest.rsplit_once('@')?;
+    let (rest, status) = cut_at_last(inside)?;
+    let (branch, task) = cut_at_last(rest)?;
     Some((branch, task, status, text))
+}
+
+fn cut_at_last(text: &str) -> Option<(&str, &str)> {
+    let at = memchr::memrchr(b'@', text.as_bytes())?;
+    Some((&text[..at], &text[at + 1..]))
 }
 
 /// What would let a subject look like another one.

@@ -10,7 +10,7 @@ use crate::name::{Attempt, Oid, SessionId};
 #[derive(Debug, Clone, Default)]
 pub struct Trailers {
     text: String,
-    entries: Vec<(Key, Range<usize>)>,
+    entries: Vec<(Key, Range<u32>)>,
 }
 
 impl PartialEq for Trailers {
@@ -22,15 +22,29 @@ impl PartialEq for Trailers {
 impl Eq for Trailers {}
 
 impl Trailers {
+    /// None yet, with room for so many, of so many bytes together.
+    pub(super) fn with_capacity(count: usize, bytes: usize) -> Self {
+        Self { text: String::with_capacity(bytes), entries: Vec::with_capacity(count) }
+    }
+
     /// The value of `key`.
     #[must_use]
     pub fn get(&self, key: Key) -> Option<&str> {
-        self.entries.iter().find(|(k, _)| *k == key).map(|(_, place)| &self.text[place.clone()])
+        self.entries.iter().find(|(k, _)| *k == key).map(|(_, place)| self.at(place))
     }
 
     /// All of them in order.
     pub fn iter(&self) -> impl Iterator<Item = (Key, &str)> {
-        self.entries.iter().map(|(key, place)| (*key, &self.text[place.clone()]))
+        self.entries.iter().map(|(key, place)| (*key, self.at(place)))
+    }
+
+    fn at(&self, place: &Range<u32>) -> &str {
+        &self.text[place.start as usize..place.end as usize]
+    }
+
+    /// Where the text ends. A value is short and each key stands once, so that no text is too long for the number.
+    fn end(&self) -> u32 {
+        u32::try_from(self.text.len()).unwrap_or(u32::MAX)
     }
 
     /// Adds a trailer. `Err` with what is expected if the value is illegal; a key that stands is replaced.
@@ -38,9 +52,9 @@ impl Trailers {
         let value = value.as_ref();
         key.check(value)?;
         self.entries.retain(|(k, _)| *k != key);
-        let from = self.text.len();
+        let from = self.end();
         self.text.push_str(value);
-        self.entries.push((key, from..self.text.len()));
+        self.entries.push((key, from..self.end()));
         Ok(())
     }
 

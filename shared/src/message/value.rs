@@ -60,7 +60,7 @@ impl Key {
             Self::Base | Self::Source => (value.parse::<Oid>().is_ok(), "a full commit id"),
             Self::Plan => (value == "none" || PlanRef::parse(value).is_some(), "path@blob-id, or none"),
             Self::Session => {
-                (value.parse::<SessionId>().is_ok(), "an id of letters, digits, dots, underscores and dashes")
+                (SessionId::is_valid(value), "an id of letters, digits, dots, underscores and dashes")
             }
             Self::TestType => (is_test_types(value), "unit, integration or e2e, several joined by a comma"),
             Self::Report | Self::TestLog | Self::ReviewLog => {
@@ -93,8 +93,16 @@ fn is_test_types(value: &str) -> bool {
     value.split(',').all(|kind| matches!(kind.trim(), "unit" | "integration" | "e2e"))
 }
 
+/// Whether there is a control character in `text`.
+pub(super) fn has_control(text: &str) -> bool {
+    if text.is_ascii() {
+        return text.bytes().fold(false, |found, b| found | b.is_ascii_control());
+    }
+    text.contains(char::is_control)
+}
+
 fn is_line(value: &str) -> bool {
-    !value.is_empty() && value.trim() == value && !value.contains(char::is_control)
+    !value.is_empty() && value.trim() == value && !has_control(value)
 }
 
 /// A path that stays below the top of the repository.

@@ -10,6 +10,8 @@ const KIND: &str = "branch name";
 
 /// Where the branches of single tasks live, below `refs/heads/`.
 pub const TASK_BRANCHES: &str = "arborist/task/";
+/// The same as a prefix of full names.
+pub const TASK_REFS: &str = "refs/heads/arborist/task/";
 
 /// Where landings wait for a checkout of their branch.
 pub const LANDINGS: &str = "refs/arborist/landing/";
@@ -52,7 +54,7 @@ impl BranchName {
     /// The prefix of the refs of this run's task branches, with a trailing slash.
     #[must_use]
     pub fn task_refs(&self) -> String {
-        format!("refs/heads/{TASK_BRANCHES}{}/", self.component())
+        format!("{TASK_REFS}{}/", self.component())
     }
 
     /// The branch on which `task` of this run is worked on by itself.

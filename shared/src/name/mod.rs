@@ -5,7 +5,7 @@ mod oid;
 mod session;
 mod task;
 
-pub use branch::{BranchName, LANDINGS, TASK_BRANCHES};
+pub use branch::{BranchName, LANDINGS, TASK_BRANCHES, TASK_REFS};
 pub use oid::{ObjectFormat, Oid, digest};
 pub use session::SessionId;
 pub use task::TaskId;
@@ -61,7 +61,10 @@ impl fmt::Display for Attempt {
 fn ref_component_fault(name: &str) -> Option<&'static str> {
     let bytes = name.as_bytes();
     let pair = |a: u8, b: u8| bytes.windows(2).any(|pair| pair == [a, b]);
-    if bytes.is_empty() {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if !bytes.is_empty() && bytes.iter().all(is_plain) {
+        None
+    } else if bytes.is_empty() {
         Some("it has an empty part")
     } else if bytes[0] == b'.' {
         Some("a part of it begins with a dot")

@@ -68,10 +68,13 @@ impl Oid {
             return None;
         }
         let mut bytes = [0; 32];
+        let mut seen = 0;
         for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+            let (high, low) = (NIBBLES[usize::from(pair[0])], NIBBLES[usize::from(pair[1])]);
+            seen |= high | low;
+            *byte = high << 4 | low & 0xf;
         }
-        Some(Self { bytes, format: if hex.len() == 40 { 20 } else { 32 } })
+        (seen != NO_DIGIT).then_some(Self { bytes, format: if hex.len() == 40 { 20 } else { 32 } })
     }
 
     /// Which hash this id is of.
@@ -95,13 +98,19 @@ impl Oid {
     }
 }
 
-fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
+/// What stands in the table for what is no digit.
+const NO_DIGIT: u8 = 0xff;
+
+/// What a lower-case hexadecimal digit is worth. A table, since digits come in no order that a processor could guess.
+const NIBBLES: [u8; 256] = {
+    let mut table = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        table[b"0123456789abcdef"[value as usize] as usize] = value;
+        value += 1;
     }
-}
+    table
+};
 
 /// The SHA-256 of `bytes` in hexadecimal digits.
 #[must_use]

@@ -4,7 +4,9 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{NameError, TaskId};
+use super::{NameError, task::fault};
+
+const KIND: &str = "session id";
 
 /// The id of a run's session, as in `Arborist-Session`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -17,16 +19,21 @@ impl SessionId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Whether `name` would be one. The alphabet is that of task ids; only the type differs.
+    #[must_use]
+    pub fn is_valid(name: &str) -> bool {
+        fault(name).is_none()
+    }
 }
 
 impl FromStr for SessionId {
     type Err = NameError;
 
-    /// The alphabet is that of task ids; only the type differs.
     fn from_str(name: &str) -> Result<Self, NameError> {
-        match name.parse::<TaskId>() {
-            Ok(_) => Ok(Self(name.to_owned())),
-            Err(fault) => Err(NameError { kind: "session id", ..fault }),
+        match fault(name) {
+            Some(why) => Err(NameError::new(name, KIND, why)),
+            None => Ok(Self(name.to_owned())),
         }
     }
 }

@@ -28,25 +28,29 @@ impl TaskId {
     }
 }
 
+/// Why `name` is no task id, if it is none.
+pub(super) fn fault(name: &str) -> Option<&'static str> {
+    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return Some("it must begin with an ASCII letter or digit");
+    }
+    if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) {
+        return Some("only ASCII letters, digits, '.', '_' and '-' are allowed");
+    }
+    if name.len() > LONGEST {
+        return Some("it is longer than 64 characters");
+    }
+    if name.ends_with('.') {
+        return Some("it ends in a dot");
+    }
+    ref_component_fault(name)
+}
+
 impl FromStr for TaskId {
     type Err = NameError;
 
     fn from_str(name: &str) -> Result<Self, NameError> {
-        let fail = |why| Err(NameError::new(name, KIND, why));
-        if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
-            return fail("it must begin with an ASCII letter or digit");
-        }
-        if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-')) {
-            return fail("only ASCII letters, digits, '.', '_' and '-' are allowed");
-        }
-        if name.len() > LONGEST {
-            return fail("it is longer than 64 characters");
-        }
-        if name.ends_with('.') {
-            return fail("it ends in a dot");
-        }
-        match ref_component_fault(name) {
-            Some(why) => fail(why),
+        match fault(name) {
+            Some(why) => Err(NameError::new(name, KIND, why)),
             None => Ok(Self(name.to_owned())),
         }
     }
