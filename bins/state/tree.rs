@@ -33,11 +33,13 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
         return hint_at_other(ui, view);
     }
     let ids = asked.iter().filter(|s| s.is_leaf()).map(|s| s.id.as_str().len()).max().unwrap_or(0);
-    let room = ui.width().map_or(WIDEST_NAME, |width| width.saturating_sub(ids + REST).max(NARROWEST_NAME));
+    let width = ui.width();
+    let room = width.map_or(WIDEST_NAME, |width| width.saturating_sub(ids + REST).max(NARROWEST_NAME));
     let names = asked.iter().map(|s| s.name.width() + 2 * s.depth).max().unwrap_or(0).min(room);
+    let columns = Columns { ids, names, are_narrow: width.is_some() };
     for standing in asked {
         if standing.is_leaf() {
-            show_task(ui, standing, ids, names);
+            show_task(ui, standing, &columns);
         } else {
             show_phase(ui, standing);
         }
@@ -49,6 +51,13 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
                 .for_each(|event| show_event(ui, event));
         }
     }
+}
+
+/// How wide ids and names are, and whether longer names are cut.
+struct Columns {
+    ids: usize,
+    names: usize,
+    are_narrow: bool,
 }
 
 fn nothing(view: &View<'_>) -> String {
@@ -169,12 +178,13 @@ fn show_phase(ui: &mut Ui, standing: &Standing<'_>) {
     ui.line(line.trim_end());
 }
 
-fn show_task(ui: &mut Ui, standing: &Standing<'_>, ids: usize, names: usize) {
+fn show_task(ui: &mut Ui, standing: &Standing<'_>, columns: &Columns) {
     let (mark, tone) = mark(ui, standing);
+    let (ids, room) = (columns.ids, columns.names.saturating_sub(2 * standing.depth));
     let name = one_line(standing.name);
-    let name = if ui.width().is_some() { cut(&name, names.saturating_sub(2 * standing.depth)) } else { name };
+    let name = if columns.are_narrow { cut(&name, room) } else { name };
     let indent = "  ".repeat(standing.depth);
-    let pad = names.saturating_sub(name.width() + 2 * standing.depth);
+    let pad = room.saturating_sub(name.width());
     let word =
         if standing.is_ready && standing.state == State::Pending { "ready" } else { standing.state.as_str() };
     let line = format!(
@@ -189,7 +199,8 @@ fn show_task(ui: &mut Ui, standing: &Standing<'_>, ids: usize, names: usize) {
 }
 
 fn one_line(text: &str) -> String {
-    plain_text(text).replace('\n', " ")
+    let plain = plain_text(text);
+    if plain.contains('\n') { plain.replace('\n', " ") } else { plain }
 }
 
 /// `text` in at most `width` columns.

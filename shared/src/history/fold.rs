@@ -122,21 +122,18 @@ pub struct TaskHistory {
 }
 
 impl TaskHistory {
-    /// The fold of these events, or a fork.
+    /// A history of these events that is still to be folded.
     pub(super) fn new(id: TaskId, events: Vec<Event>, cancelled: Vec<Event>, forks: Vec<Oid>) -> Self {
-        let history =
-            Self { id, events, cancelled, state: TaskState::default(), forks, earlier: 0, is_landed: true };
-        history.folded()
+        Self { id, events, cancelled, state: TaskState::default(), forks, earlier: 0, is_landed: true }
     }
 
-    /// The same with this many events from before the last revert.
-    pub(super) fn with_earlier(self, earlier: usize) -> Self {
-        Self { earlier, ..self }.folded()
-    }
-
-    fn folded(mut self) -> Self {
+    /// The same with so many events from before the last revert, folded, or a fork.
+    pub(super) fn with_earlier(mut self, earlier: usize) -> Self {
+        self.earlier = earlier;
         self.state = self.events.iter().collect();
-        self.state.attempt = self.current().iter().collect::<TaskState>().attempt;
+        if self.current().len() < self.events.len() {
+            self.state.attempt = self.current().iter().collect::<TaskState>().attempt;
+        }
         if !self.forks.is_empty() {
             self.state.state = State::Forked;
         }

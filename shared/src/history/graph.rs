@@ -97,6 +97,16 @@ impl Graph {
     /// For each group the nodes that no other node of the group descends from. One is the newest; more are a fork.
     pub(super) fn newest(&self, groups: usize, group_of: impl Fn(u32) -> Option<usize>) -> Vec<Vec<u32>> {
         let mut newest = vec![Vec::new(); groups];
+        if self.is_chain() {
+            for node in self.newest_first() {
+                if let Some(first) =
+                    group_of(node).map(|group| &mut newest[group]).filter(|known| known.is_empty())
+                {
+                    first.push(node);
+                }
+            }
+            return newest;
+        }
         let mut later: Vec<Option<Groups>> = vec![None; self.entries.len()];
         for node in self.newest_first() {
             let mut seen = later[node as usize].take().unwrap_or_else(|| Groups::none(groups));

@@ -8,7 +8,10 @@ use super::{
     graph::Graph,
     reverts::{Reverts, Verdict},
 };
-use crate::name::{Oid, SessionId, TaskId};
+use crate::{
+    message::Key,
+    name::{Oid, SessionId, TaskId},
+};
 
 /// The events of one task, oldest first.
 #[derive(Debug)]
@@ -28,8 +31,8 @@ pub(super) struct Judged {
 
 /// A commit of another session says nothing about a run.
 pub(super) fn is_of_session(event: &Event, session: Option<&SessionId>) -> bool {
-    match (session, event.session()) {
-        (Some(own), Some(named)) => *own == named,
+    match (session, event.trailers.get(Key::Session)) {
+        (Some(own), Some(named)) => own.as_str() == named,
         _ => true,
     }
 }
@@ -38,16 +41,20 @@ pub(super) fn is_of_session(event: &Event, session: Option<&SessionId>) -> bool 
 pub(super) fn group(graph: &Graph, session: Option<&SessionId>, within: impl Fn(u32) -> bool) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut places: HashMap<&TaskId, usize> = HashMap::new();
+    let mut last: usize = 0;
     for node in graph.oldest_first().filter(|node| within(*node)) {
         let Some(event) = graph.entry(node).event().filter(|event| is_of_session(event, session)) else {
             continue;
         };
         let Some(task) = event.task() else { continue };
-        let at = *places.entry(task).or_insert_with(|| {
-            groups.push(Group { task: task.clone(), nodes: Vec::new() });
-            groups.len() - 1
-        });
-        groups[at].nodes.push(node);
+        // Most commits follow one of the same task.
+        if groups.get(last).is_none_or(|group| group.task != *task) {
+            last = *places.entry(task).or_insert_with(|| {
+                groups.push(Group { task: task.clone(), nodes: Vec::new() });
+                groups.len() - 1
+            });
+        }
+        groups[last].nodes.push(node);
     }
     groups
 }

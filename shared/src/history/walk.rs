@@ -1,6 +1,12 @@
 //! From a branch to the commits of its run: as few as git can be asked for.
 
-use std::{collections::HashSet, fs, num::NonZero, thread};
+use std::{
+    collections::HashSet,
+    fs,
+    num::NonZero,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
 use super::{
     HistoryError,
@@ -260,23 +266,32 @@ fn is_one_line(entries: &[Entry]) -> bool {
     entries.windows(2).all(|pair| pair[0].more_parents.is_empty() && pair[0].first_parent == Some(pair[1].id))
 }
 
-/// Commits below this number are read faster than a thread is started.
+/// So many commits a thread takes at a time: reading them costs more than starting a thread, and when one thread has
+/// to wait for a core, the others take what is left.
 const SHARE: usize = 200;
 
 /// Reads commits whose bytes are proved to be theirs; `None` if those of one are not. On all cores: for 10,000
 /// commits that is most of what showing state from the cache costs.
 fn proved(commits: &[RawCommit], branch: &BranchName) -> Option<Vec<Entry>> {
     let read = |commit: &RawCommit| commit.is_authentic().then(|| Entry::new(commit, branch));
+    let shares: Vec<&[RawCommit]> = commits.chunks(SHARE).collect();
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let at = next.fetch_add(1, Ordering::Relaxed);
+        shares.get(at).map(|share| (at, share.iter().map(read).collect::<Option<Vec<Entry>>>()))
+    };
+    let work = || std::iter::from_fn(take).collect::<Vec<_>>();
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let share = commits.len().div_ceil(cores).max(SHARE);
     thread::scope(|scope| {
-        let read_all = |share: &[RawCommit]| share.iter().map(read).collect::<Option<Vec<Entry>>>();
-        let mut shares = commits.chunks(share);
-        let own = shares.next().unwrap_or_default();
-        let others: Vec<_> = shares.map(|share| scope.spawn(move || read_all(share))).collect();
-        let mut entries = read_all(own)?;
+        let others: Vec<_> = (1..cores.min(shares.len())).map(|_| scope.spawn(work)).collect();
+        let mut done = work();
         for other in others {
-            entries.extend(other.join().ok()??);
+            done.extend(other.join().ok()?);
+        }
+        done.sort_unstable_by_key(|(at, _)| *at);
+        let mut entries = Vec::with_capacity(commits.len());
+        for (_, share) in done {
+            entries.extend(share?);
         }
         Some(entries)
     })
