@@ -159,10 +159,10 @@ fn the_shipped_pre_commit_hook_names_what_exists() {
     garden.arborist(["hooks", "run", "commit-msg", "message"]).exits(1);
 }
 
-/// `git-arborist-hooks` with a git before all others that says to be 2.54.
+/// `git-arborist-hooks` with a git before all others that says to be 2.54, and keeps what it is from its trace.
 fn with_new_git(garden: &Garden, args: &[&str]) -> Run {
     let wrapper = "#!/bin/sh\nfor a; do [ \"$a\" != version ] || { echo git version 2.54.0; exit; }; done\n\
-        PATH=${PATH#*:} exec git \"$@\"\n";
+        unset GIT_TRACE2_EVENT\nPATH=${PATH#*:} exec git \"$@\"\n";
     garden.write_script("../new git/git", wrapper);
     let mut hooks = garden.command("git-arborist-hooks", &garden.path(""));
     let path = hooks.get_envs().find(|(name, _)| *name == "PATH").and_then(|(_, path)| path).unwrap();

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Config, Landings, Repository},
+    git::{Config, RefReader, Repository},
     history::{Reading, Run, Scope, State},
     message::nearest,
-    name::{BranchName, TaskId},
+    name::{BranchName, LANDINGS, TASK_REFS, TaskId},
     plan::Plan,
     progress::{Progress, Standing, Totals},
     settings::Settings,
@@ -89,19 +89,20 @@ pub(crate) struct Options {
 
 /// Runs the command.
 pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
-    let config = Config::start(Path::new("."))?;
-    let landings = Landings::start(Path::new("."))?;
+    let here = Path::new(".");
+    let (config, refs) = (Config::start(here)?, RefReader::start(here, &[TASK_REFS, LANDINGS]));
     let repository = Repository::discover()?;
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
     let mut scope = Scope::resolve(&repository, args.scope.as_ref())?;
+    let refs = refs.finish()?;
     if let Some(tip) = scope.tip {
-        scope.tip = landings.finish(&repository, &scope.branch, tip)?.or(scope.tip);
+        scope.tip = repository.find_landing(&refs, &scope.branch, tip)?.or(scope.tip);
     }
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
     // The process ends when it is shown: to free ten thousand commits one by one would be a tenth of its time.
-    let run: &Run = Box::leak(Box::new(Run::scan(&repository, scope, Reading::Cached)?));
+    let run: &Run = Box::leak(Box::new(Run::scan_listed(&repository, scope, Reading::Cached, refs)?));
     if is_gone && run.start.is_none() && run.tasks.is_empty() {
         return Err(unknown_scope(run));
     }

@@ -5,7 +5,7 @@ use std::{ffi::OsStr, path::Path};
 use super::GitVersion;
 use crate::{
     failure::{Exit, Explain},
-    process::{Finished, ProcessError, Program, Running},
+    process::{Awaited, Finished, ProcessError, Program, Running},
 };
 
 /// What can go wrong when git is asked.
@@ -202,6 +202,12 @@ impl GitCommand {
     /// Runs it to its end, whatever its exit code is.
     pub fn finish(self) -> Result<Finished, GitError> {
         Ok(self.program.finish()?)
+    }
+
+    /// Runs it to its end beside us.
+    #[must_use]
+    pub fn finish_later(self) -> Awaited {
+        self.program.finish_later()
     }
 
     /// Runs it to its end with `input` on standard input, whatever its exit code is.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{GitCommand, GitError, Repository, command::checked};
-use crate::process::Running;
+use crate::process::Awaited;
 
 /// One setting, with where it comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct ConfigEntry {
 
 /// Configuration that is being read.
 #[derive(Debug)]
-pub struct ConfigReader(Running);
+pub struct ConfigReader(Awaited);
 
 impl ConfigReader {
     /// Waits for it.
@@ -41,8 +41,7 @@ impl Config {
     pub fn start(dir: &Path) -> Result<ConfigReader, GitError> {
         let command =
             GitCommand::acting("config", dir).args(["--list", "-z", "--show-scope", "--show-origin"]);
-        let (_, running) = command.start()?;
-        Ok(ConfigReader(running))
+        Ok(ConfigReader(command.finish_later()))
     }
 
     /// Reads everything, includes and `git -c` among it.

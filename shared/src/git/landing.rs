@@ -2,14 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    GitCommand, GitError, Repository, Worktree,
-    command::{checked, without_prefix},
-};
-use crate::{
-    name::{BranchName, LANDINGS, Oid},
-    process::Running,
-};
+use super::{GitCommand, GitError, Ref, Repository, Worktree, command::without_prefix};
+use crate::name::{BranchName, Oid};
 
 /// Who uses a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,40 +25,20 @@ pub enum Taken {
     Refused(String),
 }
 
-/// Landings that wait for checkouts, while they are being listed.
-#[derive(Debug)]
-pub struct Landings(Running);
-
-impl Landings {
-    /// Begins to list them while others find the repository.
-    pub fn start(dir: &Path) -> Result<Self, GitError> {
-        let command = GitCommand::reading("for-each-ref", dir);
-        let (_, running) = command.args(["--format=%(objectname) %(refname)", LANDINGS]).start()?;
-        Ok(Self(running))
-    }
-
-    /// What is parked for `branch`, which is at `tip`. It counts only while it follows the branch.
-    pub fn finish(
-        self,
-        repository: &Repository,
-        branch: &BranchName,
-        tip: Oid,
-    ) -> Result<Option<Oid>, GitError> {
-        let printed = checked("for-each-ref", self.0.finish()?)?;
-        let (text, name) = (String::from_utf8_lossy(&printed), branch.landing_ref());
-        let parked = text.lines().find_map(|line| line.strip_suffix(&name)?.trim_end().parse().ok());
-        match parked {
-            Some(parked) if parked != tip && repository.is_ancestor(tip, parked)? => Ok(Some(parked)),
-            _ => Ok(None),
-        }
-    }
-}
-
 /// What a fast-forward must not do besides: run hooks, stash, or reach into submodules.
 const PINNED: [&str; 3] =
     ["merge.autoStash=false", "submodule.recurse=false", "merge.verifySignatures=false"];
 
 impl Repository {
+    /// What is parked among `refs` for `branch`, which is at `tip`. It counts only while it follows the branch.
+    pub fn find_landing(&self, refs: &[Ref], branch: &BranchName, tip: Oid) -> Result<Option<Oid>, GitError> {
+        let name = branch.landing_ref();
+        match refs.iter().find(|found| found.name == name).map(|found| found.target) {
+            Some(parked) if parked != tip && self.is_ancestor(tip, parked)? => Ok(Some(parked)),
+            _ => Ok(None),
+        }
+    }
+
     /// Who uses `branch`, which is about to go to `commit`.
     pub fn usage(&self, branch: &BranchName, commit: Oid) -> Result<Usage, GitError> {
         let mut places = self.checkouts_of(branch)?;

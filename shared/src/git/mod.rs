@@ -23,7 +23,7 @@ pub use commits::{CommitStream, RawCommit};
 pub use config::{Config, ConfigEntry, ConfigReader};
 pub use distance::Distance;
 pub use hooks::{Firing, HooksDir, Reach};
-pub use landing::{Landings, Taken, Usage};
+pub use landing::{Taken, Usage};
 pub use merge::{Conflict, ConflictKind, Merge, Version};
 pub use notes::NoteReader;
 pub use refs::{HeadOf, Ref, RefReader};

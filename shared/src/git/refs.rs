@@ -1,9 +1,11 @@
 //! Refs and revisions.
 
-use super::{GitError, Repository, command::checked};
+use std::path::Path;
+
+use super::{GitCommand, GitError, Repository, command::checked};
 use crate::{
     name::{BranchName, Oid},
-    process::Running,
+    process::Awaited,
 };
 
 /// A ref and what it points at.
@@ -34,9 +36,16 @@ pub enum HeadOf {
 
 /// Refs that are being listed.
 #[derive(Debug)]
-pub struct RefReader(Running);
+pub struct RefReader(Awaited);
 
 impl RefReader {
+    /// Begins to list the refs below each of `prefixes`, while others find the repository.
+    #[must_use]
+    pub fn start(dir: &Path, prefixes: &[&str]) -> Self {
+        let command = GitCommand::reading("for-each-ref", dir);
+        Self(command.arg("--format=%(objectname) %(refname)").args(prefixes).finish_later())
+    }
+
     /// Waits for them.
     pub fn finish(self) -> Result<Vec<Ref>, GitError> {
         let printed = checked("for-each-ref", self.0.finish()?)?;
@@ -48,14 +57,12 @@ impl RefReader {
 impl Repository {
     /// The refs below each of `prefixes`.
     pub fn list_refs(&self, prefixes: &[&str]) -> Result<Vec<Ref>, GitError> {
-        self.start_listing_refs(prefixes)?.finish()
+        RefReader::start(&self.dir, prefixes).finish()
     }
 
     /// Begins to list the refs below each of `prefixes` while others read.
     pub fn start_listing_refs(&self, prefixes: &[&str]) -> Result<RefReader, GitError> {
-        let command = self.git("for-each-ref").arg("--format=%(objectname) %(refname)").args(prefixes);
-        let (_, running) = command.start()?;
-        Ok(RefReader(running))
+        Ok(RefReader::start(&self.dir, prefixes))
     }
 
     /// The tip of a local branch, if there is such a branch. A tag of the same name does not matter.

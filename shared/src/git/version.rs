@@ -20,6 +20,9 @@ impl GitVersion {
     /// The first that runs hooks named in its configuration.
     pub const CONFIG_HOOKS: Self = Self(2, 54);
 
+    /// The variable that makes git write its trace to standard error, and its value.
+    pub(super) const TRACE: (&str, &str) = ("GIT_TRACE2_EVENT", "2");
+
     /// Asks the git that is first on `PATH`.
     pub fn ask(dir: &Path) -> Result<Self, GitError> {
         let printed = GitCommand::reading("version", dir).stdout()?;
@@ -30,8 +33,18 @@ impl GitVersion {
     /// Reads what `git version` prints.
     #[must_use]
     pub fn parse(printed: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(printed).ok()?;
-        let mut numbers = text.trim().strip_prefix("git version ")?.split(['.', ' ', '-']);
+        Self::read(std::str::from_utf8(printed).ok()?.trim().strip_prefix("git version ")?)
+    }
+
+    /// Finds it in what any call of git writes to its trace ([`TRACE`](Self::TRACE)): the first event tells it.
+    pub(super) fn find_in_trace(trace: &[u8]) -> Option<Self> {
+        let first = trace.split(|b| *b == b'\n').find(|line| line.starts_with(b"{\"event\":\"version\""))?;
+        let (_, told) = std::str::from_utf8(first).ok()?.split_once("\"exe\":\"")?;
+        Self::read(told)
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let mut numbers = text.split(['.', ' ', '-']);
         Some(Self(numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
     }
 }
@@ -57,6 +70,11 @@ mod tests {
             assert_eq!(GitVersion::parse(printed.as_bytes()), Some(version));
         }
         assert_eq!(GitVersion::parse(b"jj 0.1"), None);
+        let trace = br#"warning: x
+{"event":"version","sid":"1","line":57,"evt":"4","exe":"2.39.5 (Apple Git-154)"}
+{"event":"start","argv":["git"]}"#;
+        assert_eq!(GitVersion::find_in_trace(trace), Some(GitVersion(2, 39)));
+        assert_eq!(GitVersion::find_in_trace(b"fatal: not a git repository\n"), None);
         assert!(GitVersion(2, 9) < GitVersion::OLDEST);
     }
 }

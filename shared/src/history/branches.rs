@@ -12,7 +12,7 @@ use super::{
     walk::{Walk, Walker},
 };
 use crate::{
-    git::{Ref, RefReader},
+    git::Ref,
     name::{BranchName, Oid, SessionId, TaskId},
 };
 
@@ -30,8 +30,8 @@ pub(super) struct Branches {
 
 impl Branches {
     /// Reads what the run's branch does not have, in one walk.
-    pub(super) fn read(walker: &Walker<'_>, refs: RefReader) -> Result<Self, HistoryError> {
-        let branches = task_branches(walker.branch, refs.finish()?);
+    pub(super) fn read(walker: &Walker<'_>, refs: Vec<Ref>) -> Result<Self, HistoryError> {
+        let branches = task_branches(walker.branch, refs);
         let mut entries = Vec::new();
         if !branches.is_empty() {
             let mut revisions: Vec<String> = branches.iter().map(|branch| branch.tip.to_string()).collect();

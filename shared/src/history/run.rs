@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     failure::{Exit, Explain},
-    git::{GitError, Repository},
+    git::{GitError, Ref, Repository},
     message::{PlanRef, Status},
     name::{BranchName, Oid, SessionId, TaskId},
 };
@@ -109,10 +109,29 @@ pub struct Run {
 impl Run {
     /// Reads the run of `scope`.
     pub fn scan(repository: &Repository, scope: Scope, reading: Reading) -> Result<Self, HistoryError> {
+        let refs = repository.start_listing_refs(&[&scope.branch.task_refs()])?;
+        Self::scan_beside(repository, scope, reading, || refs.finish())
+    }
+
+    /// The same with refs that were listed already, the branches of the run's tasks among them.
+    pub fn scan_listed(
+        repository: &Repository,
+        scope: Scope,
+        reading: Reading,
+        refs: Vec<Ref>,
+    ) -> Result<Self, HistoryError> {
+        Self::scan_beside(repository, scope, reading, || Ok(refs))
+    }
+
+    fn scan_beside(
+        repository: &Repository,
+        scope: Scope,
+        reading: Reading,
+        refs: impl FnOnce() -> Result<Vec<Ref>, GitError>,
+    ) -> Result<Self, HistoryError> {
         let Some(tip) = scope.tip else {
             return Ok(Self { scope, start: None, tasks: Vec::new(), ignored: 0, other: None });
         };
-        let refs = repository.start_listing_refs(&[&scope.branch.task_refs()])?;
         let walker = Walker { repository, branch: &scope.branch, tip };
         let walk = walker.walk(reading)?;
         if walk.start.is_none() {
@@ -120,7 +139,7 @@ impl Run {
         }
         let reverts = Reverts::find(&walk.graph, |_| true);
         let start = run_start(&walk, &reverts)?;
-        let branches = Branches::read(&walker, refs)?;
+        let branches = Branches::read(&walker, refs()?)?;
         let unsound = walk.graph.entries.iter().filter(|entry| matches!(entry.note, Note::Unsound)).count();
         let other = other_run(&walk.graph).cloned().filter(|_| start.is_none());
         let session = start.as_ref().map(|start| &start.session);
@@ -147,7 +166,7 @@ fn refuse_renamed(repository: &Repository, scope: &Scope, graph: &Graph) -> Resu
     let Some(old) = other_run(graph) else {
         return Ok(());
     };
-    let is_remote = |found: &crate::git::Ref| {
+    let is_remote = |found: &Ref| {
         found
             .name
             .strip_prefix("refs/remotes/")

@@ -35,7 +35,7 @@ pub use limits::Limits;
 pub use lines::{Line, Lines};
 pub use lock::{FileLock, LockError};
 pub use opened::is_open;
-pub use program::{Finished, Program, Running};
+pub use program::{Awaited, Finished, Program, Running};
 pub use record::{Chunk, Filter, Stream, open_log};
 pub use supervised::{Outcome, Supervised};
 pub use tail::Tail;

@@ -10,6 +10,8 @@ use std::{
     thread::{self, JoinHandle},
 };
 
+use rustix::event::{PollFd, PollFlags, poll};
+
 use super::{ProcessError, environment::TRUST, nursery};
 
 /// A program with its arguments, environment and place, ready to be started.
@@ -109,6 +111,13 @@ impl Program {
         self.start()?.finish()
     }
 
+    /// Runs it to its end beside us. Even to start a program takes half a millisecond, so that is not waited for either.
+    #[must_use]
+    pub fn finish_later(self) -> Awaited {
+        let program = self.command.get_program().to_os_string();
+        Awaited { thread: thread::spawn(|| self.finish()), program }
+    }
+
     /// Puts it into a process group of its own, so that Ctrl-C on the terminal reaches us and not it.
     #[must_use]
     pub fn shielded(mut self) -> Self {
@@ -145,12 +154,26 @@ impl Program {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove(TRUST);
         let program = self.command.get_program().to_os_string();
         let mut child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
-        let stdout = child.stdout.take().map(|out| {
-            widen(&out);
-            BufReader::with_capacity(1 << 18, out)
-        });
-        let complaints = child.stderr.take().map(|stderr| thread::spawn(|| drain(stderr)));
-        Ok(Running { child, stdout, complaints, program })
+        let pipes = child.stdout.take().zip(child.stderr.take()).map(|(out, err)| Pipes::Fresh(out, err));
+        Ok(Running { child, pipes, program })
+    }
+}
+
+/// A program that runs beside us for its answer.
+#[derive(Debug)]
+pub struct Awaited {
+    thread: JoinHandle<Result<Finished, ProcessError>>,
+    program: OsString,
+}
+
+impl Awaited {
+    /// Waits for its end.
+    pub fn finish(self) -> Result<Finished, ProcessError> {
+        let lost = |_| ProcessError {
+            program: self.program.to_string_lossy().into_owned(),
+            source: io::Error::other("the thread that waited for it ended early"),
+        };
+        self.thread.join().map_err(lost)?
     }
 }
 
@@ -168,24 +191,53 @@ fn widen(_pipe: &ChildStdout) {}
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    stdout: Option<BufReader<ChildStdout>>,
-    complaints: Option<JoinHandle<Vec<u8>>>,
+    pipes: Option<Pipes>,
     program: OsString,
+}
+
+/// Our ends of its pipes.
+#[derive(Debug)]
+enum Pipes {
+    /// Nothing was read yet.
+    Fresh(ChildStdout, ChildStderr),
+    /// Its output is read as a stream, and what it complains of by a thread.
+    Streamed(BufReader<ChildStdout>, JoinHandle<Vec<u8>>),
+}
+
+impl Pipes {
+    fn streamed(self) -> Self {
+        let Self::Fresh(out, err) = self else { return self };
+        widen(&out);
+        Self::Streamed(BufReader::with_capacity(1 << 18, out), thread::spawn(|| drain(err)))
+    }
+
+    /// The rest of both, output first.
+    fn read(self) -> io::Result<(Vec<u8>, Vec<u8>)> {
+        match self {
+            Self::Fresh(out, err) => read_both(out, err),
+            Self::Streamed(mut reader, complaints) => {
+                let mut rest = Vec::new();
+                reader.read_to_end(&mut rest)?;
+                Ok((rest, complaints.join().unwrap_or_default()))
+            }
+        }
+    }
 }
 
 impl Running {
     /// Its standard output.
     pub fn output(&mut self) -> Option<&mut BufReader<ChildStdout>> {
-        self.stdout.as_mut()
+        self.pipes = self.pipes.take().map(Pipes::streamed);
+        match &mut self.pipes {
+            Some(Pipes::Streamed(reader, _)) => Some(reader),
+            _ => None,
+        }
     }
 
     /// Reads the rest of its output and waits for its end.
     pub fn finish(mut self) -> Result<Finished, ProcessError> {
-        let mut stdout = Vec::new();
-        if let Some(mut reader) = self.stdout.take() {
-            reader.read_to_end(&mut stdout).map_err(|source| self.error(source))?;
-        }
-        let stderr = self.complaints.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
+        let read = self.pipes.take().map(Pipes::read).transpose();
+        let (stdout, stderr) = read.map_err(|source| self.error(source))?.unwrap_or_default();
         let status = self.child.wait().map_err(|source| self.error(source))?;
         Ok(Finished { status, stdout, stderr })
     }
@@ -203,6 +255,35 @@ impl Drop for Running {
     }
 }
 
+/// Reads whichever of the two has something until one ends, then the other: who waits for one alone can be waited for.
+fn read_both(mut out: ChildStdout, mut err: ChildStderr) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        let mut fds = [PollFd::new(&out, PollFlags::IN), PollFd::new(&err, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Err(rustix::io::Errno::INTR) => continue,
+            polled => polled?,
+        };
+        let has = fds.map(|fd| !fd.revents().is_empty());
+        if has[0] && !pass_on(&mut out, &mut piece, &mut stdout)? {
+            err.read_to_end(&mut stderr)?;
+            return Ok((stdout, stderr));
+        }
+        if has[1] && !pass_on(&mut err, &mut piece, &mut stderr)? {
+            out.read_to_end(&mut stdout)?;
+            return Ok((stdout, stderr));
+        }
+    }
+}
+
+/// Reads once. False at the end.
+fn pass_on(from: &mut impl Read, piece: &mut [u8], to: &mut Vec<u8>) -> io::Result<bool> {
+    let read = from.read(piece)?;
+    to.extend_from_slice(&piece[..read]);
+    Ok(read > 0)
+}
+
 fn drain(mut stderr: ChildStderr) -> Vec<u8> {
     let mut bytes = Vec::new();
     let _ = stderr.read_to_end(&mut bytes);
@@ -212,4 +293,27 @@ fn drain(mut stderr: ChildStderr) -> Vec<u8> {
 /// A child that does not read its input to the end is no error of ours.
 fn feed(mut stdin: ChildStdin, input: &[u8]) {
     let _ = stdin.write_all(input);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floods_on_both_streams_are_read_to_their_ends() {
+        let script =
+            "head -c 300000 /dev/zero >&2; head -c 400000 /dev/zero; exec >&-; head -c 300000 /dev/zero >&2";
+        let finished = Program::new("sh").args(["-c", script]).finish_later().finish().unwrap();
+        assert!(finished.status.success());
+        assert_eq!((finished.stdout.len(), finished.stderr.len()), (400_000, 600_000));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_told_when_it_is_waited_for() {
+        let error = Program::new("no-such-program").finish_later().finish().unwrap_err();
+        assert_eq!(
+            (error.program.as_str(), error.source.kind()),
+            ("no-such-program", io::ErrorKind::NotFound)
+        );
+    }
 }
