@@ -5,9 +5,9 @@
 
 mod measure;
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{fs, path::Path, process::Command};
 
-use measure::{median, run, table};
+use measure::{Times, run, table};
 
 const HOOKS: &str = env!("CARGO_BIN_EXE_git-arborist-hooks");
 const FOREIGN: &str =
@@ -29,8 +29,8 @@ fn compare(title: &str, folder: &Path, file: &Path) {
     let file = file.to_str().unwrap();
     let time = |program: &str, args: &[&str]| time(folder, program, args);
     let base = time("git", &["interpret-trailers", "--parse", file]).expect("git");
-    let mut rows =
-        vec![("the commit-msg hook", time(HOOKS, &["run", "commit-msg", file]).unwrap(), "at most 3 times")];
+    let hook = time(HOOKS, &["run", "commit-msg", file]).unwrap();
+    let mut rows = vec![("the commit-msg hook", hook, "at most 3 times")];
     for (name, program, args) in
         [("commitlint", "commitlint", ["--edit", file]), ("gitlint", "gitlint", ["--msg-filename", file])]
     {
@@ -39,11 +39,14 @@ fn compare(title: &str, folder: &Path, file: &Path) {
             None => println!("({name} is not installed)"),
         }
     }
-    table(title, ("git interpret-trailers --parse", base), &rows);
+    let rows: Vec<_> = rows.iter().map(|(name, times, aim)| (*name, times, *aim)).collect();
+    table(title, ("git interpret-trailers --parse", &base), &rows);
 }
 
 /// `None` if there is no such program.
-fn time(folder: &Path, program: &str, args: &[&str]) -> Option<Duration> {
+fn time(folder: &Path, program: &str, args: &[&str]) -> Option<Times> {
     Command::new(program).arg("--version").output().ok()?;
-    Some(median(51, || run(Command::new(program).current_dir(folder).args(args))))
+    let mut times = Times::new();
+    times.add(51, || run(Command::new(program).current_dir(folder).args(args)));
+    Some(times)
 }

@@ -1,5 +1,6 @@
 //! What `git arborist state` costs beside the `git log` that people would use instead, on one history, in one
-//! run: `cargo bench --bench state`, or `-- --full` for a million commits. Printed are medians and ratios.
+//! run: `cargo bench --bench state`, or `-- --full` for a million commits. They are measured in turns; printed are the best
+//! and the middle of each, and the ratios of the bests.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
 
@@ -13,10 +14,13 @@ use std::{
     process::{Command, Stdio},
 };
 
-use measure::{median, run, table};
+use measure::{Times, run, table};
 
 const STATE: &str = env!("CARGO_BIN_EXE_git-arborist-state");
 const LOG: [&str; 4] = ["log", "--grep=task(main@", "--fixed-strings", "--format=%s%n%(trailers)"];
+
+/// How often all of it is measured.
+const ROUNDS: usize = 5;
 
 /// How large a history is.
 #[derive(Clone, Copy)]
@@ -54,43 +58,45 @@ fn with_run_start(repo: &Path, size: Size) {
     );
     let cache = repo.join(".git/arborist");
     let forget = || drop(fs::remove_dir_all(&cache));
-    let log = median(3, || run(git(repo).args(LOG)));
-    let cold = median(9, || {
-        forget();
-        run(&mut state(repo, &[]))
-    });
-    let absent = median(9, || {
-        forget();
-        run(&mut state(repo, &["T9999"]))
-    });
-    let warm = median(21, || run(&mut state(repo, &[])));
+    let [mut log, mut cold, mut absent, mut warm, mut grown] = [const { Times::new() }; 5];
+    for _ in 0..ROUNDS {
+        log.add(1, || run(git(repo).args(LOG)));
+        absent.add(3, || {
+            forget();
+            run(&mut state(repo, &["T9999"]))
+        });
+        cold.add(3, || {
+            forget();
+            run(&mut state(repo, &[]))
+        });
+        warm.add(9, || run(&mut state(repo, &[])));
+    }
     let mut clock = size.plain + 4 * size.tasks + 1;
-    let grown = median(9, || {
+    grown.add(3 * ROUNDS, || {
         import(repo, &tasks(clock, 1, "from refs/heads/main^0\n"));
         clock += 4;
         run(&mut state(repo, &[]))
     });
     table(
         "with a run-start",
-        ("git log --grep", log),
+        ("git log --grep", &log),
         &[
-            ("state, without cache", cold, "at most 1/20"),
-            ("state T9999, without cache", absent, "no more than all tasks"),
-            ("state, with cache", warm, "at most 1/200 at full size, under 10 ms at a tenth"),
-            ("state, 4 new commits", grown, ""),
+            ("state, without cache", &cold, "at most 1/20"),
+            ("state T9999, without cache", &absent, "no more than all tasks"),
+            ("state, with cache", &warm, "at most 1/200 at full size, under 10 ms at a tenth"),
+            ("state, 4 new commits", &grown, ""),
         ],
     );
 }
 
 fn without_run_start(repo: &Path, size: Size) {
     make(repo, size, "an ordinary commit\n");
-    let (mut logs, mut states) = (Vec::new(), Vec::new());
-    for _ in 0..3 {
-        logs.push(run(git(repo).args(LOG)));
-        states.push(run(&mut state(repo, &[])));
+    let [mut log, mut all] = [const { Times::new() }; 2];
+    for _ in 0..ROUNDS {
+        log.add(1, || run(git(repo).args(LOG)));
+        all.add(1, || run(&mut state(repo, &[])));
     }
-    let (log, state) = (median(3, || logs.pop().unwrap()), median(3, || states.pop().unwrap()));
-    table("without any run-start", ("git log --grep", log), &[("state", state, "at most 1.2 times")]);
+    table("without any run-start", ("git log --grep", &log), &[("state", &all, "at most 1.2 times")]);
 }
 
 fn git(repo: &Path) -> Command {
