@@ -217,6 +217,8 @@ complete -c git-arborist -n '__git_arborist_at worktree' -f -a add -d 'Make a wo
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a list -d 'List the worktrees of tasks'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a show -d 'Show one worktree in detail'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a path -d 'Print the path of a task\'s worktree'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a run -d 'Run a program in a task\'s worktree, with its environment, and save what it does now and then'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a restore -d 'Bring back unfinished work that was saved'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a remove -d 'Remove a worktree; its branch stays'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a recycle -d 'Give a task\'s lane to the next task, with its caches; its branch stays'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a prune -d 'Forget worktrees whose folders were deleted'
@@ -250,6 +252,16 @@ complete -c git-arborist -n '__git_arborist_in worktree show' -s h -l help -d 'S
 complete -c git-arborist -n '__git_arborist_in worktree path' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree path' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
 complete -c git-arborist -n '__git_arborist_in worktree path' -s h -l help -d 'Show what it does and takes'
+
+# worktree run
+complete -c git-arborist -n '__git_arborist_in worktree run' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in worktree run' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree run' -s h -l help -d 'Show what it does and takes'
+
+# worktree restore
+complete -c git-arborist -n '__git_arborist_in worktree restore' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in worktree restore' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree restore' -s h -l help -d 'Show what it does and takes'
 
 # worktree remove
 complete -c git-arborist -n '__git_arborist_in worktree remove' -f -a '(__git_arborist_tasks)'

@@ -180,6 +180,7 @@ fn no_key_is_forgotten() {
         "worktree.exclude",
         "worktree.keep",
         "worktree.lfs",
+        "worktree.save-every",
         // Those of `merge` are tested in tests/merge*.rs.
         "merge.delete-branches",
         "merge.wait-limit",

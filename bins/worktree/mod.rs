@@ -6,6 +6,7 @@ mod list;
 mod open;
 mod remove;
 mod rows;
+mod run;
 mod show;
 
 use clap::{Parser, Subcommand};
@@ -22,6 +23,12 @@ EXAMPLES
 
    See all worktrees, who is at work in them, and how much they hold
        git arborist worktree list --long
+
+   Let an agent work there; what it does is saved every 30 seconds
+       git arborist worktree run T001 -- claude
+
+   Bring back what it had done when it was lost
+       git arborist worktree restore T001
 
    Remove one; its branch stays
        git arborist worktree remove T001";
@@ -44,6 +51,10 @@ enum Verb {
     Show(show::ShowArgs),
     /// Print the path of a task's worktree
     Path(show::PathArgs),
+    /// Run a program in a task's worktree, with its environment, and save what it does now and then
+    Run(run::RunArgs),
+    /// Bring back unfinished work that was saved
+    Restore(run::RestoreArgs),
     /// Remove a worktree; its branch stays
     Remove(remove::RemoveArgs),
     /// Give a task's lane to the next task, with its caches; its branch stays
@@ -59,6 +70,8 @@ pub fn run(args: WorktreeArgs, ui: &mut Ui) -> Outcome {
         Verb::List(args) => list::run(&args, ui),
         Verb::Show(args) => show::run(&args, ui),
         Verb::Path(args) => show::run_path(&args, ui),
+        Verb::Run(args) => run::run(&args, ui),
+        Verb::Restore(args) => run::run_restore(&args, ui),
         Verb::Remove(args) => remove::run(&args, ui),
         Verb::Recycle(args) => remove::run_recycle(&args, ui),
         Verb::Prune(args) => remove::run_prune(&args, ui),

@@ -65,9 +65,7 @@ impl Repository {
 
     /// What lies in the worktree now, ignored files aside.
     pub fn snapshot(&self) -> Result<Oid, GitError> {
-        let index = self.private_index("snapshot")?;
-        index.git("add").args(["-A", "--", ":/"]).stdout()?;
-        index.write_tree()
+        self.private_index("snapshot")?.take_in()
     }
 
     /// The paths that differ between two trees.
@@ -113,6 +111,18 @@ impl Repository {
 }
 
 impl PrivateIndex<'_> {
+    /// Takes in what lies in the worktree now, ignored files aside, and gives it as a tree.
+    pub fn take_in(&self) -> Result<Oid, GitError> {
+        self.git("add").args(["-A", "--", ":/"]).stdout()?;
+        self.write_tree()
+    }
+
+    /// Makes the worktree what `tree` holds. What is ignored stays.
+    pub fn write_out(&self, tree: Oid) -> Result<(), GitError> {
+        let now = self.take_in()?;
+        self.git("read-tree").args(["-m", "-u", &now.to_string(), &tree.to_string()]).stdout().map(drop)
+    }
+
     fn git(&self, name: &str) -> GitCommand {
         self.repository.change(name).env("GIT_INDEX_FILE", &self.file)
     }

@@ -112,16 +112,30 @@ impl Repository {
         })
     }
 
-    /// Checks out a branch and throws away what stands in its way. `HEAD` moves last, when everything is in place.
-    pub fn check_out(
-        &self,
-        branch: &BranchName,
-        settings: &[&str],
-        env: &[(&str, &str)],
-    ) -> Result<(), GitError> {
+    /// Checks out a commit, on no branch, and throws away what stands in its way.
+    pub fn check_out(&self, commit: Oid, settings: &[&str], env: &[(&str, &str)]) -> Result<(), GitError> {
         let command = self.change_with("checkout", settings);
         let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
-        command.args(["--quiet", "--force", "--no-guess", branch.as_str(), "--"]).stdout().map(drop)
+        command.args(["--quiet", "--force", "--detach", &commit.to_string(), "--"]).stdout().map(drop)
+    }
+
+    /// Puts `HEAD` on a branch whose commit is checked out.
+    pub fn attach(&self, branch: &BranchName) -> Result<(), GitError> {
+        let command = self.change("symbolic-ref").args(["-m", "arborist: begin", "HEAD"]);
+        command.arg(branch.to_ref()).stdout().map(drop)
+    }
+
+    /// Whether the rules of what is ignored differ between two commits.
+    pub fn ignores_otherwise(&self, old: Oid, new: Oid) -> Result<bool, GitError> {
+        let command = self.git("diff-tree").args(["-r", "--quiet", &old.to_string(), &new.to_string()]);
+        Ok(command.args(["--", ":(top,glob)**/.gitignore"]).answer()?.is_none())
+    }
+
+    /// The branch that `HEAD` is on now, unless it is detached.
+    pub fn find_head_branch(&self) -> Result<Option<BranchName>, GitError> {
+        let printed = self.git("symbolic-ref").args(["--quiet", "HEAD"]).answer()?.unwrap_or_default();
+        let name = String::from_utf8_lossy(&printed);
+        Ok(name.trim_end().strip_prefix("refs/heads/").and_then(|name| name.parse().ok()))
     }
 
     /// Takes `HEAD` off its branch and leaves everything else as it is.

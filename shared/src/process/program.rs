@@ -12,7 +12,11 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::{ProcessError, environment::TRUST, nursery};
+use super::{
+    ProcessError,
+    environment::{self, TRUST},
+    nursery,
+};
 
 /// A program with its arguments, environment and place, ready to be started.
 #[derive(Debug)]
@@ -122,6 +126,13 @@ impl Program {
     #[must_use]
     pub fn shielded(mut self) -> Self {
         self.command.process_group(0);
+        self
+    }
+
+    /// Keeps from it what git told us about this repository and this call; what was set by name stays.
+    #[must_use]
+    pub fn unbound(mut self) -> Self {
+        environment::clean(&mut self.command);
         self
     }
 

@@ -291,6 +291,14 @@ pub const SETTINGS: &[Setting] = &[
         about: "Whether worktrees get the files that git LFS keeps elsewhere, or only their pointers.",
     },
     Setting {
+        key: "worktree.save-every",
+        variable: Some("ARBORIST_WORKTREE_SAVE_EVERY"),
+        kind: Kind::Count,
+        expected: SECONDS,
+        default: "30",
+        about: "How often unfinished work is saved while somebody works in a worktree.",
+    },
+    Setting {
         key: "merge.delete-branches",
         variable: Some("ARBORIST_MERGE_DELETE_BRANCHES"),
         kind: Kind::Switch,

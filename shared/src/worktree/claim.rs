@@ -36,6 +36,8 @@ pub(super) struct Wish<'a> {
 pub(super) enum Wanted {
     Lane,
     Named,
+    /// None but the one that the task has.
+    Own,
 }
 
 /// A place that nobody else can have now.
@@ -75,10 +77,13 @@ impl Pool {
         let task_lock = self.lock_task(wish)?;
         let mut worktrees = self.repository.list_worktrees()?;
         if let Some(found) = worktrees.iter().position(|found| found.branch.as_ref() == Some(&wish.branch)) {
-            if worktrees[found].path.is_dir() {
+            if worktrees[found].path.is_dir() || wish.place == Wanted::Own {
                 return self.adopt(wish, (&worktrees[found], &worktrees), task_lock);
             }
             self.forget(&worktrees.remove(found))?;
+        }
+        if wish.place == Wanted::Own {
+            return Err(WorktreeError::Absent(wish.task.to_string()));
         }
         let (spot, lock) = self.find_spot(wish, &worktrees)?;
         let (begun, made_branch) = self.prepare_branch(wish)?;
@@ -101,8 +106,15 @@ impl Pool {
             let (branch, path) = (wish.branch.clone(), found.path.clone());
             return Err(WorktreeError::Elsewhere { branch, path });
         }
+        if !found.path.is_dir() {
+            return Err(WorktreeError::Missing(wish.task.to_string(), found.path.clone()));
+        }
         let lock = self.lock_place(&found.path, wish.task)?;
         let lane = self.linked(found)?;
+        if lane.find_head_branch()?.as_ref() != Some(&wish.branch) {
+            let source = LockError::Held { path: found.path.clone(), holder: Box::default() };
+            return Err(WorktreeError::Busy { task: wish.task.clone(), source });
+        }
         let port = environment::allot_port(&lane, all)?;
         Ok(Claim {
             lane,
@@ -122,13 +134,22 @@ impl Pool {
             let mut free: Vec<&Worktree> = worktrees.iter().filter(is_free).collect();
             free.sort_by_key(|lane| lane.head != Some(wish.base));
             for lane in free {
-                if let Ok(lock) = self.lock_place(&lane.path, wish.task) {
+                if FileLock::find_holder(&self.places.lock_of(&lane.path)).is_some() {
+                    continue;
+                }
+                // Whoever had it when the list was made may have filled it since.
+                if let Ok(lock) = self.lock_place(&lane.path, wish.task)
+                    && self.linked(lane)?.find_head_branch()?.is_none()
+                {
                     return Ok((Spot::Free(lane.clone()), lock));
                 }
             }
         }
-        self.require_room(worktrees)?;
         let places = self.places.prepared(worktrees)?;
+        if let Some(half_made) = self.find_half_made(wish, &places, worktrees) {
+            return Ok((Spot::Free(half_made.clone()), self.lock_place(&half_made.path, wish.task)?));
+        }
+        self.require_room(worktrees)?;
         self.require_space(&places.base)?;
         let path = self.find_path(wish, &places, worktrees)?;
         let lock = self.lock_place(&path, wish.task)?;
@@ -138,6 +159,20 @@ impl Pool {
     fn is_free_lane(&self, worktree: &Worktree) -> bool {
         let is_lane = lane_number(&survey::name_of(&worktree.path)).is_some();
         is_lane && is_ours(worktree) && worktree.branch.is_none() && worktree.path.join(".git").is_file()
+    }
+
+    /// A worktree of the task's own name that nobody came to put its branch into.
+    fn find_half_made<'a>(
+        &self,
+        wish: &Wish<'_>,
+        places: &Places,
+        worktrees: &'a [Worktree],
+    ) -> Option<&'a Worktree> {
+        let own = (0..NAMES).map(|number| places.named(wish.task, number));
+        let mut own = own.take_while(|path| path.exists()).filter(|_| wish.place == Wanted::Named);
+        own.find_map(|path| {
+            worktrees.iter().find(|found| found.path == path && is_ours(found) && found.branch.is_none())
+        })
     }
 
     fn require_room(&self, worktrees: &[Worktree]) -> Result<(), WorktreeError> {
@@ -170,7 +205,7 @@ impl Pool {
         for number in 0..NAMES + worktrees.len() {
             let path = match wish.place {
                 Wanted::Lane => places.lane(number + 1),
-                Wanted::Named => places.named(wish.task, number),
+                Wanted::Named | Wanted::Own => places.named(wish.task, number),
             };
             let is_there = path.symlink_metadata().is_ok();
             match registered(&path) {

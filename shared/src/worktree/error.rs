@@ -45,6 +45,10 @@ pub enum WorktreeError {
     Dirty { name: String, what: String },
     #[error("'{}' holds a repository of its own: {what}", path.display())]
     Embedded { path: PathBuf, what: String },
+    #[error("no unfinished work of '{0}' is saved")]
+    NothingSaved(TaskId),
+    #[error("the unfinished work of '{task}' was saved at {}, and its branch has moved to {}", at.short(), tip.short())]
+    SavedElsewhere { task: TaskId, at: Oid, tip: Oid, name: String },
     #[error("'{command}' {ending}{said}")]
     SetUp { command: String, ending: String, said: String },
     #[error("could not {doing} '{}': {source}", path.display())]
@@ -66,6 +70,7 @@ impl Explain for WorktreeError {
             Self::Limit { .. }
             | Self::Absent(_)
             | Self::NoLane(_)
+            | Self::NothingSaved(_)
             | Self::Missing(..)
             | Self::Dirty { .. }
             | Self::SetUp { .. } => Exit::No,
@@ -73,6 +78,7 @@ impl Explain for WorktreeError {
             | Self::Occupied(_)
             | Self::OtherBase { .. }
             | Self::Nested { .. }
+            | Self::SavedElsewhere { .. }
             | Self::Embedded { .. } => Exit::Person,
             Self::Bare | Self::Unborn(_) | Self::Space { .. } | Self::File { .. } => Exit::Fatal,
         }
@@ -102,6 +108,10 @@ impl Explain for WorktreeError {
             }
             Self::Dirty { .. } => "commit it, or save it under a ref and remove the worktree with --force".into(),
             Self::Embedded { .. } => "move it out of there".into(),
+            Self::NothingSaved(_) => return None,
+            Self::SavedElsewhere { at, name, .. } => {
+                format!("see it with: git diff {} {name}", at.short())
+            }
             Self::SetUp { .. } => "mend worktree.setup, then run the same command again".into(),
             Self::File { .. } => return None,
         })

@@ -14,37 +14,43 @@ const HALF_DONE: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
 const SPARSE: [&str; 2] = ["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
 
 impl Pool {
-    /// Checks out `branch` in a lane that is free. Until it is done, the lane stays free.
+    /// Checks out `branch` in a lane that is free. It stays free until the last step, which puts `HEAD` on the branch.
     pub(super) fn fill(
         &self,
         lane: &Repository,
         branch: &BranchName,
         origin: Origin,
     ) -> Result<Vec<Note>, WorktreeError> {
-        let mut notes = Vec::new();
+        let tip = lane.require_commit(&branch.to_ref())?;
         for name in ["index.lock", "HEAD.lock"] {
             stale::clear(&lane.git_dir.join(name));
         }
-        let is_dirty = origin == Origin::Recycled && !lane.dirt()?.is_empty();
-        if is_dirty {
-            notes.extend(self.save(lane)?);
-        }
+        // What was never filled to its end has no index, and nothing of anybody's in it.
+        let is_used = origin == Origin::Recycled && lane.git_dir.join("index").exists();
+        let is_dirty = is_used && !lane.dirt()?.is_empty();
+        let saved = if is_dirty { self.save(lane)? } else { None };
         for name in HALF_DONE {
             let _ = fs::remove_dir_all(lane.git_dir.join(name));
         }
+        let before = lane.head.commit.filter(|_| is_used);
+        self.write_files(lane, tip)?;
+        if is_dirty || before.is_some_and(|before| lane.ignores_otherwise(before, tip).unwrap_or(true)) {
+            lane.remove_untracked()?;
+        }
+        if is_used && !self.options.keep.iter().any(|pattern| pattern == "*") {
+            lane.remove_ignored(&self.options.keep)?;
+        }
+        lane.attach(branch)?;
+        Ok(saved.into_iter().collect())
+    }
+
+    fn write_files(&self, lane: &Repository, tip: Oid) -> Result<(), WorktreeError> {
         let settings: &[&str] = if self.leave_out(lane)? { &SPARSE } else { &[] };
         let env: &[(&str, &str)] = match self.options.large_files {
             LargeFiles::Fetched => &[],
             LargeFiles::Pointers => &[("GIT_LFS_SKIP_SMUDGE", "1")],
         };
-        lane.check_out(branch, settings, env)?;
-        if is_dirty {
-            lane.remove_untracked()?;
-        }
-        if origin == Origin::Recycled && !self.options.keep.iter().any(|pattern| pattern == "*") {
-            lane.remove_ignored(&self.options.keep)?;
-        }
-        Ok(notes)
+        Ok(lane.check_out(tip, settings, env)?)
     }
 
     /// Writes down which tracked files are left out. Whether git has to look at that at all.

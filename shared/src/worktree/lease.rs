@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{
     Note, Pool, WorktreeError,
     claim::{Claim, Origin, Wanted, Wish},
-    environment, places, survey,
+    environment, places, stale, survey,
 };
 use crate::{
     git::Repository,
@@ -61,6 +61,13 @@ impl Pool {
         self.take(task, base, Wanted::Named)
     }
 
+    /// The worktree that a task has. None is made.
+    pub fn hold(&self, task: &TaskId) -> Result<Lease, WorktreeError> {
+        let absent = || WorktreeError::Absent(task.to_string());
+        let base = self.repository.find_branch(&self.run.task_branch(task))?.ok_or_else(absent)?;
+        self.take(task, base, Wanted::Own)
+    }
+
     fn take(&self, task: &TaskId, base: Oid, place: Wanted) -> Result<Lease, WorktreeError> {
         let mut wish = Wish { task, branch: self.run.task_branch(task), base, place, refused: Vec::new() };
         loop {
@@ -80,6 +87,7 @@ impl Pool {
 
     fn ready(&self, claim: &Claim, wish: &Wish<'_>) -> Result<Vec<Note>, WorktreeError> {
         self.mend_link(&claim.lane)?;
+        stale::sweep_indexes(&claim.lane.git_dir);
         let mut notes = match claim.origin {
             Origin::Found => Vec::new(),
             _ => self.fill(&claim.lane, &wish.branch, claim.origin)?,

@@ -15,6 +15,8 @@ mod note;
 mod options;
 mod places;
 mod remove;
+mod restore;
+mod saver;
 mod set_up;
 mod stale;
 mod survey;
@@ -24,6 +26,8 @@ pub use lease::{Begun, Lease};
 pub use note::Note;
 pub use options::WorktreeOptions;
 pub use remove::Unsaved;
+pub use restore::Restored;
+pub use saver::Saver;
 pub use survey::{Kind, Standing};
 
 use std::{path::PathBuf, time::Duration};

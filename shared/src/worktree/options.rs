@@ -11,6 +11,8 @@ use crate::{
 const MAX: u64 = 16;
 /// Megabytes that must stay free.
 const FREE: u64 = 500;
+/// Seconds between two savings of unfinished work.
+const SAVE: u64 = 30;
 /// Seconds that one command of the set-up may take.
 const SET_UP: u64 = 600;
 
@@ -35,6 +37,8 @@ pub struct WorktreeOptions {
     pub(super) keep: Vec<String>,
     /// Whether large files are fetched.
     pub(super) large_files: LargeFiles,
+    /// How often unfinished work is saved.
+    pub save_every: Duration,
     /// The wish to stop.
     pub cancel: Cancel,
     setup_origin: Origin,
@@ -67,6 +71,7 @@ impl WorktreeOptions {
             exclude: words("worktree.exclude"),
             keep: settings.words("worktree.keep").map_or_else(all, <[String]>::to_vec),
             large_files: if fetches { LargeFiles::Fetched } else { LargeFiles::Pointers },
+            save_every: Duration::from_secs(count("worktree.save-every", SAVE).max(1)),
             cancel: cancel.clone(),
             setup_origin: settings.origin("worktree.setup").unwrap_or(Origin::User),
         }

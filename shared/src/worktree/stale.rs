@@ -29,6 +29,13 @@ pub(super) fn clear(path: &Path) {
     }
 }
 
+/// Removes the private indexes that killed processes left in a worktree's git directory.
+pub(super) fn sweep_indexes(git_dir: &Path) {
+    let entries = fs::read_dir(git_dir.join("arborist")).into_iter().flatten().flatten();
+    let indexes = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"index-"));
+    indexes.for_each(|entry| drop(fs::remove_file(entry.path())));
+}
+
 fn is_abandoned(path: &Path) -> bool {
     let changed =
         path.symlink_metadata().and_then(|file| file.modified()).unwrap_or_else(|_| SystemTime::now());

@@ -1,0 +1,95 @@
+//! `git arborist worktree run` and `restore`.
+
+use std::{ffi::OsString, os::unix::process::ExitStatusExt, process::ExitStatus, thread, time::Duration};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    name::TaskId,
+    process::{Cancel, Program},
+    worktree::{Lease, Saver},
+};
+use clap::Args;
+
+use super::open::{ScopeArgs, open};
+use crate::{entry::Outcome, gardening::watch_signals, ui::Ui};
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// The task
+    #[arg(value_name = "TASK")]
+    task: TaskId,
+    /// The program and its arguments
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    command: Vec<OsString>,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RestoreArgs {
+    /// The task
+    #[arg(value_name = "TASK")]
+    task: TaskId,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+/// The command runs where our own streams lead. Meanwhile what it does is saved every now and then.
+pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(&args.scope, ui)?;
+    let lease = opened.pool.hold(&args.task)?;
+    let mut saver = Saver::new(&lease.repository, opened.pool.run(), &args.task)?;
+    let program = program(&args.command, &lease)?;
+    let _signals = watch_signals();
+    let done = Cancel::new();
+    let status = thread::scope(|scope| {
+        let keeper = scope.spawn(|| keep_saving(&mut saver, &done, opened.options.save_every));
+        let status = program.attend();
+        done.cancel();
+        let kept = keeper.join();
+        (status, kept)
+    });
+    if let (_, Ok(Err(error))) = &status {
+        ui.warn(&format!("what lies in the worktree could not be saved: {error}"));
+    }
+    Ok(code_of(status.0?))
+}
+
+/// Saves until it is done, and once more then. What cannot be saved now may be saved later.
+fn keep_saving(
+    saver: &mut Saver<'_>,
+    done: &Cancel,
+    every: Duration,
+) -> Result<(), arborist_core::git::GitError> {
+    while !done.wait(every) {
+        let _ = saver.save();
+    }
+    saver.save().map(drop)
+}
+
+fn program(command: &[OsString], lease: &Lease) -> Result<Program, Failure> {
+    let (name, args) = command.split_first().ok_or_else(|| Failure::new(Exit::Usage, "no command"))?;
+    let program = Program::new(name).args(args).dir(&lease.path);
+    let program = lease.environment.iter().fold(program, |program, (name, value)| program.env(name, value));
+    Ok(program.unbound())
+}
+
+fn code_of(status: ExitStatus) -> Exit {
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    Exit::Child(u8::try_from(code).unwrap_or(1))
+}
+
+pub(super) fn run_restore(args: &RestoreArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(&args.scope, ui)?;
+    let restored = opened.pool.restore(&args.task)?;
+    restored.notes.iter().for_each(|note| ui.err(&format!("note: {note}\n")));
+    for change in &restored.changes {
+        ui.line(&change.shown());
+    }
+    let from = restored.from.short();
+    ui.err(&match restored.changes.len() {
+        0 => format!("everything is as it was saved in {from}\n"),
+        count => format!("restored from {from}: {count} paths\n"),
+    });
+    Ok(Exit::Done)
+}

@@ -1,0 +1,43 @@
+//! Bringing back unfinished work.
+
+use super::{Note, Pool, WorktreeError, saver};
+use crate::{
+    git::Change,
+    name::{Oid, TaskId},
+};
+
+/// What was brought back.
+#[derive(Debug)]
+pub struct Restored {
+    /// The commit that held it.
+    pub from: Oid,
+    /// The paths that are different now.
+    pub changes: Vec<Change>,
+    /// What the user should know.
+    pub notes: Vec<Note>,
+}
+
+impl Pool {
+    /// Makes the files of a task's worktree what was saved last. Branch and index stay, so that it is work that is not
+    /// committed yet, and what lies there now is saved first.
+    pub fn restore(&self, task: &TaskId) -> Result<Restored, WorktreeError> {
+        let name = saver::ref_of(&self.run, task);
+        let nothing = || WorktreeError::NothingSaved(task.clone());
+        let from = saver::find(&self.repository, &name)?.ok_or_else(nothing)?;
+        let at = self.repository.require_commit(&format!("{from}^"))?;
+        let lease = self.add(task, at)?;
+        let lane = &lease.repository;
+        let tip = lane.require_commit("HEAD")?;
+        if tip != at {
+            return Err(WorktreeError::SavedElsewhere { task: task.clone(), at, tip, name });
+        }
+        let (now, wanted) = (lane.snapshot()?, lane.tree_of(from)?);
+        let changes = lane.changes(now, wanted)?;
+        let mut notes = Vec::new();
+        if !changes.is_empty() {
+            notes.extend(self.save(lane)?);
+            lane.private_index("restore")?.write_out(wanted)?;
+        }
+        Ok(Restored { from, changes, notes })
+    }
+}

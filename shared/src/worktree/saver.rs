@@ -1,0 +1,74 @@
+//! Unfinished work is never lost: what lies in a worktree is written to a ref while somebody works there.
+
+use crate::{
+    git::{GitError, NewCommit, PrivateIndex, RefMove, Repository, Signing},
+    name::{BranchName, Oid, TaskId},
+};
+
+/// Saves one worktree, again and again. Its index is its own, and it remembers what it saw: where nothing changed,
+/// nothing is read again and nothing is written.
+#[derive(Debug)]
+pub struct Saver<'a> {
+    repository: &'a Repository,
+    index: PrivateIndex<'a>,
+    name: String,
+    task: TaskId,
+    saved: Option<Saved>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Saved {
+    tree: Oid,
+    commit: Oid,
+}
+
+impl<'a> Saver<'a> {
+    /// For a task that is worked on in the worktree of `repository`.
+    pub fn new(repository: &'a Repository, run: &BranchName, task: &TaskId) -> Result<Self, GitError> {
+        let name = ref_of(run, task);
+        let saved = match find(repository, &name)? {
+            Some(commit) => Some(Saved { tree: repository.tree_of(commit)?, commit }),
+            None => None,
+        };
+        Ok(Self { repository, index: repository.private_index("saver")?, name, task: task.clone(), saved })
+    }
+
+    /// Saves tracked and untracked files if they have changed; `None` if they have not.
+    pub fn save(&mut self) -> Result<Option<Oid>, GitError> {
+        let tree = self.index.take_in()?;
+        if self.saved.is_some_and(|saved| saved.tree == tree) {
+            return Ok(None);
+        }
+        let parent = self.repository.require_commit("HEAD")?;
+        if self.repository.tree_of(parent)? == tree {
+            return Ok(None);
+        }
+        let message = format!("unfinished work on {}\n", self.task);
+        let commit =
+            self.repository.write_commit(NewCommit { tree, parent, message: &message }, Signing::No)?;
+        let old = self.saved.map(|saved| saved.commit);
+        self.repository
+            .move_refs(&[RefMove { name: &self.name, new: Some(commit), old }], "arborist: save")?;
+        self.saved = Some(Saved { tree, commit });
+        Ok(Some(commit))
+    }
+
+    /// The work is written down: what was saved of it is not needed any more.
+    pub fn clear(&mut self) -> Result<(), GitError> {
+        let Some(saved) = self.saved.take() else {
+            return Ok(());
+        };
+        let moves = [RefMove { name: &self.name, new: None, old: Some(saved.commit) }];
+        self.repository.move_refs(&moves, "arborist: written down")
+    }
+}
+
+/// The ref that holds a task's unfinished work. Marks of attempts stand beside it and end in a number.
+pub(super) fn ref_of(run: &BranchName, task: &TaskId) -> String {
+    format!("refs/arborist/wip/{}/{task}/tree", run.component())
+}
+
+pub(super) fn find(repository: &Repository, name: &str) -> Result<Option<Oid>, GitError> {
+    let refs = repository.list_refs(&[name])?;
+    Ok(refs.into_iter().find(|found| found.name == name).map(|found| found.target))
+}
