@@ -177,6 +177,65 @@ fn a_dirty_checkout_is_refused_or_left_exactly_as_it_is() {
     );
 }
 
+/// Appends to three files that the user has changed, staged and deleted, and writes one of its own.
+const MEDDLER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) for file in begun staged deleted; do echo agent >> $file; done; echo agent > own; [ ! -e "$ROOT/kill" ] || { rm "$ROOT/kill"; kill -9 $PPID; sleep 30; }; echo done ;;
+esac
+"#;
+
+fn with_dirt(agent: &str) -> Garden {
+    let garden = garden(agent);
+    for file in ["begun", "staged", "deleted"] {
+        garden.write(file, "theirs\n");
+    }
+    garden.commit("files\n");
+    garden.write("begun", "mine\n");
+    garden.write("staged", "mine too\n");
+    garden.git(["add", "staged"]).succeeds();
+    garden.write("staged", "theirs\n");
+    std::fs::remove_file(garden.path("deleted")).unwrap();
+    garden
+}
+
+fn expect_dirt(garden: &Garden) {
+    assert_eq!(garden.git(["status", "--porcelain"]).answer(), " M begun\n D deleted\nMM staged");
+    assert_eq!((garden.read("begun"), garden.read("staged")), ("mine\n".into(), "theirs\n".into()));
+    assert_eq!(garden.git(["show", ":staged"]).answer(), "mine too");
+    assert_eq!(
+        garden.git(["diff", "--name-only", "HEAD~2", "HEAD", "--", "begun", "staged", "deleted"]).answer(),
+        ""
+    );
+}
+
+#[test]
+fn an_agent_that_touches_what_was_dirty_has_failed_and_nothing_of_it_is_lost() {
+    let garden = with_dirt(MEDDLER);
+    garden
+        .arborist(["garden", "--allow-dirty", "--max-retries", "1"])
+        .exits(1)
+        .err("it changed what was not committed and not its own: begun, deleted, staged")
+        .err("is kept in refs/arborist/saved/main/T001/0-");
+    expect_dirt(&garden);
+    assert_eq!(garden.git(["show", "HEAD:own"]).answer(), "agent", "what is its own is committed");
+    let saved = garden.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+    assert_eq!(garden.git(["show", &format!("{saved}:begun")]).answer(), "mine\nagent");
+    assert_eq!(garden.git(["show", &format!("{saved}^:begun")]).answer(), "mine");
+}
+
+#[test]
+fn what_was_dirty_outlives_a_killed_run_that_touched_it() {
+    let garden = with_dirt(&MEDDLER.replace("begun staged deleted", "begun"));
+    std::fs::write(garden.root().join("kill"), "").unwrap();
+    let run = garden.arborist(["garden", "--allow-dirty"]);
+    assert_ne!(run.code(), 0, "{}", run.report());
+    garden.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).err("was interrupted");
+    expect_dirt(&garden);
+    let told = garden.git(["log", "--format=%b"]).answer();
+    assert!(told.contains("it changed what was not committed and not its own: begun"), "{told}");
+}
+
 #[test]
 fn an_agents_own_commits_are_folded_and_kept() {
     let garden =

@@ -4,6 +4,7 @@ use super::GardenerError;
 use crate::{
     history::{Run, TaskHistory},
     message::{Body, Status, Wording},
+    pipeline::{Dirt, Sorted},
     record::{Entry, Recorder, Unfinished},
 };
 
@@ -24,7 +25,9 @@ pub fn recover(recorder: &mut Recorder<'_>, run: &Run, max: u32) -> Result<Vec<U
         }
         let before = repository.tree_of(attempt.before)?;
         let after = repository.snapshot()?;
+        let dirt = Dirt::of_worktree(repository, recorder.tree(), before)?;
         let changes = repository.changes(before, after)?;
+        let Sorted { changes, trespass } = dirt.sort(repository, attempt, (before, after), changes)?;
         let tree = if changes.is_empty() {
             recorder.tree()
         } else {
@@ -37,7 +40,8 @@ pub fn recover(recorder: &mut Recorder<'_>, run: &Run, max: u32) -> Result<Vec<U
             .to_owned();
         let wording = Wording { name: &name, attempt: attempt.attempt, max };
         let mut entry = Entry::new(attempt.task.clone(), Status::ImplementFail, wording);
-        entry.body = Body::new("Why it failed:", "interrupted: the run ended before the agent did");
+        let why = ["interrupted: the run ended before the agent did".to_owned()].into_iter().chain(trespass);
+        entry.body = Body::new("Why it failed:", &why.collect::<Vec<_>>().join("; "));
         recorder.record_over(entry, tree, recorder.head(), &[attempt.ended()])?;
         repository.stage(&changes)?;
     }

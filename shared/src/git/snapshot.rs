@@ -1,7 +1,10 @@
 //! The worktree as a tree, without touching the user's index: a copy of it takes in what lies there.
 
 use std::{
+    collections::HashSet,
+    ffi::OsStr,
     fs,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -66,6 +69,32 @@ impl Repository {
     /// What lies in the worktree now, ignored files aside.
     pub fn snapshot(&self) -> Result<Oid, GitError> {
         self.private_index("snapshot")?.take_in()
+    }
+
+    /// What is staged.
+    pub fn staged(&self) -> Result<Oid, GitError> {
+        self.private_index("staged")?.write_tree()
+    }
+
+    /// Makes these paths of the worktree what they are in `tree`. No hook runs, and the user's index is not touched.
+    pub fn put_back(&self, tree: Oid, paths: &[Change]) -> Result<(), GitError> {
+        let index = self.private_index("back")?;
+        index.git("read-tree").arg(tree.to_string()).stdout()?;
+        let listed = index.git("ls-files").args(["-z", "--cached"]).stdout()?;
+        let known: HashSet<&[u8]> = listed.split(|b| *b == 0).collect();
+        let (there, gone): (Vec<&Change>, Vec<&Change>) =
+            paths.iter().partition(|change| known.contains(change.path.as_slice()));
+        for change in gone {
+            match fs::remove_file(self.top().join(OsStr::from_bytes(&change.path))) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(ProcessError { program: "git".into(), source }.into());
+                }
+                _ => {}
+            }
+        }
+        let names: Vec<u8> = there.iter().flat_map(|change| change.path.iter().copied().chain([0])).collect();
+        let command = index.git("checkout-index").args(["-f", "-q", "-z", "--stdin"]);
+        checked("checkout-index", command.finish_with(names)?).map(drop)
     }
 
     /// The paths that differ between two trees.

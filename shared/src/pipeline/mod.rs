@@ -2,6 +2,7 @@
 
 mod call;
 mod counts;
+mod dirt;
 mod error;
 mod expense;
 mod happening;
@@ -22,6 +23,7 @@ mod workshop;
 pub use crate::agent::limits::Chosen;
 pub use call::{AtLimit, Call, Caller, Reply};
 pub use counts::{Counts, read_counts};
+pub use dirt::{Dirt, Sorted};
 pub use error::PipelineError;
 pub use expense::Expense;
 pub use happening::{Happening, News};

@@ -3,6 +3,7 @@
 
 use std::{fs, path::PathBuf};
 
+use super::Dirt;
 use crate::{
     git::{Change, GitError, HeadOf, RefMove, Repository},
     name::{Attempt, Oid, TaskId},
@@ -16,6 +17,8 @@ pub struct Begun {
     pub unfinished: Unfinished,
     /// What lay in the worktree.
     before: Oid,
+    /// What of that is not committed.
+    dirt: Dirt,
     guard: Guard,
 }
 
@@ -35,12 +38,17 @@ pub struct Work {
 /// Remembers what lies in the worktree, and marks that an attempt begins.
 pub fn begin(recorder: &Recorder<'_>, task: &TaskId, attempt: Attempt) -> Result<Begun, GitError> {
     let repository = recorder.repository();
-    let before = if repository.is_clean()? { recorder.tree() } else { repository.snapshot()? };
+    let (before, dirt) = if repository.is_clean()? {
+        (recorder.tree(), Dirt::default())
+    } else {
+        let before = repository.snapshot()?;
+        (before, Dirt::of_checkout(repository, recorder.tree(), before)?)
+    };
     let guard = Guard::take(repository);
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = Mark { task, attempt, head, head_tree, tree: before };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
-    Ok(Begun { unfinished, before, guard })
+    Ok(Begun { unfinished, before, dirt, guard })
 }
 
 /// What has changed since, with everything undone that an agent may not do.
@@ -57,6 +65,9 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun) -> Result<Work, GitError> {
         trespasses.push(format!("it made a repository inside the repository: {}", nested.join(", ")));
     }
     let changes: Vec<Change> = changes.into_iter().filter(|change| !change.is_gitlink()).collect();
+    let sorted = begun.dirt.sort(repository, &begun.unfinished, (begun.before, after), changes)?;
+    let changes = sorted.changes;
+    trespasses.extend(sorted.trespass);
     let tree = if changes.is_empty() {
         recorder.tree()
     } else if begun.before == recorder.tree() && nested.is_empty() {
@@ -102,17 +113,14 @@ fn put_back_branch(recorder: &Recorder<'_>, unfinished: &Unfinished) -> Result<(
     Ok((tip, trespasses))
 }
 
-/// Keeps commits that are about to leave the branch.
-fn save(repository: &Repository, unfinished: &Unfinished, tip: Oid) -> Result<(), GitError> {
+/// Keeps commits that nothing else would hold, and tells where.
+pub(super) fn save(repository: &Repository, unfinished: &Unfinished, tip: Oid) -> Result<String, GitError> {
     let folder = unfinished.name.replace("refs/arborist/wip/", "refs/arborist/saved/");
     let name = format!("{folder}-{}", tip.short());
     if repository.list_refs(&[&name])?.is_empty() {
-        repository.move_refs(
-            &[RefMove { name: &name, new: Some(tip), old: None }],
-            "arborist: an agent's own commits",
-        )?;
+        repository.move_refs(&[RefMove { name: &name, new: Some(tip), old: None }], "arborist: saved")?;
     }
-    Ok(())
+    Ok(name)
 }
 
 /// The repository's configuration and hooks, byte for byte.

@@ -1,0 +1,70 @@
+//! What the user had changed and not committed when an agent began. It is theirs: an agent that touches it has failed,
+//! and it is put back as it was.
+
+use std::collections::BTreeSet;
+
+use super::place;
+use crate::{
+    git::{Change, GitError, NewCommit, Repository, Signing},
+    name::Oid,
+    record::Unfinished,
+};
+
+/// The paths that were not as the branch has them.
+#[derive(Debug, Default)]
+pub struct Dirt(BTreeSet<Vec<u8>>);
+
+/// What an agent changed, without what it may not touch.
+#[derive(Debug)]
+pub struct Sorted {
+    /// What may be committed.
+    pub changes: Vec<Change>,
+    /// What it touched, and where that is kept.
+    pub trespass: Option<String>,
+}
+
+impl Dirt {
+    /// The paths that a worktree holds otherwise than the branch.
+    pub fn of_worktree(repository: &Repository, branch: Oid, worktree: Oid) -> Result<Self, GitError> {
+        if branch == worktree {
+            return Ok(Self::default());
+        }
+        Ok(Self(repository.changes(branch, worktree)?.into_iter().map(|change| change.path).collect()))
+    }
+
+    /// The same, and those that are staged.
+    pub fn of_checkout(repository: &Repository, branch: Oid, worktree: Oid) -> Result<Self, GitError> {
+        let mut dirt = Self::of_worktree(repository, branch, worktree)?;
+        let staged = repository.changes(branch, repository.staged()?)?;
+        dirt.0.extend(staged.into_iter().map(|change| change.path));
+        Ok(dirt)
+    }
+
+    /// Takes the user's paths out of `changes`, which led from the tree `before` to the tree `after`. They are put back as
+    /// they were before; what they became is kept beside it.
+    pub fn sort(
+        &self,
+        repository: &Repository,
+        unfinished: &Unfinished,
+        (before, after): (Oid, Oid),
+        changes: Vec<Change>,
+    ) -> Result<Sorted, GitError> {
+        let (touched, changes): (Vec<Change>, Vec<Change>) =
+            changes.into_iter().partition(|change| self.0.contains(&change.path));
+        if touched.is_empty() {
+            return Ok(Sorted { changes, trespass: None });
+        }
+        let message =
+            format!("worktree after attempt {} of {}\n", unfinished.attempt.ordinal(), unfinished.task);
+        let commit = NewCommit { tree: after, parent: unfinished.before, message: &message };
+        let commit = repository.write_commit(commit, Signing::No)?;
+        let kept = place::save(repository, unfinished, commit)?;
+        repository.put_back(before, &touched)?;
+        let paths: Vec<String> = touched.iter().map(Change::shown).collect();
+        let trespass = format!(
+            "it changed what was not committed and not its own: {}; that is as it was again, and what the agent made of it is kept in {kept}",
+            paths.join(", ")
+        );
+        Ok(Sorted { changes, trespass: Some(trespass) })
+    }
+}
