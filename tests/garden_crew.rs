@@ -176,3 +176,57 @@ fn a_runner_of_the_repository_needs_consent_also_as_the_last_resort() {
     planned.commit("configuration\n");
     planned.arborist(["garden"]).exits(2).err("runner evil: touch ../ran");
 }
+
+/// Tells of a session, and keeps what it was called with. The first attempt leaves a test failing.
+const TALKER: &str = r#"
+echo "$*" >> "$ROOT/who"
+echo '{"type":"system","subtype":"init","session_id":"s-1"}'
+case "$prompt" in "Review"*) said=APPROVED ;; *) echo more >> work.txt; said=done ;; esac
+printf '{"type":"result","subtype":"success","is_error":false,"result":"%s"}\n' "$said"
+"#;
+
+#[test]
+fn the_next_attempt_goes_on_with_the_agents_session_if_that_is_wanted() {
+    let another_call = "resume = [\"sh\", \"SCRIPT\", \"again\", \"{session}\"]\n";
+    let table = [
+        ("", "", ["", "", ""]),
+        ("resume = true\n", "", ["", "s-1", ""]),
+        ("resume = true\n", another_call, ["", "again s-1", ""]),
+    ];
+    for (settings, more, expected) in table {
+        let garden = garden("", TALKER, "");
+        let script = garden.root().join("agent.sh").display().to_string();
+        let config = format!(
+            "runner = \"talker\"\n{settings}[runners.talker]\ncommand = [\"sh\", \"{script}\", \"{{session}}\"]\nevents = \"claude\"\n{}",
+            more.replace("SCRIPT", &script)
+        );
+        std::fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
+        garden.arborist(["garden", "--test-command", "test $(wc -l < work.txt) = 2"]).succeeds();
+        assert_eq!(who(&garden), expected, "a reviewer is always in a session of its own");
+        garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 2");
+    }
+}
+
+/// Codex tells in every call what its whole session has used.
+#[test]
+fn what_a_resumed_session_had_spent_before_is_not_counted_twice() {
+    let script = r#"
+calls=$(wc -l < "$ROOT/calls" 2>/dev/null || echo 0); echo >> "$ROOT/calls"
+case "$prompt" in "Review"*) said=APPROVED; used=7 ;; *) echo more >> work.txt; said=done; used=$((100 * (calls + 1))) ;; esac
+echo '{"type":"thread.started","thread_id":"t-1"}'
+printf '{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"%s"}}\n' "$said"
+printf '{"type":"turn.completed","usage":{"input_tokens":%s,"cached_input_tokens":0,"output_tokens":0}}\n' "$used"
+"#;
+    let garden = garden("", script, "");
+    let file = garden.root().join("agent.sh").display().to_string();
+    let config = format!(
+        "runner = \"talker\"\nresume = true\n[runners.talker]\ncommand = [\"sh\", \"{file}\", \"{{session}}\"]\nevents = \"codex\"\n"
+    );
+    std::fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
+    garden.arborist(["garden", "--test-command", "test $(wc -l < work.txt) = 2"]).succeeds();
+    let spent = garden
+        .git(["log", "--reverse", "--format=%(trailers:key=Arborist-Tokens-In,valueonly,separator=)"])
+        .answer();
+    let spent: Vec<&str> = spent.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(spent, ["100", "100", "7"]);
+}

@@ -103,6 +103,7 @@ fn ask(
             attendance: None,
             voice: &mut |happening| voice.tell(News { task: None, happening }),
             expense: Expense::default(),
+            retold: None,
         },
     };
     Ok(planner.plan(&sources.named(), doubts)?)

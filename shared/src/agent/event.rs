@@ -93,6 +93,16 @@ impl Usage {
             cost,
         }
     }
+
+    /// What is left when `earlier` is taken away.
+    #[must_use]
+    pub fn minus(self, earlier: Self) -> Self {
+        Self {
+            tokens_in: self.tokens_in.saturating_sub(earlier.tokens_in),
+            tokens_out: self.tokens_out.saturating_sub(earlier.tokens_out),
+            cost: self.cost.map(|cost| (cost - earlier.cost.unwrap_or(0.0)).max(0.0)),
+        }
+    }
 }
 
 /// What a usage is of.

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::{Expense, Happening, PipelineError};
 use crate::{
     agent::{
-        AgentEvent, End, EventFormat, EventReader, LimitKind, Outcome, Request, Runner, Tally,
+        AgentEvent, End, EventFormat, EventReader, LimitKind, Outcome, Request, Runner, Tally, Usage,
         limits::{Backoff, Chosen},
         redact::{Redactor, Secrets},
     },
@@ -41,6 +41,8 @@ pub struct Caller<'a> {
     pub voice: &'a mut (dyn FnMut(Happening) + 'a),
     /// What all calls have spent.
     pub expense: Expense,
+    /// What the session that is gone on with has spent before; Codex tells it again.
+    pub retold: Option<Usage>,
 }
 
 /// What a limit that is used up means, where the provider names no time or a long one.
@@ -155,7 +157,8 @@ impl Caller<'_> {
         }
         let ended = supervised.run(listener);
         reader.finish().iter().for_each(|event| tally.note(event));
-        self.expense.add(tally.usage(), ended.took);
+        let retold = self.retold.filter(|_| format == EventFormat::Codex).unwrap_or_default();
+        self.expense.add(tally.usage().map(|usage| usage.minus(retold)), ended.took);
         refuse_survivors(&ended)?;
         let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
         let mut outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);

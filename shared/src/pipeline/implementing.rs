@@ -31,7 +31,9 @@ impl TaskRun<'_, '_, '_> {
         let prompt = implement(self.subject(), &self.events);
         let log = self.shop.home.join(self.log_path("implement"));
         let begun = place::begin(self.recorder, &self.task.id, attempt)?;
-        let errand = Errand { chain: &chain, time_left, task: self.task, prompt: &prompt, log: &log };
+        let session = self.shop.options.sessions;
+        let errand =
+            Errand { chain: &chain, time_left, session, task: self.task, prompt: &prompt, log: &log };
         let called = self.shop.call(errand);
         let mut work = place::end(self.recorder, &begun)?;
         let called = self.cut_short(called);

@@ -1,14 +1,30 @@
-//! What is remembered while a process lives, and may be forgotten: who cannot work just now.
+//! What is remembered while a process lives, and may be forgotten: who cannot work just now, and in which session an agent
+//! program was.
 
 use jiff::Timestamp;
 
 use super::Crew;
-use crate::agent::limits::Chain;
+use crate::{
+    agent::{Outcome, Usage, limits::Chain},
+    name::TaskId,
+};
 
-/// Who cannot work just now.
+/// What earlier calls have taught.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     absent: Vec<Absence>,
+    session: Option<Session>,
+}
+
+/// A session of an agent program.
+#[derive(Debug, Clone)]
+pub struct Session {
+    task: TaskId,
+    crew: Crew,
+    /// As the program calls it.
+    pub id: String,
+    /// What it has spent so far.
+    pub usage: Option<Usage>,
 }
 
 #[derive(Debug, Clone)]
@@ -33,5 +49,20 @@ impl Memory {
     /// Remembers that somebody cannot work, and until when if that is known.
     pub fn miss(&mut self, crew: &Crew, until: Option<Timestamp>) {
         self.absent.push(Absence { crew: crew.clone(), until });
+    }
+
+    /// The session that somebody was in when last called for a task.
+    #[must_use]
+    pub fn session(&self, task: &TaskId, crew: &Crew) -> Option<&Session> {
+        self.session.as_ref().filter(|session| session.task == *task && session.crew == *crew)
+    }
+
+    /// Remembers the session that a call was in; one that told of none is not gone on with.
+    pub fn keep_session(&mut self, task: &TaskId, crew: &Crew, outcome: &Outcome) {
+        let (Outcome::Success { session, usage, .. }
+        | Outcome::Limited { session, usage, .. }
+        | Outcome::Failed { session, usage, .. }) = outcome;
+        let (task, crew) = (task.clone(), crew.clone());
+        self.session = session.clone().map(|id| Session { task, crew, id, usage: *usage });
     }
 }

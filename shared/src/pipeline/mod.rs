@@ -28,7 +28,7 @@ pub use error::PipelineError;
 pub use expense::Expense;
 pub use happening::{Happening, News};
 pub use memory::Memory;
-pub use options::{Budgets, Flags, Options, backoff, call_limits};
+pub use options::{Budgets, Flags, Options, Sessions, backoff, call_limits};
 pub use prompt::{Subject, cut_diff, implement, review};
 pub use resume::{Resume, Stage};
 pub use staff::{Crew, CrewFlags, Named, Post, Staff, require_programs};

@@ -38,6 +38,17 @@ pub struct Options {
     pub budgets: Budgets,
     /// How many characters of a change the reviewer sees.
     pub diff_limit: usize,
+    /// How an attempt begins after another.
+    pub sessions: Sessions,
+}
+
+/// How an attempt begins after another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sessions {
+    /// In a session of its own.
+    Fresh,
+    /// In the session of the agent program that the last one had.
+    Resumed,
 }
 
 /// What may be spent.
@@ -103,6 +114,10 @@ impl Options {
                 task: budget(flags.budgets.task, settings, "task-"),
             },
             diff_limit: flags.diff_limit.or(longest).unwrap_or(LONGEST_DIFF),
+            sessions: match settings.switch("resume") {
+                Some(true) => Sessions::Resumed,
+                _ => Sessions::Fresh,
+            },
         })
     }
 

@@ -2,7 +2,7 @@
 //! again.
 
 use super::{
-    Called, Errand, Expense, Happening, PipelineError, Reply, TaskRun, Verdict, cut_diff,
+    Called, Errand, Expense, Happening, PipelineError, Reply, Sessions, TaskRun, Verdict, cut_diff,
     resume::STOPPED,
     review,
     task::{Step, last_line},
@@ -44,7 +44,9 @@ impl TaskRun<'_, '_, '_> {
                 Ok(left) => left,
                 Err(overrun) => return Ok(Called { expense, result: Err(overrun.into()) }),
             };
-            let errand = Errand { chain: &chain, time_left, task: self.task, prompt: &prompt, log: &file };
+            let session = Sessions::Fresh;
+            let errand =
+                Errand { chain: &chain, time_left, session, task: self.task, prompt: &prompt, log: &file };
             let called = self.shop.call(errand);
             expense.add(called.expense.usage, called.expense.time);
             let called = self.cut_short(Called { expense, ..called });

@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Crew, Expense, Happening, Memory, News, Options, PipelineError,
+    Crew, Expense, Happening, Memory, News, Options, PipelineError, Sessions,
     call::{AtLimit, Call, Caller, Reply},
 };
 use crate::{
@@ -64,6 +64,8 @@ pub struct Errand<'a> {
     pub chain: &'a Chain<Crew>,
     /// How much time there is for it in all, if that is limited.
     pub time_left: Option<Duration>,
+    /// Whether it goes on with the session of the last call for this task.
+    pub session: Sessions,
     /// For which task.
     pub task: &'a Task,
     /// What it is told.
@@ -139,6 +141,10 @@ impl Workshop<'_> {
     ) -> Result<Reply, PipelineError> {
         crew.require_program()?;
         let limits = self.limits(errand.time_left, *expense);
+        let session = match errand.session {
+            Sessions::Resumed => self.memory.session(&errand.task.id, crew).cloned(),
+            Sessions::Fresh => None,
+        };
         let (dir, demo) = (self.dir, &self.demo);
         let voice = &mut self.voice;
         let mut tell = |happening| voice(News::of(&errand.task.id, happening));
@@ -151,11 +157,16 @@ impl Workshop<'_> {
             attendance: Some(&mut self.attendance),
             voice: &mut tell,
             expense: *expense,
+            retold: session.as_ref().and_then(|session| session.usage),
         };
         let is_last = errand.chain.find_next(crew, Setback::Failure(FailureKind::Limit)).is_none();
         let at_limit = if is_last { AtLimit::Wait } else { AtLimit::Leave };
-        let result = caller.call(at_limit, || prepare(errand, crew, dir, demo));
+        let id = session.as_ref().map(|session| session.id.as_str());
+        let result = caller.call(at_limit, || prepare(errand, (crew, id), dir, demo));
         *expense = caller.expense;
+        if let (Ok(reply), Sessions::Resumed) = (&result, errand.session) {
+            self.memory.keep_session(&errand.task.id, crew, &reply.outcome);
+        }
         result
     }
 
@@ -222,7 +233,12 @@ fn admitted(reply: Reply, crew: &Crew) -> Result<Reply, PipelineError> {
     }
 }
 
-fn prepare(errand: Errand<'_>, crew: &Crew, dir: &Path, demo: &Path) -> Result<Call, PipelineError> {
+fn prepare(
+    errand: Errand<'_>,
+    (crew, session): (&Crew, Option<&str>),
+    dir: &Path,
+    demo: &Path,
+) -> Result<Call, PipelineError> {
     let Errand { task, prompt, log, .. } = errand;
     let built_in = |program: Program, stdin: &str| Call {
         program: program.dir(dir),
@@ -239,7 +255,7 @@ fn prepare(errand: Errand<'_>, crew: &Crew, dir: &Path, demo: &Path) -> Result<C
         RunnerKind::Demo => built_in(Program::new(demo).arg("--agent"), prompt),
         RunnerKind::Program(runner) => {
             let model = crew.model.as_deref();
-            Call::of_runner(runner, Request { prompt, model, dir, session: None, prompt_file: None }, log)?
+            Call::of_runner(runner, Request { prompt, model, dir, session, prompt_file: None }, log)?
         }
     };
     call.program = call.program.env("ARBORIST_TASK", task.id.as_str());

@@ -43,6 +43,14 @@ pub const SETTINGS: &[Setting] = &[
         about: "Who is asked instead, in this order, when a runner is not installed, is refused by its provider or has used up its limit.",
     },
     Setting {
+        key: "resume",
+        variable: Some("ARBORIST_RESUME"),
+        kind: Kind::Switch,
+        expected: "true or false",
+        default: "false",
+        about: "Whether the next attempt goes on with the session that the agent program had in the last one, where it has told of one and the same process drives both. Otherwise each attempt is a new session that is told what went wrong.",
+    },
+    Setting {
         key: "max-retries",
         variable: Some("ARBORIST_MAX_RETRIES"),
         kind: Kind::Count,
@@ -113,6 +121,14 @@ pub const SETTINGS: &[Setting] = &[
         expected: "a list of words in quotes",
         default: "that of the built-in runner of this name",
         about: "How a runner is called: a program and its arguments, with {prompt}, {prompt-file}, {model}, {dir} and {session} in them. Without a prompt among them it goes to standard input.",
+    },
+    Setting {
+        key: "runners.*.resume",
+        variable: None,
+        kind: Kind::Words,
+        expected: "a list of words in quotes",
+        default: "runners.*.command, with {session} filled in",
+        about: "How a runner is called that goes on with a session, where that is another call.",
     },
     Setting {
         key: "runners.*.events",
