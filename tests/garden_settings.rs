@@ -166,12 +166,6 @@ fn no_key_is_forgotten() {
         "timeouts.test",
         "timeouts.limit",
         "review.diff-limit",
-        "budget.cost",
-        "budget.tokens",
-        "budget.time",
-        "budget.task-cost",
-        "budget.task-tokens",
-        "budget.task-time",
         // tests/worktree_settings.rs
         "timeouts.setup",
         "worktree.base",
@@ -186,6 +180,13 @@ fn no_key_is_forgotten() {
         // Those of `merge` are tested in tests/merge*.rs.
         "merge.delete-branches",
         "merge.wait-limit",
+        // tests/garden_limits.rs
+        "budget.cost",
+        "budget.tokens",
+        "budget.time",
+        "budget.task-cost",
+        "budget.task-tokens",
+        "budget.task-time",
     ];
     let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
     assert_eq!(keys, tested);

@@ -2,6 +2,7 @@
 //! `ARBORIST_*` in the environment, `git config arborist.*`, the repository's `.arborist/config.toml`, the user's
 //! `git-arborist/config.toml`, built in.
 
+mod budget;
 mod file;
 mod setting;
 mod table;

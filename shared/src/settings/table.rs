@@ -1,15 +1,25 @@
 //! Every key there is. The manual is made from this table.
 
-use super::{Kind, Setting};
+use super::{Kind, Setting, budget::BUDGET};
 
 const PATH: &str = "a path, in quotes";
 const SECONDS: &str = "a number of seconds";
-const DOLLARS: &str = "US dollars, such as 2.50";
-const TOKENS: &str = "a number of tokens";
 const RUNNERS: &str = "a list of runners in quotes, each with ':' and a model behind it or not";
 
 /// All keys.
-pub const SETTINGS: &[Setting] = &[
+pub const SETTINGS: &[Setting] = &join();
+
+const fn join() -> [Setting; GENERAL.len() + BUDGET.len()] {
+    let mut all = [GENERAL[0]; GENERAL.len() + BUDGET.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < GENERAL.len() { GENERAL[at] } else { BUDGET[at - GENERAL.len()] };
+        at += 1;
+    }
+    all
+}
+
+const GENERAL: &[Setting] = &[
     Setting {
         key: "tree",
         variable: Some("ARBORIST_TREE"),
@@ -185,54 +195,6 @@ pub const SETTINGS: &[Setting] = &[
         expected: "a number of characters",
         default: "8000",
         about: "How much of a change the reviewer is shown. Of a longer one it sees the beginning, and how much of each file there is.",
-    },
-    Setting {
-        key: "budget.cost",
-        variable: Some("ARBORIST_MAX_COST"),
-        kind: Kind::Amount,
-        expected: DOLLARS,
-        default: "no limit",
-        about: "What a run may cost, as far as agents tell. A run that has cost as much stops, and goes on with a higher limit.",
-    },
-    Setting {
-        key: "budget.tokens",
-        variable: Some("ARBORIST_MAX_TOKENS"),
-        kind: Kind::Count,
-        expected: TOKENS,
-        default: "no limit",
-        about: "How many tokens a run may use, read and written.",
-    },
-    Setting {
-        key: "budget.time",
-        variable: Some("ARBORIST_MAX_TIME"),
-        kind: Kind::Count,
-        expected: SECONDS,
-        default: "no limit",
-        about: "How long the agents of a run may be at work, all together.",
-    },
-    Setting {
-        key: "budget.task-cost",
-        variable: Some("ARBORIST_MAX_TASK_COST"),
-        kind: Kind::Amount,
-        expected: DOLLARS,
-        default: "no limit",
-        about: "What each task may cost.",
-    },
-    Setting {
-        key: "budget.task-tokens",
-        variable: Some("ARBORIST_MAX_TASK_TOKENS"),
-        kind: Kind::Count,
-        expected: TOKENS,
-        default: "no limit",
-        about: "How many tokens each task may use.",
-    },
-    Setting {
-        key: "budget.task-time",
-        variable: Some("ARBORIST_MAX_TASK_TIME"),
-        kind: Kind::Count,
-        expected: SECONDS,
-        default: "no limit",
-        about: "How long agents may be at work on each task.",
     },
     Setting {
         key: "timeouts.setup",
