@@ -219,6 +219,7 @@ complete -c git-arborist -n '__git_arborist_at worktree' -f -a show -d 'Show one
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a path -d 'Print the path of a task\'s worktree'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a run -d 'Run a program in a task\'s worktree, with its environment, and save what it does now and then'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a restore -d 'Bring back unfinished work that was saved'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a sync -d 'Bring the run\'s branch into the branches of tasks, by a merge; what is not committed stays as it is'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a remove -d 'Remove a worktree; its branch stays'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a recycle -d 'Give a task\'s lane to the next task, with its caches; its branch stays'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a prune -d 'Forget worktrees whose folders were deleted'
@@ -229,6 +230,7 @@ complete -c git-arborist -n '__git_arborist_at worktree' -s h -l help -d 'Show w
 complete -c git-arborist -n '__git_arborist_in worktree add' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l base -x -a '(__git_arborist_branches)' -d 'Where its branch begins, instead of at the run\'s branch'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l lane -d 'Take one of the run\'s lanes: a free one if there is one, where only the difference has to be written'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l offline -d 'Do not ask the remote that the run\'s branch follows'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l allow-dirty -d 'Say nothing of changes in the checkout that are not committed and so not in the worktree'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l yes -d 'Approve the commands that files of the repository bring along'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
@@ -262,6 +264,12 @@ complete -c git-arborist -n '__git_arborist_in worktree run' -s h -l help -d 'Sh
 complete -c git-arborist -n '__git_arborist_in worktree restore' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree restore' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
 complete -c git-arborist -n '__git_arborist_in worktree restore' -s h -l help -d 'Show what it does and takes'
+
+# worktree sync
+complete -c git-arborist -n '__git_arborist_in worktree sync' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in worktree sync' -l offline -d 'Do not ask the remote that the run\'s branch follows'
+complete -c git-arborist -n '__git_arborist_in worktree sync' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree sync' -s h -l help -d 'Show what it does and takes'
 
 # worktree remove
 complete -c git-arborist -n '__git_arborist_in worktree remove' -f -a '(__git_arborist_tasks)'

@@ -5,7 +5,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::Dirt,
     name::{Oid, TaskId},
-    worktree::{Begun, Lease, WorktreeError},
+    worktree::{Base, Begun, Lease, Reason, WorktreeError},
 };
 use clap::Args;
 
@@ -27,6 +27,9 @@ pub(super) struct AddArgs {
     /// Take one of the run's lanes: a free one if there is one, where only the difference has to be written
     #[arg(long)]
     lane: bool,
+    /// Do not ask the remote that the run's branch follows
+    #[arg(long)]
+    offline: bool,
     /// Say nothing of changes in the checkout that are not committed and so not in the worktree
     #[arg(long)]
     allow_dirty: bool,
@@ -41,7 +44,7 @@ pub(super) fn run(args: &AddArgs, ui: &mut Ui) -> Outcome {
     let opened = open_until(&args.scope, ui, &watch_signals())?;
     let consent = if args.yes { Consent::Given } else { unasked_consent() };
     consent::require(&opened.options.foreign_commands(), consent)?;
-    let base = base(args, &opened)?;
+    let base = base(args, &opened, ui)?;
     warn_of_dirt(args, &opened, ui)?;
     let lease =
         if args.lane { opened.pool.lease(&args.task, base)? } else { opened.pool.add(&args.task, base)? };
@@ -52,20 +55,44 @@ pub(super) fn run(args: &AddArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// Where a new branch begins. One that goes on elsewhere is not silently another one.
-fn base(args: &AddArgs, opened: &Opened) -> Result<Oid, Failure> {
+fn base(args: &AddArgs, opened: &Opened, ui: &mut Ui) -> Result<Oid, Failure> {
     let tip = opened.require_tip()?;
+    let branch = opened.scope.branch.task_branch(&args.task);
+    let known = opened.repository.find_branch(&branch)?;
     let Some(revision) = &args.base else {
-        return Ok(tip);
+        if args.offline {
+            return Ok(tip);
+        }
+        let base = opened.pool.find_base(tip)?;
+        tell_base(&base, opened, ui);
+        return Ok(base.commit);
     };
     let base = opened.repository.require_commit(revision)?;
-    let branch = opened.scope.branch.task_branch(&args.task);
-    if let Some(tip) = opened.repository.find_branch(&branch)?
-        && !opened.repository.is_ancestor(base, tip)?
-        && !opened.repository.is_ancestor(tip, base)?
+    if let Some(known) = known
+        && !opened.repository.is_ancestor(base, known)?
+        && !opened.repository.is_ancestor(known, base)?
     {
         return Err(WorktreeError::OtherBase { branch, base }.into());
     }
     Ok(base)
+}
+
+/// Says where a task begins, if that is not simply the run's branch.
+pub(super) fn tell_base(base: &Base, opened: &Opened, ui: &mut Ui) {
+    let (run, at) = (&opened.scope.branch, base.commit.short());
+    match &base.reason {
+        Reason::Local | Reason::Current => {}
+        Reason::Fetched { from, more } => {
+            ui.err(&format!("note: '{run}' is {more} behind '{from}': taking {at} from there\n"));
+        }
+        Reason::Diverged { from } => {
+            ui.warn(&format!("'{run}' and '{from}' have diverged: taking '{run}' at {at}"));
+        }
+        Reason::Offline { remote, why } => {
+            ui.warn(&format!("offline: '{remote}' could not be reached ({why})"));
+            ui.warn(&format!("taking '{run}' at {at}, which may be behind"));
+        }
+    }
 }
 
 fn warn_of_dirt(args: &AddArgs, opened: &Opened, ui: &mut Ui) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ mod remove;
 mod rows;
 mod run;
 mod show;
+mod sync;
 
 use clap::{Parser, Subcommand};
 
@@ -55,6 +56,8 @@ enum Verb {
     Run(run::RunArgs),
     /// Bring back unfinished work that was saved
     Restore(run::RestoreArgs),
+    /// Bring the run's branch into the branches of tasks, by a merge; what is not committed stays as it is
+    Sync(sync::SyncArgs),
     /// Remove a worktree; its branch stays
     Remove(remove::RemoveArgs),
     /// Give a task's lane to the next task, with its caches; its branch stays
@@ -72,6 +75,7 @@ pub fn run(args: WorktreeArgs, ui: &mut Ui) -> Outcome {
         Verb::Path(args) => show::run_path(&args, ui),
         Verb::Run(args) => run::run(&args, ui),
         Verb::Restore(args) => run::run_restore(&args, ui),
+        Verb::Sync(args) => sync::run(&args, ui),
         Verb::Remove(args) => remove::run(&args, ui),
         Verb::Recycle(args) => remove::run_recycle(&args, ui),
         Verb::Prune(args) => remove::run_prune(&args, ui),

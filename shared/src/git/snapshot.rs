@@ -139,6 +139,18 @@ impl Repository {
     }
 }
 
+impl Repository {
+    /// Enters these changes into the user's own index as they are, and leaves everything else in it alone.
+    pub fn enter(&self, changes: &[Change]) -> Result<(), GitError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let command = self.change("update-index").args(["-z", "--index-info"]);
+        checked("update-index", command.finish_with(index_info(changes, self.format))?)?;
+        self.change("update-index").args(["-q", "--refresh"]).finish().map(drop)
+    }
+}
+
 impl PrivateIndex<'_> {
     /// Takes in what lies in the worktree now, ignored files aside, and gives it as a tree.
     pub fn take_in(&self) -> Result<Oid, GitError> {

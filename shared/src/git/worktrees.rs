@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use super::{GitError, Head, Repository, command::checked};
+use super::{
+    GitError, Head, Repository,
+    command::{checked, without_prefix},
+};
 use crate::name::{BranchName, Oid};
 
 /// A worktree that git knows of. It need not be there any more.
@@ -138,6 +141,31 @@ impl Repository {
         Ok(name.trim_end().strip_prefix("refs/heads/").and_then(|name| name.parse().ok()))
     }
 
+    /// Brings files and index from one tree to another. What is changed, staged or untracked stays as it is; where it
+    /// stands in the way, git's reason is returned and nothing is changed.
+    pub fn bring_to(
+        &self,
+        (from, to): (Oid, Oid),
+        settings: &[&str],
+    ) -> Result<Result<(), String>, GitError> {
+        let command = self.change_with("read-tree", settings).args(["-m", "-u"]);
+        let ended = command.args([from.to_string(), to.to_string()]).finish()?;
+        Ok(if ended.status.success() { Ok(()) } else { Err(without_prefix(&ended.complaint())) })
+    }
+
+    /// The paths whose entries in the index differ from `tree`.
+    pub fn staged_beside(&self, tree: Oid) -> Result<Vec<Vec<u8>>, GitError> {
+        let command = self.git("diff-index").args(["--cached", "--name-only", "-z", "--no-renames"]);
+        Ok(names_of(&command.arg(tree.to_string()).stdout()?))
+    }
+
+    /// The paths that `new` has and `old` has not.
+    pub fn added(&self, old: Oid, new: Oid) -> Result<Vec<Vec<u8>>, GitError> {
+        let command =
+            self.git("diff-tree").args(["-r", "-z", "--name-only", "--no-renames", "--diff-filter=A"]);
+        Ok(names_of(&command.args([old.to_string(), new.to_string()]).stdout()?))
+    }
+
     /// Takes `HEAD` off its branch and leaves everything else as it is.
     pub fn detach(&self, commit: Oid) -> Result<(), GitError> {
         let command = self.change("update-ref").args(["--no-deref", "-m", "arborist: free", "HEAD"]);
@@ -213,9 +241,12 @@ pub fn plain_path(path: &Path) -> PathBuf {
     clean
 }
 
+fn names_of(printed: &[u8]) -> Vec<Vec<u8>> {
+    printed.split(|b| *b == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
+}
+
 fn paths_of(printed: &[u8]) -> Vec<PathBuf> {
-    let names = printed.split(|b| *b == 0).filter(|name| !name.is_empty());
-    names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
+    names_of(printed).into_iter().map(|name| PathBuf::from(OsString::from_vec(name))).collect()
 }
 
 /// Records of attributes `name` or `name SP value`, each ended by NUL; an empty one ends a record.

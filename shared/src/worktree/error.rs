@@ -35,6 +35,8 @@ pub enum WorktreeError {
     Nested { base: PathBuf, inside: PathBuf },
     #[error("'{0}' has no worktree")]
     Absent(String),
+    #[error("there is no branch '{0}'")]
+    NoBranch(BranchName),
     #[error("'{0}' has no lane")]
     NoLane(String),
     #[error("the worktree of '{0}' is gone: there is no '{path}' any more", path = .1.display())]
@@ -70,6 +72,7 @@ impl Explain for WorktreeError {
             Self::Limit { .. }
             | Self::Absent(_)
             | Self::NoLane(_)
+            | Self::NoBranch(_)
             | Self::NothingSaved(_)
             | Self::Missing(..)
             | Self::Dirty { .. }
@@ -98,6 +101,7 @@ impl Explain for WorktreeError {
             }
             Self::Space { .. } => "free some, or ask for less as worktree.min-free".into(),
             Self::Nested { .. } => "name another place as worktree.base".into(),
+            Self::NoBranch(_) => "see all with: git arborist worktree list --branches".into(),
             Self::NoLane(_) => "see the lanes with: git arborist worktree list".into(),
             Self::Absent(name) => format!("make one with: git arborist worktree add {name}"),
             Self::Missing(name, _) => {

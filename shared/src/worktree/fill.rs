@@ -11,7 +11,8 @@ use crate::{
 
 /// What a git that was killed, or an agent, may have left half done in a worktree.
 const HALF_DONE: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
-const SPARSE: [&str; 2] = ["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
+/// Settings with which git looks at what is left out.
+pub(super) const SPARSE: [&str; 2] = ["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
 
 impl Pool {
     /// Checks out `branch` in a lane that is free. It stays free until the last step, which puts `HEAD` on the branch.
@@ -54,7 +55,7 @@ impl Pool {
     }
 
     /// Writes down which tracked files are left out. Whether git has to look at that at all.
-    fn leave_out(&self, lane: &Repository) -> Result<bool, WorktreeError> {
+    pub(super) fn leave_out(&self, lane: &Repository) -> Result<bool, WorktreeError> {
         let file = lane.git_dir.join("info/sparse-checkout");
         if self.options.exclude.is_empty() && !file.exists() {
             return Ok(false);

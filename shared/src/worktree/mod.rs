@@ -5,6 +5,7 @@
 //! names the task. A lane with a detached `HEAD` is free. `HEAD` moves last, so a worktree that is half made or half
 //! filled is free too. Locks tell who is at work; nothing else is remembered.
 
+mod base;
 mod claim;
 mod environment;
 mod error;
@@ -20,7 +21,9 @@ mod saver;
 mod set_up;
 mod stale;
 mod survey;
+mod sync;
 
+pub use base::{Base, Reason};
 pub use error::WorktreeError;
 pub use lease::{Begun, Lease};
 pub use note::Note;
@@ -29,6 +32,7 @@ pub use remove::Unsaved;
 pub use restore::Restored;
 pub use saver::Saver;
 pub use survey::{Kind, Standing};
+pub use sync::Synced;
 
 use std::{path::PathBuf, time::Duration};
 

@@ -1,0 +1,91 @@
+//! `git arborist worktree sync`.
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::Conflict,
+    name::TaskId,
+    worktree::{Reason, Synced},
+};
+use clap::Args;
+
+use super::{
+    add,
+    open::{Opened, ScopeArgs, open},
+};
+use crate::{entry::Outcome, ui::Ui};
+
+#[derive(Debug, Args)]
+pub(super) struct SyncArgs {
+    /// The tasks
+    #[arg(value_name = "TASK", required = true)]
+    tasks: Vec<TaskId>,
+    /// Do not ask the remote that the run's branch follows
+    #[arg(long)]
+    offline: bool,
+    #[command(flatten)]
+    scope: ScopeArgs,
+}
+
+pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(&args.scope, ui)?;
+    let tip = opened.require_tip()?;
+    let mut from = tip;
+    if !args.offline {
+        let base = opened.pool.find_base(tip)?;
+        if let Reason::Offline { remote, why } = &base.reason {
+            ui.err(&format!("note: nothing is synced: '{remote}' could not be reached ({why})\n"));
+            ui.hint("sync with what is here by --offline");
+            return Ok(Exit::Done);
+        }
+        add::tell_base(&base, &opened, ui);
+        from = base.commit;
+    }
+    let mut exit = Exit::Done;
+    for task in &args.tasks {
+        if !sync(task, from, &opened, ui)? {
+            exit = Exit::Person;
+        }
+    }
+    Ok(exit)
+}
+
+/// Whether the task's branch has everything now.
+fn sync(
+    task: &TaskId,
+    from: arborist_core::name::Oid,
+    opened: &Opened,
+    ui: &mut Ui,
+) -> Result<bool, Failure> {
+    let run = &opened.scope.branch;
+    match opened.pool.sync(task, from)? {
+        Synced::Current => ui.line(&format!("{task} is up to date with {run}")),
+        Synced::Merged(commit) => {
+            ui.line(&format!("{task} has {run} at {} now: {}", from.short(), commit.short()))
+        }
+        Synced::Conflicted(conflicts) => {
+            let lines: Vec<String> = conflicts.iter().map(line_of).collect();
+            let failure = Failure::new(
+                Exit::Person,
+                format!("'{task}' and '{run}' conflict; nothing was changed:\n{}", lines.join("\n")),
+            );
+            ui.fail(&failure.hint(format!("merge by hand in: git arborist worktree path {task}")));
+            return Ok(false);
+        }
+        Synced::InTheWay(paths) => {
+            let failure = Failure::new(
+                Exit::Person,
+                format!(
+                    "'{task}' has changes in the way that are not committed; nothing was changed:\n  {}",
+                    paths.join("\n  ")
+                ),
+            );
+            ui.fail(&failure.hint("commit them first"));
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn line_of(conflict: &Conflict) -> String {
+    format!("  {}: {}", conflict.kind.as_str(), conflict.paths.join(", "))
+}

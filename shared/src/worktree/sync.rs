@@ -1,0 +1,107 @@
+//! Bringing the run's branch into a task's branch, by a merge. What is not committed in the task's worktree stays exactly
+//! as it is, and where anything stands in the way nothing is changed.
+
+use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt};
+
+use super::{Pool, WorktreeError, fill::SPARSE, stale};
+use crate::{
+    git::{Change, Conflict, Merge, RefMove, Repository},
+    name::{BranchName, Oid, TaskId},
+};
+
+/// What came of it.
+#[derive(Debug)]
+pub enum Synced {
+    /// The task's branch had everything.
+    Current,
+    /// It has everything now, at this commit.
+    Merged(Oid),
+    /// Both changed the same; nothing was done.
+    Conflicted(Vec<Conflict>),
+    /// These paths are not committed and would be changed; nothing was done.
+    InTheWay(Vec<String>),
+}
+
+impl Pool {
+    /// Merges `from` into the branch of a task.
+    pub fn sync(&self, task: &TaskId, from: Oid) -> Result<Synced, WorktreeError> {
+        let branch = self.run.task_branch(task);
+        let no_branch = || WorktreeError::NoBranch(branch.clone());
+        let lease = match self.hold(task) {
+            Ok(lease) => Some(lease),
+            Err(WorktreeError::Absent(_) | WorktreeError::Missing(..)) => None,
+            Err(error) => return Err(error),
+        };
+        let tip = self.repository.find_branch(&branch)?.ok_or_else(no_branch)?;
+        if self.repository.is_ancestor(from, tip)? {
+            return Ok(Synced::Current);
+        }
+        let commit = match self.join(&branch, tip, from)? {
+            Ok(commit) => commit,
+            Err(conflicts) => return Ok(Synced::Conflicted(conflicts)),
+        };
+        if let Some(lease) = &lease {
+            let in_the_way = self.bring(&lease.repository, tip, commit)?;
+            if !in_the_way.is_empty() {
+                return Ok(Synced::InTheWay(in_the_way));
+            }
+        }
+        let name = branch.to_ref();
+        let moves = [RefMove { name: &name, new: Some(commit), old: Some(tip) }];
+        self.repository.move_refs(&moves, "arborist: sync")?;
+        Ok(Synced::Merged(commit))
+    }
+
+    /// The commit that joins both, or what keeps them apart. A branch without commits of its own just follows.
+    fn join(
+        &self,
+        branch: &BranchName,
+        tip: Oid,
+        from: Oid,
+    ) -> Result<Result<Oid, Vec<Conflict>>, WorktreeError> {
+        if self.repository.is_ancestor(tip, from)? {
+            return Ok(Ok(from));
+        }
+        let tree = match self.repository.merge(tip, from)? {
+            Merge::Clean(tree) => tree,
+            Merge::Conflicted(_, conflicts) => return Ok(Err(conflicts)),
+        };
+        let message = format!("Merge branch '{}' into {branch}\n", self.run);
+        let signing = self.repository.signing()?;
+        Ok(Ok(self.repository.write_joint(tree, &[tip, from], &message, signing)?))
+    }
+
+    /// Brings a worktree from one commit to another, and gives the paths that stand in the way, if any do. Files come
+    /// first and the branch last: one who was killed in between finds the files as they shall be, and goes on.
+    fn bring(&self, lane: &Repository, tip: Oid, commit: Oid) -> Result<Vec<String>, WorktreeError> {
+        stale::clear(&lane.git_dir.join("index.lock"));
+        let (old, new) = (lane.tree_of(tip)?, lane.tree_of(commit)?);
+        let changes = lane.changes(old, new)?;
+        let lying = lane.snapshot()?;
+        let undone: HashSet<Vec<u8>> = paths(lane.changes(lying, new)?);
+        let mut own = paths(lane.changes(old, lying)?);
+        own.extend(lane.staged_beside(old)?);
+        // What is ignored and lies where a file would be made could be work too.
+        own.extend(lane.added(old, new)?.into_iter().filter(|path| lies_there(lane, path)));
+        let own = changes.into_iter().filter(|change| own.contains(&change.path));
+        let (done, in_the_way): (Vec<Change>, Vec<Change>) =
+            own.partition(|change| !undone.contains(&change.path));
+        if !in_the_way.is_empty() {
+            return Ok(in_the_way.iter().map(Change::shown).collect());
+        }
+        lane.enter(&done)?;
+        let settings: &[&str] = if self.leave_out(lane)? { &SPARSE } else { &[] };
+        match lane.bring_to((old, new), settings)? {
+            Ok(()) => Ok(Vec::new()),
+            Err(why) => Ok(why.lines().map(str::to_owned).collect()),
+        }
+    }
+}
+
+fn paths(changes: Vec<Change>) -> HashSet<Vec<u8>> {
+    changes.into_iter().map(|change| change.path).collect()
+}
+
+fn lies_there(lane: &Repository, path: &[u8]) -> bool {
+    lane.dir.join(OsStr::from_bytes(path)).symlink_metadata().is_ok()
+}
