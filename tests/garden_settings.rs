@@ -166,6 +166,8 @@ fn no_key_is_forgotten() {
         "timeouts.test",
         "timeouts.limit",
         "review.diff-limit",
+        // tests/gardener_jobs.rs
+        "jobs",
         // tests/worktree_settings.rs
         "timeouts.setup",
         "worktree.base",

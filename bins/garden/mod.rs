@@ -80,6 +80,6 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
     }
     let wish = Wish { only: vec![task], ..Wish::default() };
     let mut voice = Voice::new(&args.common, ui);
-    let ended = opened.begin(&args.common, &planned, &mut voice)?.run(&wish);
+    let ended = opened.begin(&args.common, &planned, &mut voice, None)?.run(&wish);
     voice.end(&opened, &planned, ended)
 }

@@ -1,7 +1,7 @@
 //! `git arborist gardener`: every task that can be run, in order.
 
 use arborist_core::{
-    failure::Exit,
+    failure::{Exit, Failure},
     gardener::{Failed, GardenerError, KeepGoing, Wish, wanted},
     history::State,
     name::TaskId,
@@ -12,7 +12,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Voice, open},
+    gardening::{GardeningArgs, Opened, Voice, open},
     ui::Ui,
 };
 
@@ -39,6 +39,12 @@ pub struct GardenerArgs {
     /// Up to this task or phase, in the order of the plan, and nothing behind it
     #[arg(long, value_name = "TASK")]
     until: Option<TaskId>,
+    /// How many tasks are worked on at once, each in a worktree of its own: a number, or auto
+    #[arg(long, value_name = "NUMBER")]
+    jobs: Option<String>,
+    /// Use a worktree also for one task at a time, and leave the checkout alone
+    #[arg(long)]
+    isolate: bool,
     /// Go on with other tasks when one fails
     #[arg(long)]
     keep_going: bool,
@@ -47,7 +53,27 @@ pub struct GardenerArgs {
     retry_failed: bool,
 }
 
+/// Where tasks are worked on.
+enum Jobs {
+    /// One after the other, in the checkout.
+    InPlace,
+    /// So many at once, in lanes.
+    Lanes(usize),
+}
+
 impl GardenerArgs {
+    fn jobs(&self, opened: &Opened) -> Result<Jobs, Failure> {
+        let named = self.jobs.as_deref().or_else(|| opened.settings.text("jobs")).unwrap_or("1");
+        let count = match named {
+            "auto" => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            number => number.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
+                Failure::new(Exit::Usage, format!("'{number}' is not a number of jobs"))
+                    .hint("give a number from 1, or auto for one to a core")
+            })?,
+        };
+        Ok(if count == 1 && !self.isolate { Jobs::InPlace } else { Jobs::Lanes(count) })
+    }
+
     fn wish(&self) -> Wish {
         Wish {
             only: self.only.clone(),
@@ -83,7 +109,11 @@ pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
         }
         return Ok(Exit::Done);
     }
+    let lanes = match args.jobs(&opened)? {
+        Jobs::InPlace => None,
+        Jobs::Lanes(jobs) => Some(opened.lanes(jobs)?),
+    };
     let mut voice = Voice::new(&args.common, ui);
-    let ended = opened.begin(&args.common, &planned, &mut voice)?.run(&wish);
+    let ended = opened.begin(&args.common, &planned, &mut voice, lanes.as_ref())?.run(&wish);
     voice.end(&opened, &planned, ended)
 }

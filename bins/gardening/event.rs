@@ -188,6 +188,10 @@ pub struct SummaryDocument {
     pub failed: Vec<FailedDocument>,
     /// The tasks that are left undone.
     pub left: Vec<LeftDocument>,
+    /// The tasks that are complete on their own branches and did not land.
+    pub unlanded: Vec<UnlandedDocument>,
+    /// What brings a checkout up to landings that would have touched it; null if there are none.
+    pub parked: Option<String>,
     /// How many attempts were begun.
     pub attempts: usize,
     /// What was spent.
@@ -198,6 +202,16 @@ pub struct SummaryDocument {
     pub stopped: Option<String>,
     /// What to type next; null if nothing is left to do.
     pub next: Option<String>,
+}
+
+/// A task that is complete on its own branch and did not land.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct UnlandedDocument {
+    /// The task.
+    pub task: String,
+    /// Why.
+    pub why: String,
 }
 
 /// A task that failed.

@@ -6,7 +6,7 @@ use arborist_core::{
     agent::redact::Secrets,
     consent,
     failure::{Exit, Failure},
-    gardener::{Gardener, GardenerError, PlanFile, Site, Tools, approval, recover, start},
+    gardener::{Gardener, GardenerError, Lanes, PlanFile, Site, Tools, approval, recover, start, words_of},
     git::{Config, GitVersion, Repository},
     history::{Reading, Run, Scope, State},
     name::{BranchName, Oid, digest},
@@ -16,6 +16,7 @@ use arborist_core::{
     progress::{Boxes, Progress, Totals},
     record::{Hand, Recorder},
     settings::Settings,
+    worktree::{Pool, WorktreeOptions},
 };
 
 use super::{GardeningArgs, Voice, voice::Begun};
@@ -30,6 +31,7 @@ pub(crate) struct Opened {
     head: Oid,
     lock: FileLock,
     hook: PreCommit,
+    cancel: Cancel,
 }
 
 /// The plan of a run, and whether the run has begun.
@@ -73,7 +75,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     let lock = FileLock::try_take(&path, &what)
         .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
     let hook = pre_commit(&repository, &config)?;
-    Ok(Opened { repository, options, settings, branch, head, lock, hook })
+    Ok(Opened { repository, options, settings, branch, head, lock, hook, cancel: watch_signals() })
 }
 
 fn pre_commit(repository: &Repository, config: &Config) -> Result<PreCommit, Failure> {
@@ -157,10 +159,14 @@ impl Opened {
         args: &GardeningArgs,
         planned: &'a Planned,
         voice: &'a mut Voice<'_>,
+        lanes: Option<&'a Lanes<'a>>,
     ) -> Result<Gardener<'a>, Failure> {
         let run = self.scan()?;
         require_programs(&self.options.staff.chains(&planned.plan)?)?;
-        let commands = approval::foreign_commands(&planned.plan, &self.options, &self.settings)?;
+        let mut commands = approval::foreign_commands(&planned.plan, &self.options, &self.settings)?;
+        if lanes.is_some() {
+            commands.extend(self.worktree_options().foreign_commands());
+        }
         consent::require(&commands, args.consent())?;
         let (attendance, ended) = self.attend()?;
         if !ended.is_empty() {
@@ -172,14 +178,13 @@ impl Opened {
         };
         let mut recorder = Recorder::new(&self.repository, self.branch.clone(), session, self.head)?;
         for attempt in recover(&mut recorder, &run, self.options.max_retries)? {
-            voice.warn(&format!(
-                "attempt {} of {} was interrupted; what it left is committed",
-                attempt.attempt.ordinal(),
-                attempt.task
-            ));
+            voice.warn(&words_of(&attempt));
         }
         self.hide_logs()?;
-        self.refuse_dirt(args, &recorder, planned)?;
+        match lanes {
+            None => self.refuse_dirt(args, &recorder, planned)?,
+            Some(lanes) => self.clear(lanes, voice)?,
+        }
         if run.start.is_none() || args.new_run {
             for path in start::write_start(&mut recorder, planned.file.as_ref())? {
                 voice.remark(&format!("committed with the start of the run: {path}"));
@@ -191,13 +196,44 @@ impl Opened {
         let tip = recorder.tip().clone();
         let run = self.scan_at(tip.head)?;
         voice.begin(self.begun(&recorder, planned, &run));
+        let mut tools = self.tools(recorder.hand().clone())?;
+        tools.lanes = lanes;
         Ok(Gardener {
+            repository: &self.repository,
             plan: &planned.plan,
             run,
-            tools: self.tools(recorder.hand().clone())?,
-            checkout: Some(Site { repository: self.repository.clone(), tip, attendance }),
+            tools,
+            checkout: Some(Site { repository: self.repository.clone(), tip, attendance, lease: None }),
             voice: voice.listener(),
         })
+    }
+
+    /// Lanes for so many tasks at once.
+    pub(crate) fn lanes(&self, jobs: usize) -> Result<Lanes<'_>, Failure> {
+        Ok(Lanes {
+            repository: &self.repository,
+            pool: Pool::open(&self.repository, &self.branch, self.worktree_options())
+                .map_err(GardenerError::from)?,
+            jobs,
+            lock: &self.lock,
+            queue: arborist_core::queue::Options::new(&self.settings, self.cancel.clone(), clock::now),
+        })
+    }
+
+    fn worktree_options(&self) -> WorktreeOptions {
+        WorktreeOptions::new(&self.settings, &self.cancel)
+    }
+
+    /// What a crashed run left running in lanes is ended. What is not committed in the checkout is not seen there.
+    fn clear(&self, lanes: &Lanes<'_>, voice: &mut Voice<'_>) -> Result<(), Failure> {
+        let ended: Vec<String> = lanes.clear()?.iter().map(ToString::to_string).collect();
+        if !ended.is_empty() {
+            voice.warn(&format!("ended what a crashed run had left running: {}", ended.join(", ")));
+        }
+        if !self.repository.is_clean()? {
+            voice.warn("what is not committed stays in your checkout, and the tasks do not see it");
+        }
+        Ok(())
     }
 
     /// Said once for a run: a test that cannot fail proves nothing.
@@ -243,10 +279,11 @@ impl Opened {
             hand,
             home: self.repository.top().to_owned(),
             secrets: Secrets::of_environment(std::env::vars()).map_err(|error| failed(&error))?,
-            cancel: watch_signals(),
+            cancel: self.cancel.clone(),
             demo: beside.with_file_name("git-arborist-demo"),
             hook: self.hook,
             clock: clock::now,
+            lanes: None,
         })
     }
 

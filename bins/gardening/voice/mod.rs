@@ -9,7 +9,7 @@ mod words;
 pub(crate) use story::Begun;
 
 use arborist_core::{
-    failure::{Exit, Failure},
+    failure::Failure,
     gardener::{GardenerError, Summary},
     pipeline::{Happening, News},
 };
@@ -143,7 +143,7 @@ impl<'u> Voice<'u> {
             }
         };
         self.summarize(opened, planned, &summary, None)?;
-        Ok(if summary.failed.is_empty() && summary.left.is_empty() { Exit::Done } else { Exit::No })
+        Ok(summary.exit())
     }
 
     fn summarize(
@@ -157,7 +157,7 @@ impl<'u> Voice<'u> {
         let (tip, run) = opened.scan_now()?;
         let (story, plan) = (&self.story, &planned.plan);
         let document = Account { begun, story, plan, tip, run: &run, summary, stopped }.document();
-        let is_well = summary.failed.is_empty() && summary.left.is_empty();
+        let is_well = summary.is_well();
         match self.manner {
             Manner::Events => self.event(&RunEvent::RunEnded { time: now(), summary: document }),
             Manner::Quiet if is_well => {}

@@ -71,7 +71,7 @@ impl Story {
 
     /// What is known where the run was stopped.
     pub(super) fn so_far(&self) -> Summary {
-        Summary { completed: self.completed.clone(), failed: self.failed.clone(), left: Vec::new() }
+        Summary { completed: self.completed.clone(), failed: self.failed.clone(), ..Summary::default() }
     }
 
     pub(super) fn hear(&mut self, news: &News) {

@@ -1,7 +1,7 @@
 //! What a run came to, in lines that can be pasted into a message.
 
 use arborist_core::{
-    gardener::Summary,
+    gardener::{Summary, Unlanded},
     history::{Run, State},
     name::{Oid, TaskId},
     plan::Plan,
@@ -11,7 +11,7 @@ use arborist_core::{
 use super::{Begun, story::Story, words::one_line};
 use crate::{
     clock::duration,
-    gardening::event::{FailedDocument, LeftDocument, SpentDocument, SummaryDocument},
+    gardening::event::{FailedDocument, LeftDocument, SpentDocument, SummaryDocument, UnlandedDocument},
 };
 
 /// How many ids of a kind are listed in the first line.
@@ -48,6 +48,8 @@ impl Account<'_> {
             completed: summary.completed.iter().map(ToString::to_string).collect(),
             failed: failed.iter().map(|standing| self.failure(standing)).collect(),
             left: left.iter().map(|standing| remainder(standing)).collect(),
+            unlanded: summary.unlanded.iter().map(unlanded).collect(),
+            parked: summary.parked.clone(),
             attempts: story.attempts,
             spent: story.spent,
             seconds: story.seconds(),
@@ -67,9 +69,14 @@ impl Account<'_> {
 
     /// What has failed stands in the way until it is begun anew.
     fn next(&self, progress: &Progress<'_>) -> Option<String> {
-        let is_well = self.summary.failed.is_empty() && self.summary.left.is_empty();
-        if is_well && self.stopped.is_none() {
+        if let Some(command) = &self.summary.parked {
+            return Some(command.clone());
+        }
+        if self.summary.is_well() && self.stopped.is_none() {
             return None;
+        }
+        if let Some(unlanded) = self.summary.unlanded.first() {
+            return Some(format!("git arborist merge status {}", unlanded.task));
         }
         let retry = if progress.count(State::Failed) > 0 { " --retry-failed" } else { "" };
         Some(format!("git arborist gardener{retry}"))
@@ -85,14 +92,23 @@ fn remainder(standing: &Standing<'_>) -> LeftDocument {
     }
 }
 
+fn unlanded(unlanded: &Unlanded) -> UnlandedDocument {
+    UnlandedDocument { task: unlanded.task.to_string(), why: one_line(&unlanded.why) }
+}
+
 /// The same facts for a person.
 pub(super) fn lines(document: &SummaryDocument) -> Vec<String> {
     let mut lines = vec![headline(document)];
-    if document.from == document.to && document.failed.is_empty() && document.left.is_empty() {
+    let is_well = document.failed.is_empty() && document.left.is_empty() && document.unlanded.is_empty();
+    if document.from == document.to && is_well && document.parked.is_none() {
         return lines;
     }
     lines.extend(some("failed", &document.failed, failed_words));
+    lines.extend(some("queued", &document.unlanded, unlanded_words));
     lines.extend(some("left", &document.left, left_words));
+    if document.parked.is_some() {
+        lines.push(entry("parked", "landings wait for your checkout, which they would have touched"));
+    }
     lines.push(entry("run", &run_words(document)));
     if document.from != document.to {
         let range = format!("git log {}..{}", shortened(&document.from), shortened(&document.to));
@@ -106,7 +122,8 @@ fn headline(document: &SummaryDocument) -> String {
     let failed: Vec<&str> = document.failed.iter().map(|failed| failed.task.as_str()).collect();
     let left: Vec<&str> = document.left.iter().map(|left| left.task.as_str()).collect();
     let completed: Vec<&str> = document.completed.iter().map(String::as_str).collect();
-    let kinds = [("completed", completed), ("failed", failed), ("left", left)];
+    let unlanded: Vec<&str> = document.unlanded.iter().map(|unlanded| unlanded.task.as_str()).collect();
+    let kinds = [("completed", completed), ("failed", failed), ("did not land", unlanded), ("left", left)];
     let told = kinds.iter().filter(|(_, ids)| !ids.is_empty());
     let parts: Vec<String> =
         told.map(|(word, ids)| format!("{} {word} ({})", ids.len(), list(ids))).collect();
@@ -139,6 +156,10 @@ fn failed_words(failed: &FailedDocument) -> String {
     let FailedDocument { task, name, attempts, why } = failed;
     let why = why.as_deref().map(|why| format!(": {}", short(why))).unwrap_or_default();
     format!("{task} \"{}\" after {}{why}", short(name), counted(*attempts as usize, "attempt"))
+}
+
+fn unlanded_words(unlanded: &UnlandedDocument) -> String {
+    format!("{}: {}", unlanded.task, short(&unlanded.why))
 }
 
 fn left_words(left: &LeftDocument) -> String {

@@ -23,13 +23,14 @@ pub(super) fn line(brush: Brush, news: &News) -> Option<String> {
         Happening::Recorded { status, commit, why, .. } => {
             let tone = if why.is_some() || *status == Status::Failed { Tone::Bad } else { Tone::Good };
             let why = why.as_ref().map(|why| format!(": {}", one_line(why))).unwrap_or_default();
-            Some(format!(
-                "  {} {}{why}",
-                brush.paint(Tone::Dim, &commit.short()),
-                brush.paint(tone, status.as_str())
-            ))
+            let task = news.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
+            let commit = brush.paint(Tone::Dim, &commit.short());
+            Some(format!("  {commit} {task}{}{why}", brush.paint(tone, status.as_str())))
         }
-        Happening::Waits { seconds, chosen } => Some(format!("  {}", waiting(*seconds, *chosen))),
+        Happening::Waits { seconds, chosen } => {
+            let task = news.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
+            Some(format!("  {task}{}", waiting(*seconds, *chosen)))
+        }
         Happening::Note { words } => Some(plain_text(words)),
         Happening::Said { .. } | Happening::Turned => None,
     }

@@ -9,7 +9,9 @@ use crate::{
     pipeline::PipelineError,
     plan::PlanError,
     process::LockError,
+    queue::QueueError,
     record::RecordError,
+    worktree::WorktreeError,
 };
 
 /// Why a run cannot begin or go on.
@@ -28,6 +30,10 @@ pub enum GardenerError {
     Record(#[from] RecordError),
     #[error(transparent)]
     Agent(#[from] AgentError),
+    #[error(transparent)]
+    Worktree(#[from] WorktreeError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
     #[error("another run of '{branch}' is going on: {source}")]
     Locked { branch: BranchName, source: LockError },
     #[error("'{0}' has no commits yet")]
@@ -54,6 +60,13 @@ pub enum GardenerError {
     PhaseFailed(TaskId),
 }
 
+impl GardenerError {
+    /// Whether other tasks can go on.
+    pub(super) fn concerns_only_the_task(&self) -> bool {
+        matches!(self, Self::Pipeline(error) if error.concerns_only_the_task())
+    }
+}
+
 impl Explain for GardenerError {
     fn exit(&self) -> Exit {
         match self {
@@ -63,6 +76,8 @@ impl Explain for GardenerError {
             Self::Pipeline(error) => error.exit(),
             Self::Record(error) => error.exit(),
             Self::Agent(error) => error.exit(),
+            Self::Worktree(error) => error.exit(),
+            Self::Queue(error) => error.exit(),
             Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
             Self::Locked { .. } | Self::Unborn(_) | Self::Bare | Self::NoPlace | Self::NoPlan => Exit::Fatal,
             Self::NoTask(_) | Self::NotReady(..) | Self::PhaseFailed(_) => Exit::No,
@@ -80,6 +95,8 @@ impl Explain for GardenerError {
             Self::Pipeline(error) => return error.hint(),
             Self::Record(error) => return error.hint(),
             Self::Agent(error) => return error.hint(),
+            Self::Worktree(error) => return error.hint(),
+            Self::Queue(error) => return error.hint(),
             Self::Locked { .. } => "wait for it, or end it; its lock ends with it".into(),
             Self::Unborn(_) => "make a first commit: git commit --allow-empty -m begin".into(),
             Self::Bare => "clone it, and run there".into(),

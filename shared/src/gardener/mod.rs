@@ -3,29 +3,35 @@
 
 pub mod approval;
 mod choose;
+mod course;
 mod error;
+mod land;
+mod lanes;
 mod phase;
 mod recover;
 mod site;
 pub mod start;
+mod summary;
 mod worker;
 
 pub use choose::{Failed, KeepGoing, Wish, wanted};
 pub use error::GardenerError;
-pub use recover::recover;
+pub use land::{Needs, Unlanded};
+pub use lanes::Lanes;
+pub use recover::{recover, words_of};
 pub use site::Site;
 pub use start::PlanFile;
+pub use summary::Summary;
 pub use worker::Tools;
 
 use std::{
-    collections::BTreeSet,
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
-    thread::{self, Scope, ScopedJoinHandle},
-    time::Duration,
+    sync::mpsc::{Sender, channel},
+    thread::{self, Scope},
 };
 
 use crate::{
     agent::limits::Spent,
+    git::Repository,
     history::{Event, Ground, Run},
     message::{Status, Wording},
     name::{Attempt, Oid, TaskId},
@@ -34,21 +40,14 @@ use crate::{
     progress::{Boxes, Progress},
     record::Entry,
 };
-use worker::{Ended, Job, Report, Work, work};
-
-/// How a whole run ended.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Summary {
-    /// Completed in this call.
-    pub completed: Vec<TaskId>,
-    /// Failed in this call.
-    pub failed: Vec<TaskId>,
-    /// Left undone because something they wait for is.
-    pub left: Vec<TaskId>,
-}
+use course::{Course, Running, Stop, next_report};
+use land::Finished;
+use worker::{Ended, Job, Place, Report, Start, Work, work};
 
 /// A run that is open.
 pub struct Gardener<'a> {
+    /// The repository, as it is seen from the user's checkout.
+    pub repository: &'a Repository,
     /// The plan that the run was frozen with.
     pub plan: &'a Plan,
     /// What history said when the run was opened, and what has happened since.
@@ -59,34 +58,6 @@ pub struct Gardener<'a> {
     pub checkout: Option<Site>,
     /// Who is told what happens.
     pub voice: Box<dyn FnMut(News) + 'a>,
-}
-
-/// How often a worker is looked after that says nothing.
-const PULSE: Duration = Duration::from_secs(1);
-
-/// A worker at work.
-struct Running<'scope, 'a> {
-    task: &'a Task,
-    handle: ScopedJoinHandle<'scope, ()>,
-}
-
-/// What becomes of a run while workers are at work.
-struct Course<'scope, 'a, 'w> {
-    wanted: Vec<&'a Task>,
-    wish: &'w Wish,
-    running: Vec<Running<'scope, 'a>>,
-    summary: Summary,
-    /// Tasks that have had their turn.
-    ended: BTreeSet<TaskId>,
-    /// Why nothing more is taken up.
-    stop: Option<Stop>,
-}
-
-enum Stop {
-    /// A task failed.
-    Failure,
-    /// The run cannot go on.
-    Error(GardenerError),
 }
 
 impl<'a> Gardener<'a> {
@@ -100,22 +71,18 @@ impl<'a> Gardener<'a> {
         let tools = self.tools.clone();
         let (sender, reports) = channel();
         thread::scope(|scope| {
-            let mut course = Course {
-                wanted,
-                wish,
-                running: Vec::new(),
-                summary: Summary::default(),
-                ended: BTreeSet::new(),
-                stop: None,
-            };
+            let mut course = Course::new(wanted, wish);
+            self.find_finished(&mut course)?;
             loop {
                 self.take_up(&mut course, scope, (&tools, &sender));
-                if course.running.is_empty() {
+                self.land(&mut course, scope, (&tools, &sender));
+                if course.is_idle() {
                     break;
                 }
                 match next_report(&reports, &mut course) {
                     Report::News(news) => (self.voice)(news),
                     Report::Ended(ended) => self.settle(&mut course, *ended),
+                    Report::Landed(landed) => self.settle_landings(&mut course, *landed),
                 }
             }
             self.conclude(course)
@@ -131,14 +98,14 @@ impl<'a> Gardener<'a> {
     ) where
         'a: 'scope,
     {
-        while course.stop.is_none() && self.has_place() {
+        while course.stop.is_none() && self.has_place(course) {
             let Some(task) = self.next_job(course) else {
                 return;
             };
             let job = match self.prepare(task) {
                 Ok(job) => job,
                 Err(error) => {
-                    course.stop = Some(Stop::Error(error));
+                    course.halt(Stop::Error(error));
                     return;
                 }
             };
@@ -148,8 +115,11 @@ impl<'a> Gardener<'a> {
         }
     }
 
-    fn has_place(&self) -> bool {
-        self.checkout.is_some()
+    fn has_place(&self, course: &Course<'_, 'a, '_>) -> bool {
+        match self.tools.lanes {
+            Some(lanes) => course.running.len() < lanes.jobs && course.lanes() < lanes.most(),
+            None => self.checkout.is_some(),
+        }
     }
 
     /// A phase whose tests are due, else a task that is ready.
@@ -157,51 +127,73 @@ impl<'a> Gardener<'a> {
         let plan = self.plan;
         let progress = Progress::new(Some(plan), &self.run, Boxes::Count);
         let running: Vec<&Task> = course.running.iter().map(|running| running.task).collect();
+        let is_free = |phase: &&Task| running.iter().all(|running| running.id != phase.id);
+        let is_parked = course.summary.parked.is_some();
         phase::find_due(plan, &progress)
+            .filter(|phase| is_free(phase) && !is_parked)
             .or_else(|| choose::next_task(&course.wanted, &progress, &running, &course.ended))
     }
 
     /// Everything that a worker needs for a task or a phase.
     fn prepare(&mut self, task: &'a Task) -> Result<Job<'a>, GardenerError> {
-        let Some(site) = self.checkout.take() else {
-            return Err(GardenerError::NoPlace);
+        let work = if task.is_leaf() { self.go_on(task)? } else { Work::Phase };
+        let place = match self.tools.lanes {
+            Some(_) => Place::Lane(self.ground(task)?),
+            None => Place::Site(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
         };
-        let work = if task.is_leaf() { self.go_on(task, &site)? } else { Work::Phase };
-        Ok(Job { task, work, site })
+        Ok(Job { task, work, place })
     }
 
-    fn go_on(&self, task: &Task, site: &Site) -> Result<Work, GardenerError> {
+    fn go_on(&self, task: &Task) -> Result<Work, GardenerError> {
         let events = self.run.find(&task.id).map(|history| history.current().to_vec()).unwrap_or_default();
         let base = match events.first() {
-            Some(first) => parent_of(site, first.commit)?,
-            None => site.tip.head,
+            Some(first) => Some(self.parent_of(first.commit)?),
+            None => None,
         };
-        Ok(Work::Task { events, base, others: Spent::beside(&self.run, &task.id) })
+        Ok(Work::Task(Start { events, base, others: Spent::beside(&self.run, &task.id) }))
+    }
+
+    fn parent_of(&self, commit: Oid) -> Result<Oid, GardenerError> {
+        let commits = self.repository.load_commits(&[commit])?;
+        Ok(commits.first().and_then(|commit| commit.parents().next()).unwrap_or(commit))
     }
 
     /// Takes in what a worker did.
     fn settle(&mut self, course: &mut Course<'_, 'a, '_>, ended: Ended) {
         let Ended { task, site, events, result } = ended;
         course.running.retain(|running| running.task.id != task);
-        events.into_iter().for_each(|event| self.run.grow(event, Ground::Run));
-        self.checkout = Some(site);
+        let is_in_lane = self.tools.lanes.is_some();
+        let is_task = self.plan.find(&task).is_none_or(Task::is_leaf);
+        let ground = if is_in_lane && is_task { Ground::Task } else { Ground::Run };
+        events.into_iter().for_each(|event| self.run.grow(event, ground));
+        match (result, site) {
+            (result, site) if !is_in_lane => {
+                self.checkout = site;
+                self.judge(course, task, result);
+            }
+            (Ok(End::Complete), Some(site)) if is_task => course.finished.push(Finished::new(task, site)),
+            (result, Some(site)) if !is_task => self.settle_phase(course, task, result, site),
+            // A lease that is dropped leaves its lane as it is, to be looked at or continued.
+            (result, _) => self.judge(course, task, result),
+        }
+    }
+
+    fn judge(&mut self, course: &mut Course<'_, 'a, '_>, task: TaskId, result: Result<End, GardenerError>) {
         let is_phase = self.plan.find(&task).is_some_and(|task| !task.is_leaf());
         match result {
             Ok(End::Complete) if is_phase => {}
-            Ok(End::Failed) if is_phase => course.stop = Some(Stop::Error(GardenerError::PhaseFailed(task))),
-            Ok(End::Complete) => course.summary.completed.push(task.clone()),
+            Ok(End::Failed) if is_phase => course.halt(Stop::Error(GardenerError::PhaseFailed(task))),
+            Ok(End::Complete) => course.summary.completed.push(task),
             Ok(End::Failed) => {
                 course.summary.failed.push(task.clone());
                 course.ended.insert(task);
-                if course.wish.keeps_going == KeepGoing::No && course.stop.is_none() {
-                    course.stop = Some(Stop::Failure);
-                }
+                course.halt_unless_kept_going();
             }
             Err(error) if error.concerns_only_the_task() && course.wish.keeps_going == KeepGoing::Yes => {
                 (self.voice)(News::of(&task, Happening::Note { words: format!("{task} stops: {error}") }));
                 course.ended.insert(task);
             }
-            Err(error) => course.stop = Some(Stop::Error(error.into())),
+            Err(error) => course.halt(Stop::Error(error)),
         }
     }
 
@@ -217,9 +209,7 @@ impl<'a> Gardener<'a> {
 
     /// Tasks that have failed before begin anew.
     fn reset_failed(&mut self, wanted: &[&Task]) -> Result<(), GardenerError> {
-        let Some(site) = &mut self.checkout else {
-            return Err(GardenerError::NoPlace);
-        };
+        let site = self.checkout.as_mut().ok_or(GardenerError::NoPlace)?;
         let failed = choose::failed_before(wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count));
         let mut recorder = site.recorder(&self.tools.hand);
         let mut commits = Vec::new();
@@ -247,30 +237,4 @@ impl<'a> Gardener<'a> {
             None => Ok(()),
         }
     }
-}
-
-/// Waits for a report. A worker that ended without one has panicked, and so do we.
-fn next_report(reports: &Receiver<Report>, course: &mut Course<'_, '_, '_>) -> Report {
-    loop {
-        match reports.recv_timeout(PULSE) {
-            Ok(report) => return report,
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
-        }
-        let Some(at) = course.running.iter().position(|running| running.handle.is_finished()) else {
-            continue;
-        };
-        match reports.try_recv() {
-            Ok(report) => return report,
-            Err(_) => {
-                if let Err(panic) = course.running.swap_remove(at).handle.join() {
-                    std::panic::resume_unwind(panic);
-                }
-            }
-        }
-    }
-}
-
-fn parent_of(site: &Site, commit: Oid) -> Result<Oid, GardenerError> {
-    let commits = site.repository.load_commits(&[commit])?;
-    Ok(commits.first().and_then(|commit| commit.parents().next()).unwrap_or(commit))
 }

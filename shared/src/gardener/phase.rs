@@ -10,10 +10,16 @@ use crate::{
     record::{Entry, Recorder},
 };
 
-/// The phase whose tests are due: all its leaves are done, and its tests have not passed since. Inner ones come first.
+/// The phase whose tests are due: all its leaves are done and there to be tested together, and its tests have not passed
+/// since. Inner ones come first.
 pub(super) fn find_due<'a>(plan: &'a Plan, progress: &Progress<'_>) -> Option<&'a Task> {
+    let is_there = |leaf: &Task| {
+        let standing = progress.find(&leaf.id);
+        standing.is_some_and(|standing| standing.state == State::Skipped || standing.is_landed())
+    };
     let is_due = |task: &&Task| {
-        !task.is_leaf() && progress.find(&task.id).is_some_and(|standing| standing.state == State::Testing)
+        let is_testing = progress.find(&task.id).is_some_and(|standing| standing.state == State::Testing);
+        !task.is_leaf() && is_testing && plan.leaves_of(&task.id).all(is_there)
     };
     plan.tasks.iter().rev().find(is_due)
 }
@@ -29,18 +35,8 @@ pub(super) fn test(
     shop: &mut Workshop<'_>,
     recorder: &mut Recorder<'_>,
     phase: &Task,
-) -> (Result<End, PipelineError>, Vec<Event>) {
-    match run(shop, recorder, phase) {
-        Ok((end, event)) => (Ok(end), event.into_iter().collect()),
-        Err(error) => (Err(error), Vec::new()),
-    }
-}
-
-fn run(
-    shop: &mut Workshop<'_>,
-    recorder: &mut Recorder<'_>,
-    phase: &Task,
-) -> Result<(End, Option<Event>), PipelineError> {
+    written: &mut Vec<Event>,
+) -> Result<End, PipelineError> {
     let commands = commands(phase);
     let attempt = Attempt(0);
     let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
@@ -54,6 +50,6 @@ fn run(
     let commit = recorder.record(entry, recorder.tree())?;
     shop.tell(&phase.id, Happening::Recorded { status, commit, why: result.why, usage: None });
     let commits = recorder.repository().load_commits(&[commit])?;
-    let end = if result.is_passed { End::Complete } else { End::Failed };
-    Ok((end, commits.first().and_then(Event::of)))
+    written.extend(commits.iter().filter_map(Event::of));
+    Ok(if result.is_passed { End::Complete } else { End::Failed })
 }

@@ -1,49 +1,83 @@
-//! After a crash: what an attempt left in the checkout is told from what the user had there, and written down.
+//! After a crash: what an attempt left is told from what lay there before, and written down.
 
 use super::GardenerError;
 use crate::{
-    history::{Run, TaskHistory},
+    history::{Event, Run},
     message::{Body, Status, Wording},
+    name::TaskId,
     pipeline::{Dirt, Sorted},
     record::{Entry, Recorder, Unfinished},
 };
 
-/// Writes unfinished attempts down as failed ("interrupted"). Gives the tasks that they were of.
+/// What is known of tasks when attempts are found that nobody ended.
+pub(super) struct Known<'a> {
+    /// The events that a task's attempts are counted from.
+    pub(super) events: &'a dyn Fn(&TaskId) -> &'a [Event],
+    /// A task's name.
+    pub(super) name: &'a dyn Fn(&TaskId) -> Option<&'a str>,
+    /// How many attempts a task has.
+    pub(super) max: u32,
+}
+
+/// What is said of one.
+#[must_use]
+pub fn words_of(attempt: &Unfinished) -> String {
+    let Unfinished { task, attempt, .. } = attempt;
+    format!("attempt {} of {task} was interrupted; what it left is committed", attempt.ordinal())
+}
+
+/// Writes unfinished attempts down as failed ("interrupted"). Gives the attempts.
 pub fn recover(recorder: &mut Recorder<'_>, run: &Run, max: u32) -> Result<Vec<Unfinished>, GardenerError> {
-    let repository = recorder.repository();
-    let unfinished = Unfinished::find_all(repository, recorder.branch())?;
-    for attempt in &unfinished {
-        let events = run.find(&attempt.task).map(TaskHistory::current).unwrap_or_default();
+    let events = |task: &TaskId| run.find(task).map_or(&[][..], |history| history.current());
+    let name = |task: &TaskId| run.find(task).and_then(|history| history.name());
+    let written = write_down(recorder, &Known { events: &events, name: &name, max })?;
+    Ok(written.into_iter().map(|(unfinished, _)| unfinished).collect())
+}
+
+/// The same where the branch that is written on is known to be the place that they were made in. Gives what was
+/// written, too.
+pub(super) fn write_down(
+    recorder: &mut Recorder<'_>,
+    known: &Known<'_>,
+) -> Result<Vec<(Unfinished, Event)>, GardenerError> {
+    let mut written = Vec::new();
+    for attempt in Unfinished::find_all(recorder.repository(), recorder.branch())? {
+        let events = (known.events)(&attempt.task);
         let last = events.iter().rfind(|event| event.attempt() == Some(attempt.attempt));
         let is_written = match last {
-            Some(event) => !repository.is_ancestor(event.commit, attempt.before)?,
+            Some(event) => !recorder.repository().is_ancestor(event.commit, attempt.before)?,
             None => false,
         };
         if is_written {
-            repository.move_refs(&[attempt.ended()], "arborist: ended")?;
+            recorder.repository().move_refs(&[attempt.ended()], "arborist: ended")?;
             continue;
         }
-        let before = repository.tree_of(attempt.before)?;
-        let after = repository.snapshot()?;
-        let dirt = Dirt::of_worktree(repository, recorder.tree(), before)?;
-        let changes = repository.changes(before, after)?;
-        let Sorted { changes, trespass } = dirt.sort(repository, attempt, (before, after), changes)?;
-        let tree = if changes.is_empty() {
-            recorder.tree()
-        } else {
-            repository.tree_with(recorder.tree(), &changes)?
-        };
-        let name = run
-            .find(&attempt.task)
-            .and_then(|history| history.name())
-            .unwrap_or(attempt.task.as_str())
-            .to_owned();
-        let wording = Wording { name: &name, attempt: attempt.attempt, max };
-        let mut entry = Entry::new(attempt.task.clone(), Status::ImplementFail, wording);
-        let why = ["interrupted: the run ended before the agent did".to_owned()].into_iter().chain(trespass);
-        entry.body = Body::new("Why it failed:", &why.collect::<Vec<_>>().join("; "));
-        recorder.record_over(entry, tree, recorder.head(), &[attempt.ended()])?;
-        repository.stage(&changes)?;
+        if let Some(event) = write_one(recorder, &attempt, known)? {
+            written.push((attempt, event));
+        }
     }
-    Ok(unfinished)
+    Ok(written)
+}
+
+fn write_one(
+    recorder: &mut Recorder<'_>,
+    attempt: &Unfinished,
+    known: &Known<'_>,
+) -> Result<Option<Event>, GardenerError> {
+    let repository = recorder.repository();
+    let before = repository.tree_of(attempt.before)?;
+    let after = repository.snapshot()?;
+    let dirt = Dirt::of_worktree(repository, recorder.tree(), before)?;
+    let changes = repository.changes(before, after)?;
+    let Sorted { changes, trespass } = dirt.sort(repository, attempt, (before, after), changes)?;
+    let tree =
+        if changes.is_empty() { recorder.tree() } else { repository.tree_with(recorder.tree(), &changes)? };
+    let name = (known.name)(&attempt.task).unwrap_or(attempt.task.as_str()).to_owned();
+    let wording = Wording { name: &name, attempt: attempt.attempt, max: known.max };
+    let mut entry = Entry::new(attempt.task.clone(), Status::ImplementFail, wording);
+    let why = ["interrupted: the run ended before the agent did".to_owned()].into_iter().chain(trespass);
+    entry.body = Body::new("Why it failed:", &why.collect::<Vec<_>>().join("; "));
+    let commit = recorder.record_over(entry, tree, recorder.head(), &[attempt.ended()])?;
+    repository.stage(&changes)?;
+    Ok(repository.load_commits(&[commit])?.first().and_then(Event::of))
 }

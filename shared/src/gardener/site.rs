@@ -4,6 +4,7 @@ use crate::{
     git::Repository,
     process::Attendance,
     record::{Hand, Recorder, Tip},
+    worktree::Lease,
 };
 
 /// A place that is nobody's while a worker has it.
@@ -15,6 +16,8 @@ pub struct Site {
     pub tip: Tip,
     /// Tells whether a process of an attempt lives there.
     pub attendance: Attendance,
+    /// What makes it ours, if it is not the user's checkout.
+    pub lease: Option<Lease>,
 }
 
 impl Site {

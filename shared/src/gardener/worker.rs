@@ -2,16 +2,22 @@
 
 use std::{path::PathBuf, sync::mpsc::Sender};
 
-use super::{Site, phase};
+use super::{
+    GardenerError, Lanes, Site,
+    land::Landed,
+    lanes::Ground,
+    phase,
+    recover::{Known, words_of, write_down},
+};
 use crate::{
     agent::{limits::Spent, redact::Secrets},
     git::Repository,
     history::Event,
     name::{Oid, TaskId},
-    pipeline::{End, Memory, News, Options, PipelineError, PreCommit, TaskRun, Workshop},
+    pipeline::{End, Happening, Memory, News, Options, PreCommit, TaskRun, Workshop},
     plan::Task,
     process::{Attendance, Cancel},
-    record::{Hand, Recorder},
+    record::{Hand, Recorder, Tip},
 };
 
 /// What all workers of a run have in common.
@@ -33,9 +39,26 @@ pub struct Tools<'a> {
     pub hook: PreCommit,
     /// Seconds since 1970.
     pub clock: fn() -> i64,
+    /// Where several tasks are worked on at once; `None` if the user's checkout is the place.
+    pub lanes: Option<&'a Lanes<'a>>,
 }
 
 impl<'a> Tools<'a> {
+    /// A lane for a task; what is to be said of it is said.
+    fn take_lane(
+        &self,
+        task: &TaskId,
+        ground: &Ground,
+        reports: &Sender<Report>,
+    ) -> Result<Site, GardenerError> {
+        let site = self.lanes.ok_or(GardenerError::NoPlace)?.take(task, ground)?;
+        for note in site.lease.iter().flat_map(|lease| &lease.notes) {
+            let words = note.to_string();
+            let _ = reports.send(Report::News(News::of(task, Happening::Note { words })));
+        }
+        Ok(site)
+    }
+
     fn workshop<'w>(
         &'w self,
         repository: &'w Repository,
@@ -52,6 +75,7 @@ impl<'a> Tools<'a> {
             demo: self.demo.clone(),
             hook: self.hook,
             clock: self.clock,
+            environment: Vec::new(),
             voice: Box::new(voice),
             memory: Memory::default(),
         }
@@ -62,60 +86,134 @@ impl<'a> Tools<'a> {
 pub(super) struct Job<'a> {
     pub(super) task: &'a Task,
     pub(super) work: Work,
-    pub(super) site: Site,
+    pub(super) place: Place,
 }
 
 /// What is to be done.
 pub(super) enum Work {
     /// A task goes on to its end.
-    Task {
-        /// The events that attempts are counted from.
-        events: Vec<Event>,
-        /// The commit before its first change.
-        base: Oid,
-        /// What the run has spent beside these events.
-        others: Spent,
-    },
+    Task(Start),
     /// The tests of a phase are run.
     Phase,
+}
+
+/// Where a task stands.
+pub(super) struct Start {
+    /// The events that attempts are counted from.
+    pub(super) events: Vec<Event>,
+    /// The commit before its first change, if there is one already.
+    pub(super) base: Option<Oid>,
+    /// What the run has spent beside these events.
+    pub(super) others: Spent,
+}
+
+/// Where it is to be done.
+pub(super) enum Place {
+    /// Here.
+    Site(Box<Site>),
+    /// In a lane, which has to be taken first.
+    Lane(Ground),
 }
 
 /// What a worker tells.
 pub(super) enum Report {
     News(News),
     Ended(Box<Ended>),
+    Landed(Box<Landed>),
 }
 
-/// A job that is at its end, and the place that is free again.
+/// A job that is at its end.
 pub(super) struct Ended {
     pub(super) task: TaskId,
-    pub(super) site: Site,
+    /// The place that is free again, if there was one.
+    pub(super) site: Option<Site>,
     /// What was written down.
     pub(super) events: Vec<Event>,
-    pub(super) result: Result<End, PipelineError>,
+    pub(super) result: Result<End, GardenerError>,
 }
 
 /// Does a job. Everything that is told was written down before.
 pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &Sender<Report>) {
-    let Job { task, work, site } = job;
-    let Site { repository, tip, attendance } = site;
+    let Job { task, work, place } = job;
+    let site = match place {
+        Place::Site(site) => Ok(*site),
+        Place::Lane(ground) => tools.take_lane(&task.id, &ground, reports),
+    };
+    let mut events = Vec::new();
+    let (site, result) = match site {
+        Ok(site) => {
+            let (site, result) = work_at(tools, (task, work), site, &mut events, reports);
+            (Some(site), result)
+        }
+        Err(error) => (None, Err(error)),
+    };
+    let _ = reports.send(Report::Ended(Box::new(Ended { task: task.id.clone(), site, events, result })));
+}
+
+fn work_at(
+    tools: &Tools<'_>,
+    (task, work): (&Task, Work),
+    site: Site,
+    written: &mut Vec<Event>,
+    reports: &Sender<Report>,
+) -> (Site, Result<End, GardenerError>) {
+    let Site { repository, tip, attendance, lease } = site;
     let voice = reports.clone();
     let mut shop = tools.workshop(&repository, attendance, move |news| {
         // Nobody listens only when the run is at its end.
         let _ = voice.send(Report::News(news));
     });
+    if let Some(lease) = &lease {
+        shop.environment = lease.environment.clone();
+    }
     let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip);
-    let (result, events) = match work {
-        Work::Task { events, base, others } => {
-            let known = events.len();
-            let mut run = TaskRun { shop: &mut shop, recorder: &mut recorder, task, events, base, others };
-            let result = run.run();
-            (result, run.events.split_off(known))
-        }
-        Work::Phase => phase::test(&mut shop, &mut recorder, task),
+    let result = match work {
+        Work::Task(start) => run_task(&mut shop, &mut recorder, task, start, written),
+        Work::Phase => test_phase(tools, &mut shop, &mut recorder, task, written),
     };
     let tip = recorder.tip().clone();
     let attendance = shop.leave();
-    let site = Site { repository, tip, attendance };
-    let _ = reports.send(Report::Ended(Box::new(Ended { task: task.id.clone(), site, events, result })));
+    (Site { repository, tip, attendance, lease }, result)
+}
+
+/// What comes of a phase's tests is written down on the run's own branch, wherever they were run.
+fn test_phase(
+    tools: &Tools<'_>,
+    shop: &mut Workshop<'_>,
+    recorder: &mut Recorder<'_>,
+    phase: &Task,
+    written: &mut Vec<Event>,
+) -> Result<End, GardenerError> {
+    let Some(lanes) = tools.lanes else {
+        return Ok(phase::test(shop, recorder, phase, written)?);
+    };
+    let tip = Tip { branch: tools.hand.run.clone(), ..recorder.tip().clone() };
+    let mut recorder = Recorder::at(lanes.repository, tools.hand.clone(), tip);
+    Ok(phase::test(shop, &mut recorder, phase, written)?)
+}
+
+/// What an earlier run left of the task in this place is written down first.
+fn run_task(
+    shop: &mut Workshop<'_>,
+    recorder: &mut Recorder<'_>,
+    task: &Task,
+    start: Start,
+    written: &mut Vec<Event>,
+) -> Result<End, GardenerError> {
+    let Start { mut events, base, others } = start;
+    let base = base.unwrap_or_else(|| recorder.head());
+    let known = events.len();
+    let interrupted = {
+        let own = |_: &TaskId| events.as_slice();
+        let name = |_: &TaskId| Some(task.name.as_str());
+        write_down(recorder, &Known { events: &own, name: &name, max: shop.options.max_retries })?
+    };
+    for (attempt, event) in interrupted {
+        shop.tell(&task.id, Happening::Note { words: words_of(&attempt) });
+        events.push(event);
+    }
+    let mut run = TaskRun { shop, recorder, task, events, base, others };
+    let result = run.run();
+    written.extend(run.events.drain(known..));
+    Ok(result?)
 }

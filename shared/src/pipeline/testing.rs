@@ -6,6 +6,7 @@ use super::{
     Counts, PipelineError, Workshop,
     call::{Redaction, file_error, refuse_survivors},
     read_counts,
+    workshop::with_environment,
 };
 use crate::{
     message::{Body, Key, Trailers},
@@ -56,6 +57,7 @@ impl Workshop<'_> {
             .args(["-c", &command.command])
             .dir(self.dir)
             .env("ARBORIST_TASK", task.id.as_str());
+        let program = with_environment(program, &self.environment);
         let file = open_log(log).map_err(|source| file_error(log, source))?;
         let supervised = Supervised::new(program).limits(Limits { whole: Some(time), ..Limits::default() });
         let supervised =

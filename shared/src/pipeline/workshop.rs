@@ -42,6 +42,8 @@ pub struct Workshop<'a> {
     pub hook: PreCommit,
     /// Seconds since 1970.
     pub clock: fn() -> i64,
+    /// What programs find in their environment, beside what is said of the task.
+    pub environment: Vec<(String, String)>,
     /// Who is told what happens.
     pub voice: Box<dyn FnMut(News) + Send + 'a>,
     /// What is remembered of earlier calls.
@@ -145,7 +147,7 @@ impl Workshop<'_> {
             Sessions::Resumed => self.memory.session(&errand.task.id, crew).cloned(),
             Sessions::Fresh => None,
         };
-        let (dir, demo) = (self.dir, &self.demo);
+        let (dir, demo, environment) = (self.dir, &self.demo, &self.environment);
         let voice = &mut self.voice;
         let mut tell = |happening| voice(News::of(&errand.task.id, happening));
         let mut caller = Caller {
@@ -162,7 +164,10 @@ impl Workshop<'_> {
         let is_last = errand.chain.find_next(crew, Setback::Failure(FailureKind::Limit)).is_none();
         let at_limit = if is_last { AtLimit::Wait } else { AtLimit::Leave };
         let id = session.as_ref().map(|session| session.id.as_str());
-        let result = caller.call(at_limit, || prepare(errand, (crew, id), dir, demo));
+        let result = caller.call(at_limit, || {
+            let call = prepare(errand, (crew, id), dir, demo)?;
+            Ok(Call { program: with_environment(call.program, environment), ..call })
+        });
         *expense = caller.expense;
         if let (Ok(reply), Sessions::Resumed) = (&result, errand.session) {
             self.memory.keep_session(&errand.task.id, crew, &reply.outcome);
@@ -187,6 +192,11 @@ impl Workshop<'_> {
         let now = Timestamp::from_second((self.clock)()).unwrap_or(Timestamp::UNIX_EPOCH);
         now.strftime("%Y%m%dT%H%M%S").to_string()
     }
+}
+
+/// A program that finds these variables.
+pub(super) fn with_environment(program: Program, environment: &[(String, String)]) -> Program {
+    environment.iter().fold(program, |program, (name, value)| program.env(name, value))
 }
 
 /// Why the one who was called cannot work, if that is so.

@@ -64,6 +64,14 @@ impl Plan {
         self.tasks.iter().filter(|task| task.is_leaf())
     }
 
+    /// The leaves below a node.
+    pub fn leaves_of<'p>(&'p self, id: &'p TaskId) -> impl Iterator<Item = &'p Task> {
+        let parent = |task: &&'p Task| task.parent.as_ref().and_then(|parent| self.find(parent));
+        let is_below =
+            move |task: &&'p Task| std::iter::successors(Some(*task), parent).any(|above| above.id == *id);
+        self.leaves().filter(is_below)
+    }
+
     /// The nodes without a parent, in the order of the document.
     pub fn roots(&self) -> impl Iterator<Item = &Task> {
         self.tasks.iter().filter(|task| task.parent.is_none())

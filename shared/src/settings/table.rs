@@ -197,6 +197,14 @@ const GENERAL: &[Setting] = &[
         about: "How much of a change the reviewer is shown. Of a longer one it sees the beginning, and how much of each file there is.",
     },
     Setting {
+        key: "jobs",
+        variable: Some("ARBORIST_JOBS"),
+        kind: Kind::Text,
+        expected: "a number of tasks, or auto, in quotes",
+        default: "1",
+        about: "How many tasks a gardener works on at once, each in a worktree of its own; auto is one for each core. One is worked on in the checkout itself.",
+    },
+    Setting {
         key: "timeouts.setup",
         variable: Some("ARBORIST_TIMEOUT_SETUP"),
         kind: Kind::Count,

@@ -75,6 +75,12 @@ impl Pool {
         &self.run
     }
 
+    /// How many worktrees there may be.
+    #[must_use]
+    pub fn max(&self) -> usize {
+        self.options.max
+    }
+
     /// Keeps all others from making and removing worktrees, and mends what one who was killed left half made.
     fn gate(&self) -> Result<FileLock, WorktreeError> {
         let path = self.places.locks().join("worktrees");

@@ -1,0 +1,107 @@
+//! The course of a run while workers are at work: who runs, what is finished, and why nothing more is taken up.
+
+use std::{
+    collections::BTreeSet,
+    sync::mpsc::{Receiver, RecvTimeoutError},
+    thread::ScopedJoinHandle,
+    time::Duration,
+};
+
+use super::{GardenerError, KeepGoing, Summary, Wish, land::Finished, worker::Report};
+use crate::{name::TaskId, plan::Task};
+
+/// How often a worker is looked after that says nothing.
+const PULSE: Duration = Duration::from_secs(1);
+
+/// A worker at work.
+pub(super) struct Running<'scope, 'a> {
+    pub(super) task: &'a Task,
+    pub(super) handle: ScopedJoinHandle<'scope, ()>,
+}
+
+/// What becomes of a run while workers are at work.
+pub(super) struct Course<'scope, 'a, 'w> {
+    pub(super) wanted: Vec<&'a Task>,
+    pub(super) wish: &'w Wish,
+    pub(super) running: Vec<Running<'scope, 'a>>,
+    pub(super) summary: Summary,
+    /// Tasks that have had their turn.
+    pub(super) ended: BTreeSet<TaskId>,
+    /// Why nothing more is taken up.
+    pub(super) stop: Option<Stop>,
+    /// Tasks that are complete in their lanes, and not on the run's branch.
+    pub(super) finished: Vec<Finished>,
+    /// Whether somebody has looked at the queue since it last changed.
+    pub(super) is_drained: bool,
+    /// The one who lands them, if somebody is at it.
+    pub(super) lander: Option<ScopedJoinHandle<'scope, ()>>,
+}
+
+pub(super) enum Stop {
+    /// A task failed.
+    Failure,
+    /// The run cannot go on.
+    Error(GardenerError),
+}
+
+impl<'a, 'w> Course<'_, 'a, 'w> {
+    /// Nothing has happened yet.
+    pub(super) fn new(wanted: Vec<&'a Task>, wish: &'w Wish) -> Self {
+        Self {
+            wanted,
+            wish,
+            running: Vec::new(),
+            summary: Summary::default(),
+            ended: BTreeSet::new(),
+            stop: None,
+            finished: Vec::new(),
+            is_drained: true,
+            lander: None,
+        }
+    }
+}
+
+impl Course<'_, '_, '_> {
+    pub(super) fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.lander.is_none()
+    }
+
+    /// How many lanes are in use: what is finished keeps its own until it has landed.
+    pub(super) fn lanes(&self) -> usize {
+        self.running.len() + self.finished.iter().filter(|finished| finished.site.is_some()).count()
+    }
+
+    /// Nothing more is taken up. The first reason counts, but an error counts for more than a failure.
+    pub(super) fn halt(&mut self, stop: Stop) {
+        if !matches!(self.stop, Some(Stop::Error(_))) {
+            self.stop = Some(stop);
+        }
+    }
+
+    pub(super) fn halt_unless_kept_going(&mut self) {
+        if self.wish.keeps_going == KeepGoing::No {
+            self.halt(Stop::Failure);
+        }
+    }
+}
+
+/// Waits for a report. A worker that ended without one has panicked, and so do we.
+pub(super) fn next_report(reports: &Receiver<Report>, course: &mut Course<'_, '_, '_>) -> Report {
+    loop {
+        match reports.recv_timeout(PULSE) {
+            Ok(report) => return report,
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+        let Some(at) = course.running.iter().position(|running| running.handle.is_finished()) else {
+            continue;
+        };
+        match reports.try_recv() {
+            Ok(report) => return report,
+            Err(_) => {
+                if let Err(panic) = course.running.swap_remove(at).handle.join() {
+                    std::panic::resume_unwind(panic);
+                }
+            }
+        }
+    }
+}
