@@ -153,6 +153,7 @@ complete -c git-arborist -n '__git_arborist_at merge' -l priority -x -d 'How urg
 complete -c git-arborist -n '__git_arborist_at merge' -l force -d 'Take them although they are not complete'
 complete -c git-arborist -n '__git_arborist_at merge' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
 complete -c git-arborist -n '__git_arborist_at merge' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_at merge' -l yes -d 'Approve the commands that files of the repository bring along'
 complete -c git-arborist -n '__git_arborist_at merge' -s q -l quiet -d 'Say only what it came to'
 complete -c git-arborist -n '__git_arborist_at merge' -s h -l help -d 'Show what it does and takes'
 
@@ -183,6 +184,7 @@ complete -c git-arborist -n '__git_arborist_in merge run' -l into -x -a '(__git_
 complete -c git-arborist -n '__git_arborist_in merge run' -l watch -x -d 'Look again every so many seconds, until ended by Ctrl-C'
 complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
 complete -c git-arborist -n '__git_arborist_in merge run' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve the commands that files of the repository bring along'
 complete -c git-arborist -n '__git_arborist_in merge run' -s q -l quiet -d 'Say only what it came to'
 complete -c git-arborist -n '__git_arborist_in merge run' -s h -l help -d 'Show what it does and takes'
 

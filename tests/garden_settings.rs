@@ -180,6 +180,11 @@ fn no_key_is_forgotten() {
         "worktree.lfs",
         "worktree.save-every",
         // Those of `merge` are tested in tests/merge*.rs.
+        "merge.gates.*.command",
+        "merge.gates.*.timeout",
+        "merge.gates.*.when",
+        "merge.batch",
+        "merge.red-target",
         "merge.delete-branches",
         "merge.wait-limit",
         // tests/garden_limits.rs

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use arborist_core::{
+    agent::redact::Secrets,
+    consent::{self, Consent},
     failure::{Exit, Failure},
     gardener::GardenerError,
     history::Reading,
@@ -13,13 +15,22 @@ use arborist_core::{
 use clap::Args;
 
 use super::{ScopeArgs, add, document::RunDocument, open::Site, words};
-use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
+use crate::{
+    clock,
+    document::print,
+    entry::Outcome,
+    gardening::{unasked_consent, watch_signals},
+    ui::Ui,
+};
 
 /// How to land.
 #[derive(Debug, Args)]
 pub(crate) struct LandingArgs {
     #[command(flatten)]
     scope: ScopeArgs,
+    /// Approve the commands that files of the repository bring along
+    #[arg(long)]
+    yes: bool,
     /// Say only what it came to
     #[arg(short, long)]
     quiet: bool,
@@ -83,8 +94,7 @@ fn drain(
     targets.sort();
     targets.dedup();
     targets.retain(|target| only.is_none_or(|only| only == target));
-    let run = site.scan(Reading::Fresh)?;
-    let options = Options::new(&site.settings(&run)?, cancel.clone(), clock::now);
+    let options = options(site, cancel, args)?;
     let mut all = Report::default();
     for target in targets {
         let queue = Queue::open(&site.repository, scope.clone(), target)?;
@@ -96,6 +106,20 @@ fn drain(
         all.join(queue.drain(&options, &mut voice)?);
     }
     Ok(all)
+}
+
+/// What holds for this run, with the user's consent to all that would be run.
+fn options(site: &Site, cancel: &Cancel, args: &LandingArgs) -> Result<Options, Failure> {
+    let run = site.scan(Reading::Fresh)?;
+    let secrets = Secrets::of_environment(std::env::vars())
+        .map_err(|error| Failure::new(Exit::Fatal, error.to_string()))?;
+    let options = Options::new(&site.settings(&run)?, secrets, cancel, clock::now)?;
+    let tickets = site.store().load(Some(&site.scope.branch))?;
+    let own = tickets.iter().flat_map(|stored| &stored.ticket.gates).filter(|gate| gate.foreign);
+    let mut commands = options.foreign_commands();
+    commands.extend(own.map(|gate| format!("test: {}", gate.command)));
+    consent::require(&commands, if args.yes { Consent::Given } else { unasked_consent() })?;
+    Ok(options)
 }
 
 fn conclude(site: &Site, report: &Report, args: &LandingArgs, ui: &mut Ui) -> Outcome {

@@ -90,10 +90,7 @@ pub(super) fn tell(ui: &mut Ui, news: &News) {
             };
             ui.paint(tone, &sentence(task, outcome))
         }
-        News::Gating { gate, commit, tasks } => {
-            let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
-            format!("testing {} with '{gate}' for {}", commit.short(), tasks.join(", "))
-        }
+        News::Gating { gate, commit } => format!("testing {} with '{gate}'", commit.short()),
         News::Resolving { task, attempt } => {
             format!("an agent resolves the conflict of {task}, try {attempt}")
         }

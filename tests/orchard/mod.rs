@@ -43,6 +43,11 @@ impl Orchard {
         orchard
     }
 
+    /// A repository with one commit, and no run yet.
+    pub(crate) fn bare_orchard() -> Self {
+        Self::ground(&[])
+    }
+
     fn ground(options: &[&str]) -> Self {
         let orchard = Self(Garden::bare_ground(options));
         orchard.write("kept.txt", "kept\n");

@@ -69,6 +69,12 @@ impl Repository {
         Ok(Usage::Busy(without_prefix(&ended.complaint())))
     }
 
+    /// Puts a worktree of ours to `commit`, on no branch, and throws away what stands in the way.
+    pub fn check_out_commit(&self, commit: Oid) -> Result<(), GitError> {
+        let command = self.change("checkout").args(["--quiet", "--force", "--detach"]);
+        command.args([&commit.to_string(), "--"]).stdout().map(drop)
+    }
+
     /// Brings the checkout at `place` and its branch to `commit`, unless that would touch what is changed, staged,
     /// untracked or ignored there.
     pub fn fast_forward(&self, place: &Path, commit: Oid) -> Result<Taken, GitError> {

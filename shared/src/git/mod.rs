@@ -6,6 +6,7 @@ mod commits;
 mod config;
 mod diff;
 mod distance;
+mod exclude;
 mod hooks;
 mod landing;
 mod merge;

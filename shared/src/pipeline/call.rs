@@ -223,10 +223,12 @@ fn redacted(outcome: Outcome, secrets: &Secrets) -> Outcome {
 }
 
 /// Takes secrets out of both streams of a program.
-pub(super) struct Redaction([Redactor; 2]);
+pub struct Redaction([Redactor; 2]);
 
 impl Redaction {
-    pub(super) fn new(secrets: &Secrets) -> Self {
+    /// For one run of a program.
+    #[must_use]
+    pub fn new(secrets: &Secrets) -> Self {
         Self([Redactor::new(secrets), Redactor::new(secrets)])
     }
 

@@ -21,7 +21,7 @@ mod verdict;
 mod workshop;
 
 pub use crate::agent::limits::Chosen;
-pub use call::{AtLimit, Call, Caller, Reply};
+pub use call::{AtLimit, Call, Caller, Redaction, Reply};
 pub use counts::{Counts, read_counts};
 pub use dirt::{Dirt, Sorted};
 pub use error::PipelineError;

@@ -6,7 +6,9 @@ use crate::{
     history::HistoryError,
     message::Fault,
     name::{BranchName, Oid, TaskId},
+    pipeline::PipelineError,
     process::LockError,
+    worktree::WorktreeError,
 };
 
 /// Why a queue cannot be gone on with.
@@ -17,6 +19,12 @@ pub enum QueueError {
     Git(#[from] GitError),
     #[error(transparent)]
     History(#[from] HistoryError),
+    #[error(transparent)]
+    Worktree(#[from] WorktreeError),
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+    #[error("stopped")]
+    Stopped,
     #[error("something is landing on '{into}' already: {source}")]
     Locked { into: BranchName, source: LockError },
     #[error("there is no branch '{0}' to land on")]
@@ -40,6 +48,9 @@ impl Explain for QueueError {
         match self {
             Self::Git(error) => error.exit(),
             Self::History(error) => error.exit(),
+            Self::Worktree(error) => error.exit(),
+            Self::Pipeline(error) => error.exit(),
+            Self::Stopped => Exit::Child(130),
             Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
             Self::NotQueued { .. } => Exit::No,
             Self::Unproved { .. } => Exit::Person,
@@ -56,6 +67,9 @@ impl Explain for QueueError {
         Some(match self {
             Self::Git(error) => return error.hint(),
             Self::History(error) => return error.hint(),
+            Self::Worktree(error) => return error.hint(),
+            Self::Pipeline(error) => return error.hint(),
+            Self::Stopped => "run the same command again to go on".into(),
             Self::Locked { .. } => "wait for it, or end it; its lock ends with it".into(),
             Self::NoTarget(_) => "see the branches with: git branch".into(),
             Self::Unreadable { name, .. } => format!("take it out with: git update-ref -d {name}"),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Gate, QueueError, Standing, Ticket, Verdict};
+use super::{Gate, News, QueueError, Standing, Ticket, Verdict};
 use crate::{
     git::Conflict,
     name::{Oid, TaskId},
@@ -101,6 +101,8 @@ pub trait Ground {
     fn close_unchanged(&mut self, ticket: &Ticket) -> Result<(), QueueError>;
     /// Lets somebody resolve the conflict of a ticket.
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError>;
+    /// Tells what has happened.
+    fn tell(&mut self, news: News);
     /// Whether the user asked to stop.
     fn is_cancelled(&self) -> bool;
     /// Seconds since 1970.

@@ -21,7 +21,7 @@ pub use drain::{Drain, RedTarget, Rules, waits_for};
 pub use error::QueueError;
 pub use gate::{Failing, Gate, Verdict};
 pub use ground::{Asking, Ground, Merged, Parking, Published, Resolution, Step, View};
-pub use options::Options;
+pub use options::{Options, OptionsError};
 pub use order::{Line, arrange};
 pub use report::{News, Outcome, Report};
 pub use store::{LogEntry, Store, Stored};
@@ -64,21 +64,23 @@ impl<'a> Queue<'a> {
             repository: self.repository,
             scope: &self.scope,
             into: &self.into,
-            gates: &options.gates,
-            afterwards: options.afterwards,
-            cancel: &options.cancel,
-            clock: options.clock,
+            options,
+            voice,
             store: Store::new(self.repository),
             signing: self.repository.signing()?,
             stored: HashMap::new(),
             trees: HashMap::new(),
+            said: HashMap::new(),
         };
         let parking = yard.bring_up()?;
-        let is_gated = !options.gates.is_empty();
+        let is_gated = !options.gates.is_empty() || yard.has_gated_tickets()?;
         let batch = if is_gated { options.batch } else { Batch::Size(usize::MAX) };
         let rules = Rules { batch, red_target: options.red_target, resolve_attempts: 0 };
-        let mut report = Drain::new(&mut yard, rules, voice).run()?;
+        let mut report = Drain::new(&mut yard, rules).run()?;
         report.parking = report.parking.or(parking);
+        if report.gate_runs > 0 {
+            yard.forget_old_results()?;
+        }
         Ok(report)
     }
 }

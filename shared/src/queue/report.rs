@@ -99,8 +99,6 @@ pub enum News {
         gate: String,
         /// The commit.
         commit: Oid,
-        /// How many tickets it decides about.
-        tasks: Vec<TaskId>,
     },
     /// What became of a ticket.
     Settled {

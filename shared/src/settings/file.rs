@@ -1,6 +1,9 @@
 //! A TOML file as a list of dotted keys, each with its line.
 
-use toml::de::{DeTable, DeValue};
+use toml::{
+    Spanned,
+    de::{DeArray, DeTable, DeValue},
+};
 
 use super::{SettingsError, Value, amount};
 
@@ -27,11 +30,29 @@ pub(super) fn flatten(label: &str, text: &str) -> Result<Vec<Line>, SettingsErro
             let (offset, key) = (key.span().start, format!("{prefix}{}", key.into_inner()));
             match value.into_inner() {
                 DeValue::Table(inner) => open.push((format!("{key}."), inner)),
+                DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
+                    open.extend(named_tables(&key, items).into_iter().rev());
+                }
                 other => lines.push(Line { key, place: place(offset), value: value_of(other) }),
             }
         }
     }
     Ok(lines)
+}
+
+/// A list of tables is the same as tables by the names that they give themselves, or by their numbers.
+fn named_tables<'a>(key: &str, items: DeArray<'a>) -> Vec<(String, DeTable<'a>)> {
+    let mut tables = Vec::new();
+    for (n, item) in items.into_iter().enumerate() {
+        if let DeValue::Table(mut table) = item.into_inner() {
+            let name = match table.remove("name").map(Spanned::into_inner) {
+                Some(DeValue::String(name)) => name.into_owned(),
+                _ => (n + 1).to_string(),
+            };
+            tables.push((format!("{key}.{name}."), table));
+        }
+    }
+    tables
 }
 
 fn value_of(value: DeValue<'_>) -> Option<Value> {

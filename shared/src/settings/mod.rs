@@ -4,6 +4,7 @@
 
 mod budget;
 mod file;
+mod landing;
 mod setting;
 mod table;
 
@@ -92,7 +93,8 @@ impl Value {
                 | (Self::Amount(_), Kind::Amount)
                 | (Self::Switch(_), Kind::Switch)
                 | (Self::Words(_), Kind::Words)
-        )
+                | (Self::Count(_), Kind::Size)
+        ) || (kind == Kind::Size && *self == Self::Text("auto".into()))
     }
 
     /// From places that know only text. A list is one word for each line.
@@ -106,6 +108,8 @@ impl Value {
                 "false" | "no" | "off" | "0" | "" => Some(Self::Switch(false)),
                 _ => None,
             },
+            Kind::Size if text.trim() == "auto" => Some(Self::Text("auto".into())),
+            Kind::Size => text.trim().parse().ok().map(Self::Count),
             Kind::Words => Some(Self::Words(text.lines().map(str::to_owned).collect())),
         }
     }

@@ -13,6 +13,8 @@ pub enum Kind {
     Switch,
     /// A list of texts.
     Words,
+    /// A whole number, or `auto`.
+    Size,
 }
 
 /// One key of the configuration.

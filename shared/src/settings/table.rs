@@ -1,20 +1,23 @@
 //! Every key there is. The manual is made from this table.
 
-use super::{Kind, Setting, budget::BUDGET};
+use super::{Kind, Setting, budget::BUDGET, landing::LANDING};
 
 const PATH: &str = "a path, in quotes";
-const SECONDS: &str = "a number of seconds";
+pub(super) const SECONDS: &str = "a number of seconds";
 const RUNNERS: &str = "a list of runners in quotes, each with ':' and a model behind it or not";
 
 /// All keys.
-pub const SETTINGS: &[Setting] = &join();
+pub const SETTINGS: &[Setting] = &join([GENERAL, LANDING, &BUDGET]);
 
-const fn join() -> [Setting; GENERAL.len() + BUDGET.len()] {
-    let mut all = [GENERAL[0]; GENERAL.len() + BUDGET.len()];
-    let mut at = 0;
+const fn join(parts: [&[Setting]; 3]) -> [Setting; GENERAL.len() + BUDGET.len() + LANDING.len()] {
+    let mut all = [GENERAL[0]; GENERAL.len() + BUDGET.len() + LANDING.len()];
+    let (mut at, mut part, mut place) = (0, 0, 0);
     while at < all.len() {
-        all[at] = if at < GENERAL.len() { GENERAL[at] } else { BUDGET[at - GENERAL.len()] };
-        at += 1;
+        if place == parts[part].len() {
+            (part, place) = (part + 1, 0);
+        }
+        all[at] = parts[part][place];
+        (at, place) = (at + 1, place + 1);
     }
     all
 }
@@ -283,21 +286,5 @@ const GENERAL: &[Setting] = &[
         expected: SECONDS,
         default: "30",
         about: "How often unfinished work is saved while somebody works in a worktree.",
-    },
-    Setting {
-        key: "merge.delete-branches",
-        variable: Some("ARBORIST_MERGE_DELETE_BRANCHES"),
-        kind: Kind::Switch,
-        expected: "true or false",
-        default: "false",
-        about: "Delete a task's branch once it is proved that all of it has landed.",
-    },
-    Setting {
-        key: "merge.wait-limit",
-        variable: Some("ARBORIST_MERGE_WAIT_LIMIT"),
-        kind: Kind::Count,
-        expected: SECONDS,
-        default: "3600",
-        about: "How long something may be queued before 'git arborist merge status' exits with 1.",
     },
 ];

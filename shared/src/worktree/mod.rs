@@ -18,6 +18,7 @@ mod places;
 mod remove;
 mod restore;
 mod saver;
+mod scratch;
 mod set_up;
 mod stale;
 mod survey;
@@ -31,6 +32,7 @@ pub use options::WorktreeOptions;
 pub use remove::Unsaved;
 pub use restore::Restored;
 pub use saver::Saver;
+pub use scratch::Scratch;
 pub use survey::{Kind, Standing};
 pub use sync::Synced;
 

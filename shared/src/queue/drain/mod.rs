@@ -44,7 +44,6 @@ const PATIENCE: usize = 10;
 pub struct Drain<'a, G: Ground> {
     ground: &'a mut G,
     rules: Rules,
-    voice: &'a mut dyn FnMut(News),
     report: Report,
     /// Settled in this drain, not to be tried again.
     aside: HashSet<TaskId>,
@@ -70,11 +69,10 @@ enum Part {
 
 impl<'a, G: Ground> Drain<'a, G> {
     /// A drain of what `ground` holds.
-    pub fn new(ground: &'a mut G, rules: Rules, voice: &'a mut dyn FnMut(News)) -> Self {
+    pub fn new(ground: &'a mut G, rules: Rules) -> Self {
         Self {
             ground,
             rules,
-            voice,
             report: Report::default(),
             aside: HashSet::new(),
             landed: HashSet::new(),
@@ -206,7 +204,7 @@ impl<'a, G: Ground> Drain<'a, G> {
             self.report.flaky.push(failing.gate.name.clone());
             let words =
                 format!("the gate '{}' is flaky: red, then green, on the same commit", failing.gate.name);
-            (self.voice)(News::Note { words });
+            self.ground.tell(News::Note { words });
         }
         Ok(again)
     }
@@ -255,7 +253,7 @@ impl<'a, G: Ground> Drain<'a, G> {
     }
 
     fn put(&mut self, ticket: &Ticket, outcome: Outcome) {
-        (self.voice)(News::Settled { task: ticket.task.clone(), outcome: outcome.clone() });
+        self.ground.tell(News::Settled { task: ticket.task.clone(), outcome: outcome.clone() });
         self.report.put(ticket, outcome);
     }
 }

@@ -34,7 +34,7 @@ impl Yard<'_> {
     /// The gates that a change from one commit to another has to pass.
     pub(super) fn gates_for(&self, ticket: &Ticket, from: Oid, to: Oid) -> Result<Vec<Gate>, QueueError> {
         let mut gates = Vec::new();
-        for gate in self.gates.iter().chain(&ticket.gates) {
+        for gate in self.options.gates.iter().chain(&ticket.gates) {
             let is_asked = match &gate.when {
                 Some(paths) => self.repository.touches(from, to, paths)?,
                 None => true,
@@ -58,7 +58,7 @@ impl Yard<'_> {
         match self.target().advance(position.branch, last.commit)? {
             Moving::Elsewhere => Ok(Published::Moved),
             Moving::Refused(parking) => {
-                self.target().park(self.parked_ref()?, last.commit)?;
+                self.target().park(self.find_ref(&self.into.landing_ref())?, last.commit)?;
                 for step in steps {
                     let standing = Standing::Parked { commit: step.commit };
                     self.note(&step.ticket, standing)?;
@@ -71,7 +71,7 @@ impl Yard<'_> {
                     steps.iter().map(|step| (step.ticket.clone(), step.commit)).collect();
                 self.close(&landed, "landed")?;
                 self.target().clear_stale()?;
-                if self.afterwards == Afterwards::Delete {
+                if self.options.afterwards == Afterwards::Delete {
                     self.delete_branches(steps)?;
                 }
                 Ok(Published::Landed)
@@ -128,9 +128,8 @@ impl Yard<'_> {
         Ok(())
     }
 
-    fn parked_ref(&self) -> Result<Option<Oid>, QueueError> {
-        let name = self.into.landing_ref();
-        let found = self.repository.list_refs(&[&name])?;
+    pub(super) fn find_ref(&self, name: &str) -> Result<Option<Oid>, QueueError> {
+        let found = self.repository.list_refs(&[name])?;
         Ok(found.into_iter().find(|found| found.name == name).map(|found| found.target))
     }
 }

@@ -1,18 +1,20 @@
 //! The ground that the queue stands on in earnest: a repository.
 
+mod gating;
 mod land;
 mod recover;
 
 use std::collections::HashMap;
 
+use gating::Said;
+
 use super::{
-    Asking, Gate, Ground, LogEntry, Merged, Published, QueueError, Resolution, Standing, Step, Store, Stored,
-    Target, Ticket, Verdict, View,
+    Asking, Gate, Ground, LogEntry, Merged, News, Options, Published, QueueError, Resolution, Standing, Step,
+    Store, Stored, Target, Ticket, Verdict, View,
 };
 use crate::{
     git::{Merge, Repository, Signing},
     name::{BranchName, Oid, TaskId},
-    process::Cancel,
 };
 
 /// Whether a task's branch goes when it has landed.
@@ -30,14 +32,14 @@ pub struct Yard<'a> {
     pub(super) repository: &'a Repository,
     pub(super) scope: &'a BranchName,
     pub(super) into: &'a BranchName,
-    pub(super) gates: &'a [Gate],
-    pub(super) afterwards: Afterwards,
-    pub(super) cancel: &'a Cancel,
-    pub(super) clock: fn() -> i64,
+    pub(super) options: &'a Options,
+    pub(super) voice: &'a mut dyn FnMut(News),
     pub(super) store: Store<'a>,
     pub(super) signing: Signing,
     pub(super) stored: HashMap<TaskId, Stored>,
     pub(super) trees: HashMap<Oid, Oid>,
+    /// What gates said in this drain, by tree and gate.
+    pub(super) said: HashMap<(Oid, String), Said>,
 }
 
 impl<'a> Yard<'a> {
@@ -71,7 +73,7 @@ impl<'a> Yard<'a> {
 
     /// Closes tickets that have landed, in one transaction. What was parked for the branch is parked no more.
     fn close(&mut self, landed: &[(Ticket, Oid)], outcome: &str) -> Result<(), QueueError> {
-        let time = (self.clock)();
+        let time = (self.options.clock)();
         let entries: Vec<LogEntry> = landed
             .iter()
             .map(|(ticket, commit)| {
@@ -110,8 +112,8 @@ impl Ground for Yard<'_> {
         Ok(Merged::Clean(Box::new(Step { ticket: ticket.clone(), commit, gates })))
     }
 
-    fn ask(&mut self, _: Oid, _: &[Gate], _: Asking) -> Result<(Verdict, usize), QueueError> {
-        Ok((Verdict::Green, 0))
+    fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<(Verdict, usize), QueueError> {
+        self.ask_all(commit, gates, asking)
     }
 
     fn publish(&mut self, base: Oid, steps: &[Step]) -> Result<Published, QueueError> {
@@ -120,7 +122,22 @@ impl Ground for Yard<'_> {
 
     fn note(&mut self, ticket: &Ticket, standing: Standing) -> Result<(), QueueError> {
         let ticket = Ticket { standing, ..ticket.clone() };
-        self.write(&ticket)
+        self.write(&ticket)?;
+        let time = (self.options.clock)();
+        let mut entry = LogEntry::new(&ticket, ticket.standing.as_str(), None, time);
+        match &ticket.standing {
+            Standing::Red { gate, commit, log, .. } => {
+                entry.commit = Some(*commit);
+                entry.words = format!("gate '{gate}', see {log}");
+            }
+            Standing::Conflict { conflicts, .. } => {
+                let paths: Vec<&str> =
+                    conflicts.iter().flat_map(|conflict| &conflict.paths).map(String::as_str).collect();
+                entry.words = paths.join(", ");
+            }
+            _ => return Ok(()),
+        }
+        self.store.log(self.into, &[entry], &[], &[])
     }
 
     fn close_unchanged(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
@@ -131,11 +148,15 @@ impl Ground for Yard<'_> {
         Ok(Resolution::Left)
     }
 
+    fn tell(&mut self, news: News) {
+        (self.voice)(news);
+    }
+
     fn is_cancelled(&self) -> bool {
-        self.cancel.is_cancelled()
+        self.options.cancel.is_cancelled()
     }
 
     fn now(&self) -> i64 {
-        (self.clock)()
+        (self.options.clock)()
     }
 }

@@ -8,9 +8,13 @@ use crate::{
     message::Status,
     name::{Oid, TaskId},
     queue::{
-        Parking, Position, QueueError, Standing, Stored, Ticket, View, store::read_tickets, target::Moving,
+        LogEntry, Parking, Position, QueueError, Standing, Stored, Ticket, View, store::read_tickets,
+        target::Moving,
     },
 };
+
+/// The tries that the size of batches follows.
+const RECENT: usize = 50;
 
 impl Yard<'_> {
     /// Reads the queue anew, closes what has landed, and brings tickets up to date with their branches and tasks.
@@ -38,7 +42,8 @@ impl Yard<'_> {
             .filter(|history| history.is_landed && history.state.state == State::Complete)
             .map(|history| history.id.clone())
             .collect();
-        let mut view = View { landed, ..View::default() };
+        let record = self.record()?;
+        let mut view = View { landed, record, ..View::default() };
         let tickets: Vec<Ticket> = self.stored.values().map(|stored| stored.ticket.clone()).collect();
         for ticket in tickets {
             match Self::landing_of(&run, &ticket) {
@@ -116,5 +121,22 @@ impl Yard<'_> {
 
     fn is_parked(&self, commit: Oid, position: &Position) -> Result<bool, QueueError> {
         Ok(position.parked.is_some() && !self.repository.is_ancestor(commit, position.branch)?)
+    }
+
+    /// How many of the last tries there were, and how many of them were red.
+    fn record(&self) -> Result<(usize, usize), QueueError> {
+        if self.options.gates.is_empty() {
+            return Ok((0, 0));
+        }
+        let log = self.store.load_log(self.into, RECENT)?;
+        let is_try = |entry: &&LogEntry| matches!(entry.outcome.as_str(), "landed" | "red");
+        let tries: Vec<&LogEntry> = log.iter().filter(is_try).take(RECENT).collect();
+        Ok((tries.len(), tries.iter().filter(|entry| entry.outcome == "red").count()))
+    }
+
+    /// Whether a ticket has gates of its own.
+    pub(in crate::queue) fn has_gated_tickets(&self) -> Result<bool, QueueError> {
+        let stored = self.store.load(Some(self.scope))?;
+        Ok(stored.iter().any(|stored| !stored.ticket.gates.is_empty()))
     }
 }

@@ -1,0 +1,211 @@
+//! Asking gates: in a scratch worktree at exactly the commit that is to land. What a gate said to a tree is remembered.
+
+use std::{path::PathBuf, time::Duration};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::Yard;
+use crate::{
+    git::{RefMove, Signing},
+    name::Oid,
+    pipeline::{Redaction, read_counts},
+    process::{Ending, Limits, Outcome, Program, Supervised, open_log},
+    queue::{Asking, Failing, Gate, QueueError, Verdict},
+    worktree::{Pool, Scratch},
+};
+
+const GATES: &str = "refs/arborist/gates/";
+/// So many results are remembered.
+const MOST: usize = 500;
+/// How many characters of each stream are kept in a record.
+const TAIL: usize = 2000;
+
+/// How a gate answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Answer {
+    Green,
+    Red,
+    Broken,
+}
+
+/// What a gate said once. It is written into git as it is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::queue) struct Said {
+    answer: Answer,
+    gate: Gate,
+    commit: Oid,
+    tree: Oid,
+    why: String,
+    seconds: f64,
+    time: i64,
+    log: String,
+    tail: String,
+}
+
+impl Yard<'_> {
+    /// Asks each gate in turn, up to the first that does not let the commit through.
+    pub(super) fn ask_all(
+        &mut self,
+        commit: Oid,
+        gates: &[Gate],
+        asking: Asking,
+    ) -> Result<(Verdict, usize), QueueError> {
+        let tree = self.tree_of(commit)?;
+        let mut runs = 0;
+        for gate in gates {
+            let key = (tree, gate.key());
+            let known = match self.said.get(&key).cloned() {
+                Some(said) => Some(said),
+                None => self.remembered(gate, tree)?,
+            };
+            let said = match known {
+                Some(said) if said.answer == Answer::Green || asking == Asking::Once => said,
+                _ => {
+                    runs += 1;
+                    self.run(gate, commit, tree)?
+                }
+            };
+            let (answer, failing) = (said.answer, said.failing(commit));
+            self.said.insert(key, said);
+            match answer {
+                Answer::Green => {}
+                Answer::Red => return Ok((Verdict::Red(failing), runs)),
+                Answer::Broken => return Ok((Verdict::Broken(failing), runs)),
+            }
+        }
+        Ok((Verdict::Green, runs))
+    }
+
+    /// A result of an earlier drain. Only green ones hold: what was red or broken may have been mended.
+    fn remembered(&self, gate: &Gate, tree: Oid) -> Result<Option<Said>, QueueError> {
+        let name = ref_of(gate, tree);
+        let notes = self.repository.start_listing_notes(&[&name])?.finish()?;
+        let said = notes.into_iter().find(|(found, _)| found.name == name);
+        let said: Option<Said> = said.and_then(|(_, body)| serde_json::from_str(&body).ok());
+        Ok(said.filter(|said| said.answer == Answer::Green && said.tree == tree))
+    }
+
+    fn run(&mut self, gate: &Gate, commit: Oid, tree: Oid) -> Result<Said, QueueError> {
+        (self.voice)(crate::queue::News::Gating { gate: gate.name.clone(), commit });
+        let log = self.new_log(&format!("gate-{}", gate.name))?;
+        let file = open_log(&self.repository.top().join(&log))
+            .map_err(|source| QueueError::File { path: log.clone(), source })?;
+        let pool = Pool::open(self.repository, self.scope, self.options.worktrees.clone())?;
+        let mut scratch = pool.scratch("gate", commit)?;
+        pool.refresh(&scratch, commit)?;
+        let ended = self.supervise(gate, &mut scratch, file);
+        if matches!(ended.ending, Ending::Cancelled) {
+            return Err(QueueError::Stopped);
+        }
+        let (answer, why) = judge(gate, &ended);
+        let said = Said {
+            answer,
+            gate: gate.clone(),
+            commit,
+            tree,
+            why,
+            seconds: ended.took.as_secs_f64(),
+            time: (self.options.clock)(),
+            log,
+            tail: [ended.stdout.text, ended.stderr.text].concat(),
+        };
+        self.remember(&said)?;
+        Ok(said)
+    }
+
+    fn supervise(&self, gate: &Gate, scratch: &mut Scratch, log: std::fs::File) -> Outcome {
+        let program = Program::new("sh")
+            .args(["-c", &gate.command])
+            .dir(&scratch.path)
+            .env("ARBORIST_GATE", &gate.name)
+            .env("ARBORIST_WORKTREE", &scratch.path);
+        let whole = Some(Duration::from_secs(gate.timeout));
+        Supervised::new(program)
+            .limits(Limits { whole, ..Limits::default() })
+            .until(&self.options.cancel)
+            .log(log)
+            .tail(TAIL)
+            .filter(Redaction::new(&self.options.secrets))
+            .attended(&mut scratch.attendance)
+            .run(|_| {})
+    }
+
+    /// Every result follows the one before, so that a gate that is red and then green is seen to be both.
+    fn remember(&self, said: &Said) -> Result<(), QueueError> {
+        let name = ref_of(&said.gate, said.tree);
+        let old = self.find_ref(&name)?;
+        let json = serde_json::to_string(said)
+            .map_err(|error| QueueError::Unreadable { name: name.clone(), why: error.to_string() })?;
+        let word = match said.answer {
+            Answer::Green => "green",
+            Answer::Red => "red",
+            Answer::Broken => "broken",
+        };
+        let message = format!("gate: {} is {word}\n\n{json}\n", said.gate.name);
+        let tree = self.repository.empty_tree()?;
+        let parents: Vec<Oid> = old.into_iter().collect();
+        let commit = self.repository.write_joint(tree, &parents, &message, Signing::No)?;
+        let keep = RefMove { name: &name, new: Some(commit), old };
+        Ok(self.repository.move_refs(&[keep], "arborist: gate")?)
+    }
+
+    /// Forgets the oldest results where there are too many.
+    pub(in crate::queue) fn forget_old_results(&self) -> Result<(), QueueError> {
+        let refs = self.repository.list_refs(&["--sort=-creatordate", GATES])?;
+        let old: Vec<RefMove<'_>> = refs
+            .iter()
+            .skip(MOST)
+            .map(|found| RefMove { name: &found.name, new: None, old: Some(found.target) })
+            .collect();
+        if old.is_empty() {
+            return Ok(());
+        }
+        Ok(self.repository.move_refs(&old, "arborist: forget")?)
+    }
+
+    /// A path for a log that is not there yet, relative to the top, and hidden from `git status`.
+    pub(super) fn new_log(&self, what: &str) -> Result<String, QueueError> {
+        let folder = self.options.log_dir.trim_matches('/').to_owned();
+        self.repository.exclude(&format!("/{folder}/"))?;
+        let now = Timestamp::from_second((self.options.clock)()).unwrap_or(Timestamp::UNIX_EPOCH);
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
+        let what: String = what.chars().map(plain).collect();
+        let stem = format!("{folder}/{what}_{}", now.strftime("%Y%m%dT%H%M%S"));
+        let path = |n: usize| if n == 1 { format!("{stem}.log") } else { format!("{stem}-{n}.log") };
+        let is_free = |path: &String| !PathBuf::from(self.repository.top()).join(path).exists();
+        Ok((1..).map(path).find(is_free).unwrap_or(stem))
+    }
+}
+
+impl Said {
+    fn failing(&self, commit: Oid) -> Failing {
+        Failing {
+            gate: self.gate.clone(),
+            commit,
+            why: self.why.clone(),
+            log: self.log.clone(),
+            tail: self.tail.clone(),
+        }
+    }
+}
+
+fn ref_of(gate: &Gate, tree: Oid) -> String {
+    format!("{GATES}{}/{tree}", gate.key())
+}
+
+/// Only a gate that ran, and tested something, can say yes or no.
+fn judge(gate: &Gate, ended: &Outcome) -> (Answer, String) {
+    let why = format!("'{}' {}", gate.command, ended.ending);
+    let counts = read_counts(&format!("{}\n{}", ended.stdout.text, ended.stderr.text));
+    let has_no_tests = counts.is_some_and(|counts| counts.passed + counts.failed == 0);
+    match ended.ending {
+        _ if !ended.survivors.is_empty() => (Answer::Broken, format!("{why}, and left processes behind")),
+        Ending::Exited(126 | 127) => (Answer::Broken, format!("{why}: is the command there?")),
+        Ending::Exited(_) if has_no_tests => (Answer::Broken, format!("{why}, but ran no tests")),
+        Ending::Exited(0) => (Answer::Green, why),
+        Ending::Exited(_) => (Answer::Red, why),
+        _ => (Answer::Broken, why),
+    }
+}

@@ -1,0 +1,113 @@
+//! Scratch worktrees: at a commit, on no branch, for tests and for joining what does not go together by itself. They
+//! are nobody's work, so they are not listed with those of tasks.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use super::{Pool, WorktreeError, stale};
+use crate::{
+    git::{Repository, Worktree},
+    name::{Oid, TaskId},
+    process::{Attendance, FileLock},
+};
+
+/// The reason that scratch worktrees are locked with.
+const REASON: &str = "arborist scratch";
+/// How long what a killed test left running may take to end.
+const GRACE: Duration = Duration::from_secs(5);
+/// So many may be in use at a time.
+const MOST: usize = 100;
+
+/// A scratch worktree that nobody else has while this lives. It stays when this is dropped, so that caches stay warm.
+#[derive(Debug)]
+pub struct Scratch {
+    /// The repository as it is seen from there.
+    pub repository: Repository,
+    /// The top of the worktree.
+    pub path: PathBuf,
+    /// Tells whether a process that was started there lives.
+    pub attendance: Attendance,
+    #[allow(dead_code, reason = "held, not read")]
+    lock: FileLock,
+}
+
+impl Pool {
+    /// The first of `{kind}-1`, `{kind}-2` and so on that nobody uses. What runs there of a killed process is ended.
+    pub fn scratch(&self, kind: &str, commit: Oid) -> Result<Scratch, WorktreeError> {
+        for number in 1..=MOST {
+            if let Some(scratch) = self.take_scratch(&format!("{kind}-{number}"), commit)? {
+                return Ok(scratch);
+            }
+        }
+        Err(WorktreeError::Occupied(self.places.base.clone()))
+    }
+
+    /// The scratch worktree of this name, made at `commit` if it is not there; `None` if it cannot be had.
+    pub fn take_scratch(&self, name: &str, commit: Oid) -> Result<Option<Scratch>, WorktreeError> {
+        let _gate = self.gate()?;
+        let worktrees = self.repository.list_worktrees()?;
+        let places = self.places.prepared(&worktrees)?;
+        let path = places.base.join(name);
+        let Some(task) = name.parse::<TaskId>().ok() else {
+            return Ok(None);
+        };
+        let Ok(lock) = self.lock_place(&path, &task) else {
+            return Ok(None);
+        };
+        let found = worktrees.into_iter().find(|worktree| worktree.path == path);
+        let worktree = match found {
+            Some(found) if found.lock.as_deref() != Some(REASON) => return Ok(None),
+            Some(found) if path.join(".git").is_file() => found,
+            Some(found) => {
+                self.forget(&found)?;
+                self.make_scratch(&path, commit)?
+            }
+            None if path.symlink_metadata().is_ok() => return Ok(None),
+            None => self.make_scratch(&path, commit)?,
+        };
+        let file = self.places.lock_of(&path).with_extension("attendance");
+        let (attendance, _) = Attendance::take_over(&lock, &file, GRACE)
+            .map_err(|source| WorktreeError::Busy { task, source })?;
+        let repository = self.linked(&worktree)?;
+        self.mend_link(&repository)?;
+        Ok(Some(Scratch { repository, path, attendance, lock }))
+    }
+
+    fn make_scratch(&self, path: &std::path::Path, commit: Oid) -> Result<Worktree, WorktreeError> {
+        self.note_making(path)?;
+        let made = self.repository.add_worktree(path, commit, REASON);
+        if let Err(error) = made {
+            self.mend_half_made()?;
+            return Err(error.into());
+        }
+        self.note_made();
+        let found = self.repository.list_worktrees()?.into_iter().find(|worktree| worktree.path == path);
+        let found = found.ok_or_else(|| WorktreeError::Missing(REASON.into(), path.to_owned()))?;
+        self.linked(&found)?.check_out_commit(commit)?;
+        Ok(found)
+    }
+
+    /// Puts a scratch worktree to `commit`, clean but for what is ignored, and set up as worktrees are.
+    pub fn refresh(&self, scratch: &Scratch, commit: Oid) -> Result<(), WorktreeError> {
+        let lane = &scratch.repository;
+        for name in ["index.lock", "HEAD.lock"] {
+            stale::clear(&lane.git_dir.join(name));
+        }
+        for name in ["rebase-merge", "rebase-apply", "sequencer"] {
+            let _ = fs::remove_dir_all(lane.git_dir.join(name));
+        }
+        lane.check_out_commit(commit)?;
+        lane.remove_untracked()?;
+        let environment = [
+            ("ARBORIST_WORKTREE".to_owned(), scratch.path.display().to_string()),
+            ("ARBORIST_REPOSITORY".to_owned(), self.places.main.display().to_string()),
+        ];
+        self.set_up(lane, &environment).map(drop)
+    }
+
+    /// Removes a scratch worktree that has nothing more to tell.
+    pub fn remove_scratch(&self, scratch: &Scratch) -> Result<(), WorktreeError> {
+        let _gate = self.gate()?;
+        fs::remove_dir_all(&scratch.path).map_err(WorktreeError::file("remove", &scratch.path))?;
+        Ok(self.repository.forget_worktree(&scratch.path)?)
+    }
+}
