@@ -14,7 +14,7 @@ use arborist_core::{
     plan::{Plan, usual_places},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
     progress::{Boxes, Progress, Totals},
-    record::{Hand, Recorder},
+    record::{Hand, Recorder, settle},
     settings::Settings,
     worktree::{Pool, WorktreeOptions},
 };
@@ -177,6 +177,7 @@ impl Opened {
             _ => start::new_session(self.head),
         };
         let mut recorder = Recorder::new(&self.repository, self.branch.clone(), session, self.head)?;
+        settle(&self.repository, &self.branch, self.head)?;
         for attempt in recover(&mut recorder, &run, self.options.max_retries)? {
             voice.warn(&words_of(&attempt));
         }

@@ -137,6 +137,28 @@ impl Repository {
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
         checked("reset", command.finish_with(paths.flatten().copied().collect())?).map(drop)
     }
+
+    /// The paths of the user's own index that differ from `commit`.
+    pub fn staged_since(&self, commit: Oid) -> Result<Vec<Vec<u8>>, GitError> {
+        let command = self.git("diff-index").args(["--cached", "--name-only", "-z", "--no-renames"]);
+        let paths = command.arg(commit.to_string()).stdout()?;
+        Ok(paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
+    }
+
+    /// Writes those of these files that are not in the checkout, as the index has them.
+    pub fn write_missing(&self, changes: &[Change]) -> Result<(), GitError> {
+        let is_missing = |change: &&Change| {
+            let path = self.top().join(OsStr::from_bytes(&change.path));
+            change.after.is_some() && path.symlink_metadata().is_err()
+        };
+        let missing: Vec<&Change> = changes.iter().filter(is_missing).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let paths = missing.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
+        let command = self.change("checkout-index").args(["-q", "-u", "-z", "--stdin"]);
+        checked("checkout-index", command.finish_with(paths.flatten().copied().collect())?).map(drop)
+    }
 }
 
 impl Repository {

@@ -10,6 +10,7 @@ use crate::{
     agent::Outcome,
     message::{Body, Status},
     name::Attempt,
+    record::Delivery,
 };
 
 /// How many characters of an agent's last words stand in the commit.
@@ -70,8 +71,8 @@ impl TaskRun<'_, '_, '_> {
         let mut entry = self.entry(status, attempt);
         entry.body = body;
         entry.trailers = called.expense.trailers();
-        let commit = self.recorder.record_over(entry, work.tree, work.tip, &[begun.unfinished.ended()])?;
-        self.recorder.repository().stage(&work.changes)?;
+        let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
+        let commit = self.recorder.deliver(entry, delivery, &[begun.unfinished.ended()])?;
         self.recorded(status, commit, why.as_deref(), called.expense.usage)
     }
 

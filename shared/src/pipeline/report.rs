@@ -1,14 +1,13 @@
 //! The report of a completed task. It is committed with the word that the task is complete.
 
-use std::path::Path;
-
-use super::{PipelineError, TaskRun, call::file_error};
+use super::{PipelineError, TaskRun};
 use crate::{
     agent::limits::Spent,
     git::Change,
     history::Event,
     message::{Body, Key, Status},
     name::Attempt,
+    record::Delivery,
 };
 
 impl TaskRun<'_, '_, '_> {
@@ -16,12 +15,6 @@ impl TaskRun<'_, '_, '_> {
         let path =
             format!("{}/{}_run_{}.json", self.shop.options.report_dir, self.task.id, self.shop.stamp());
         let report = self.report(attempt);
-        let file = self.shop.dir.join(&path);
-        let write = || {
-            std::fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
-            std::fs::write(&file, &report)
-        };
-        write().map_err(|source| file_error(&file, source))?;
         let repository = self.recorder.repository();
         let blob = repository.write_blob(report.into_bytes())?;
         let change = Change { path: path.clone().into_bytes(), after: Some((0o100_644, blob)) };
@@ -30,8 +23,8 @@ impl TaskRun<'_, '_, '_> {
         let heading = format!("Completed after {} attempt(s). Report: {path}", attempt.ordinal());
         entry.body = Body::new(&heading, "");
         let _ = entry.trailers.set(Key::Report, &path);
-        let commit = self.recorder.record(entry, tree)?;
-        repository.stage(&[change])?;
+        let delivery = Delivery { tree, tip: self.recorder.head(), changes: &[change] };
+        let commit = self.recorder.deliver(entry, delivery, &[])?;
         self.recorded(Status::Complete, commit, None, None)
     }
 

@@ -1,7 +1,9 @@
 //! Writing a run down: one commit for each thing that happened, on the run's branch, by compare-and-swap.
 
+mod staging;
 mod unfinished;
 
+pub use staging::{Delivery, settle};
 pub use unfinished::{Mark, Unfinished};
 
 use crate::{
