@@ -94,6 +94,11 @@ pub(crate) fn watch_signals() -> Cancel {
     .unwrap_or_default()
 }
 
+/// What must not be written down.
+fn secrets() -> Result<Secrets, Failure> {
+    Secrets::of_environment(std::env::vars()).map_err(|error| Failure::new(Exit::Fatal, error.to_string()))
+}
+
 impl Opened {
     /// What history says now.
     pub(crate) fn scan(&self) -> Result<Run, Failure> {
@@ -217,7 +222,7 @@ impl Opened {
                 .map_err(GardenerError::from)?,
             jobs,
             lock: &self.lock,
-            queue: arborist_core::queue::Options::new(&self.settings, self.cancel.clone(), clock::now),
+            queue: arborist_core::queue::Options::new(&self.settings, secrets()?, &self.cancel, clock::now)?,
         })
     }
 
@@ -279,7 +284,7 @@ impl Opened {
             options: &self.options,
             hand,
             home: self.repository.top().to_owned(),
-            secrets: Secrets::of_environment(std::env::vars()).map_err(|error| failed(&error))?,
+            secrets: secrets()?,
             cancel: self.cancel.clone(),
             demo: beside.with_file_name("git-arborist-demo"),
             hook: self.hook,

@@ -287,9 +287,8 @@ fn drain(
 fn translate(news: queue::News) -> News {
     let note = |words| Happening::Note { words };
     match news {
-        queue::News::Gating { gate, tasks, .. } => {
-            let tasks: Vec<String> = tasks.iter().map(ToString::to_string).collect();
-            News { task: None, happening: note(format!("gate '{gate}' for {}", tasks.join(", "))) }
+        queue::News::Gating { gate, commit } => {
+            News { task: None, happening: note(format!("gate '{gate}' on {}", commit.short())) }
         }
         queue::News::Settled { task, outcome: Outcome::Landed { commit } | Outcome::Parked { commit } } => {
             News::of(&task, Happening::Recorded { status: Status::Merge, commit, why: None, usage: None })
