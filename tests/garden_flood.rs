@@ -6,18 +6,18 @@
 use arborist_testkit::Garden;
 
 /// Most that the driver may have needed at any moment, in kilobytes.
-const BOUND: u64 = 64 * 1024;
+const BOUND: u64 = 32 * 1024;
 
-/// Prints so many bytes, half of them in lines and half in one line that does not end, then asks how much memory its
+/// Prints so many bytes, a fifth of them in lines and the rest in one line that does not end, then asks how much memory its
 /// parent has needed so far. The pipe is small, so by then the driver has read nearly all.
 fn flood(events: &str, bytes: u64) {
     let garden = Garden::sprout();
-    let half = bytes / 2;
+    let (lines, line) = (bytes / 5, bytes - bytes / 5);
     garden.agent(&format!(
         r#"case "$prompt" in
   Review*) ;;
-  *) yes '{{"type":"assistant","message":{{"content":[{{"type":"text","text":"a line"}}]}}}}' | head -c {half}
-     head -c {half} /dev/zero | tr '\0' x
+  *) yes '{{"type":"assistant","message":{{"content":[{{"type":"text","text":"a line"}}]}}}}' | head -c {lines}
+     head -c {line} /dev/zero | tr '\0' x
      grep VmHWM /proc/$PPID/status > "$ROOT/peak"; echo; echo x > x.txt ;;
 esac
 case "$prompt" in Review*) said=APPROVED ;; *) said=done ;; esac
@@ -37,8 +37,8 @@ printf '{{"type":"result","subtype":"success","is_error":false,"result":"%s"}}\n
 
 #[test]
 fn a_flood_of_output_costs_no_memory() {
-    flood("claude", 24 << 20);
-    flood("text", 24 << 20);
+    flood("claude", 100 << 20);
+    flood("text", 100 << 20);
 }
 
 #[test]

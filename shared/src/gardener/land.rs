@@ -1,6 +1,6 @@
 //! Landing: what was finished in a lane goes onto the run's branch through the merge queue, one landing at a time.
 
-use std::{sync::mpsc::Sender, thread::Scope};
+use std::{sync::mpsc::SyncSender, thread::Scope};
 
 use super::{
     Gardener, GardenerError, Site,
@@ -104,7 +104,7 @@ impl<'a> Gardener<'a> {
         &mut self,
         course: &mut Course<'scope, 'a, '_>,
         scope: &'scope Scope<'scope, 'env>,
-        (tools, sender): (&'env Tools<'a>, &Sender<Report>),
+        (tools, sender): (&'env Tools<'a>, &SyncSender<Report>),
     ) where
         'a: 'scope,
     {
@@ -272,7 +272,7 @@ fn gates(phase: &Task) -> Vec<Gate> {
 fn drain(
     tools: &Tools<'_>,
     tickets: Vec<Ticket>,
-    reports: &Sender<Report>,
+    reports: &SyncSender<Report>,
 ) -> Result<queue::Report, GardenerError> {
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     let run = &tools.hand.run;

@@ -25,7 +25,7 @@ pub use summary::Summary;
 pub use worker::Tools;
 
 use std::{
-    sync::mpsc::{Sender, channel},
+    sync::mpsc::{SyncSender, sync_channel},
     thread::{self, Scope},
 };
 
@@ -60,6 +60,9 @@ pub struct Gardener<'a> {
     pub voice: Box<dyn FnMut(News) + 'a>,
 }
 
+/// How many reports may wait to be heard. A worker that tells more waits, and so does its agent: memory stays bounded.
+const BACKLOG: usize = 1024;
+
 impl<'a> Gardener<'a> {
     /// Takes up tasks until none is left that can be.
     pub fn run(&mut self, wish: &Wish) -> Result<Summary, GardenerError> {
@@ -69,8 +72,9 @@ impl<'a> Gardener<'a> {
             self.reset_failed(&wanted)?;
         }
         let tools = self.tools.clone();
-        let (sender, reports) = channel();
         thread::scope(|scope| {
+            // Whoever still waits to be heard when this ends, also by a panic, is let go before workers are waited for.
+            let (sender, reports) = sync_channel(BACKLOG);
             let mut course = Course::new(wanted, wish);
             self.find_finished(&mut course)?;
             loop {
@@ -94,7 +98,7 @@ impl<'a> Gardener<'a> {
         &mut self,
         course: &mut Course<'scope, 'a, '_>,
         scope: &'scope Scope<'scope, 'env>,
-        (tools, sender): (&'env Tools<'a>, &Sender<Report>),
+        (tools, sender): (&'env Tools<'a>, &SyncSender<Report>),
     ) where
         'a: 'scope,
     {

@@ -1,6 +1,6 @@
 //! One worker: takes a task to its end in a place of its own, and reports.
 
-use std::{path::PathBuf, sync::mpsc::Sender};
+use std::{path::PathBuf, sync::mpsc::SyncSender};
 
 use super::{
     GardenerError, Lanes, Site,
@@ -49,7 +49,7 @@ impl<'a> Tools<'a> {
         &self,
         task: &TaskId,
         ground: &Ground,
-        reports: &Sender<Report>,
+        reports: &SyncSender<Report>,
     ) -> Result<Site, GardenerError> {
         let site = self.lanes.ok_or(GardenerError::NoPlace)?.take(task, ground)?;
         for note in site.lease.iter().flat_map(|lease| &lease.notes) {
@@ -133,7 +133,7 @@ pub(super) struct Ended {
 }
 
 /// Does a job. Everything that is told was written down before.
-pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &Sender<Report>) {
+pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<Report>) {
     let Job { task, work, place } = job;
     let site = match place {
         Place::Site(site) => Ok(*site),
@@ -155,7 +155,7 @@ fn work_at(
     (task, work): (&Task, Work),
     site: Site,
     written: &mut Vec<Event>,
-    reports: &Sender<Report>,
+    reports: &SyncSender<Report>,
 ) -> (Site, Result<End, GardenerError>) {
     let Site { repository, tip, attendance, lease } = site;
     let voice = reports.clone();

@@ -3,6 +3,7 @@
 use super::{Kind, Setting};
 
 /// What is counted.
+#[derive(Clone, Copy)]
 struct Unit {
     kind: Kind,
     expected: &'static str,
