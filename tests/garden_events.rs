@@ -119,6 +119,8 @@ fn the_last_event_has_what_the_summary_has() {
         "completed": ["T001"],
         "failed": [{"task": "T002", "name": "Add the form", "attempts": 2, "why": "the form is too hard"}],
         "left": [{"task": "T003", "name": "Wire it up", "state": "pending", "waits_for": ["T002"]}],
+        "unlanded": [],
+        "parked": null,
         "attempts": 3,
         "spent": {"tokens_in": 400, "tokens_out": 40, "cost": 1.0},
         "seconds": 0,

@@ -162,3 +162,18 @@ fn a_second_signal_ends_all_at_once_and_still_clears_the_view() {
     assert!(!screen.contains(" done 00:"), "{screen}");
     go(&garden);
 }
+
+#[test]
+fn tasks_that_run_at_once_have_a_row_each() {
+    let garden = garden();
+    garden.write("task-tree.json", TREE.replace(", \"depends_on\": [\"T001\"]", ""));
+    garden.commit("at once\n");
+    garden.agent(&WORKER.replace("*T002:*)", "Implement*)"));
+    let terminal = start(&garden, 80, &["--jobs", "2"], &[]);
+    terminal.shows(" T001 implement 1/5 robot");
+    let screen = terminal.shows(" T002 implement 1/5 robot");
+    assert!(bottom(&screen)[1].contains(" 0/2 done"), "{screen}");
+    go(&garden);
+    let (code, screen, _) = terminal.ends();
+    assert!(code == 0 && screen.contains("2 completed"), "{screen}");
+}

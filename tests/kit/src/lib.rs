@@ -177,7 +177,7 @@ impl Garden {
     /// Makes this shell script the user's runner. It gets the prompt on standard input, and `$ROOT` is the garden's root.
     pub fn agent(&self, script: &str) {
         let file = self.root().join("agent.sh");
-        let keep = "prompt=$(cat)\nn=$(ls \"$ROOT\"/prompts 2>/dev/null | wc -l)\nmkdir -p \"$ROOT/prompts\"\nprintf '%s\\n' \"$prompt\" > \"$ROOT/prompts/$n\"\n";
+        let keep = "prompt=$(cat)\nmkdir -p \"$ROOT/prompts\"\nn=0\nset -C\nuntil { printf '%s\\n' \"$prompt\" > \"$ROOT/prompts/$n\"; } 2>/dev/null; do n=$((n+1)); done\nset +C\n";
         let root = self.root().display();
         fs::write(&file, format!("ROOT='{root}'\n{keep}{script}\n")).expect("a script");
         let folder = self.home().join(".config/git-arborist");
