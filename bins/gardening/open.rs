@@ -289,6 +289,7 @@ impl Opened {
             demo: beside.with_file_name("git-arborist-demo"),
             hook: self.hook,
             clock: clock::now,
+            save_every: self.worktree_options().save_every,
             lanes: None,
         })
     }

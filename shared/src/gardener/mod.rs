@@ -9,6 +9,7 @@ mod land;
 mod lanes;
 mod phase;
 mod recover;
+mod saving;
 mod site;
 pub mod start;
 mod summary;

@@ -1,6 +1,11 @@
 //! One worker: takes a task to its end in a place of its own, and reports.
 
-use std::{path::PathBuf, sync::mpsc::SyncSender};
+use std::{
+    path::PathBuf,
+    sync::mpsc::{SyncSender, channel},
+    thread,
+    time::Duration,
+};
 
 use super::{
     GardenerError, Lanes, Site,
@@ -8,6 +13,7 @@ use super::{
     lanes::Ground,
     phase,
     recover::{Known, words_of, write_down},
+    saving::{Saving, Sign},
 };
 use crate::{
     agent::{limits::Spent, redact::Secrets},
@@ -39,6 +45,8 @@ pub struct Tools<'a> {
     pub hook: PreCommit,
     /// Seconds since 1970.
     pub clock: fn() -> i64,
+    /// How often unfinished work is saved.
+    pub save_every: Duration,
     /// Where several tasks are worked on at once; `None` if the user's checkout is the place.
     pub lanes: Option<&'a Lanes<'a>>,
 }
@@ -57,6 +65,10 @@ impl<'a> Tools<'a> {
             let _ = reports.send(Report::News(News::of(task, Happening::Note { words })));
         }
         Ok(site)
+    }
+
+    fn saving<'w>(&'w self, repository: &'w Repository, task: &'w TaskId) -> Saving<'w> {
+        Saving { repository, run: &self.hand.run, task, every: self.save_every }
     }
 
     fn workshop<'w>(
@@ -158,21 +170,26 @@ fn work_at(
     reports: &SyncSender<Report>,
 ) -> (Site, Result<End, GardenerError>) {
     let Site { repository, tip, attendance, lease } = site;
+    let (signs, heard) = channel();
     let voice = reports.clone();
-    let mut shop = tools.workshop(&repository, attendance, move |news| {
-        // Nobody listens only when the run is at its end.
-        let _ = voice.send(Report::News(news));
+    let (tip, attendance, result) = thread::scope(|scope| {
+        let saving = tools.saving(&repository, &task.id);
+        scope.spawn(move || saving.go_on(&heard));
+        let mut shop = tools.workshop(&repository, attendance, move |news| {
+            // Nobody listens only when the run is at its end.
+            let _ = Sign::of(&news.happening).map(|sign| signs.send(sign));
+            let _ = voice.send(Report::News(news));
+        });
+        if let Some(lease) = &lease {
+            shop.environment = lease.environment.clone();
+        }
+        let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip);
+        let result = match work {
+            Work::Task(start) => run_task(&mut shop, &mut recorder, task, start, written),
+            Work::Phase => test_phase(tools, &mut shop, &mut recorder, task, written),
+        };
+        (recorder.tip().clone(), shop.leave(), result)
     });
-    if let Some(lease) = &lease {
-        shop.environment = lease.environment.clone();
-    }
-    let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip);
-    let result = match work {
-        Work::Task(start) => run_task(&mut shop, &mut recorder, task, start, written),
-        Work::Phase => test_phase(tools, &mut shop, &mut recorder, task, written),
-    };
-    let tip = recorder.tip().clone();
-    let attendance = shop.leave();
     (Site { repository, tip, attendance, lease }, result)
 }
 
