@@ -55,8 +55,8 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     for task in &args.tasks {
         let name = run.find(task).and_then(|history| history.name()).unwrap_or(task.as_str());
         let entry = Entry::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
-        let commit = recorder.record(entry, recorder.tree())?;
-        ui.line(&format!("{} reset {task}", commit.short()));
+        let event = recorder.record(entry, recorder.tree())?;
+        ui.line(&format!("{} reset {task}", event.commit.short()));
     }
     Ok(Exit::Done)
 }

@@ -60,7 +60,7 @@ fn sync(
     match opened.pool.sync(task, from)? {
         Synced::Current => ui.line(&format!("{task} is up to date with {run}")),
         Synced::Merged(commit) => {
-            ui.line(&format!("{task} has {run} at {} now: {}", from.short(), commit.short()))
+            ui.line(&format!("{task} has {run} at {} now: {}", from.short(), commit.short()));
         }
         Synced::Conflicted(conflicts) => {
             let lines: Vec<String> = conflicts.iter().map(line_of).collect();

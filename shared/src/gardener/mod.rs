@@ -33,7 +33,7 @@ use std::{
 use crate::{
     agent::limits::Spent,
     git::Repository,
-    history::{Event, Ground, Run},
+    history::{Ground, Run},
     message::{Status, Wording},
     name::{Attempt, Oid, TaskId},
     pipeline::{End, Happening, News},
@@ -217,19 +217,19 @@ impl<'a> Gardener<'a> {
         let site = self.checkout.as_mut().ok_or(GardenerError::NoPlace)?;
         let failed = choose::failed_before(wanted, &Progress::new(Some(self.plan), &self.run, Boxes::Count));
         let mut recorder = site.recorder(&self.tools.hand);
-        let mut commits = Vec::new();
+        let mut events = Vec::new();
         for task in failed {
             let wording = Wording { name: &task.name, attempt: Attempt(0), max: 0 };
             let entry = Entry::new(task.id.clone(), Status::Reset, wording);
-            let commit = recorder.record(entry, recorder.tree())?;
-            commits.push(commit);
+            let event = recorder.record(entry, recorder.tree())?;
+            let commit = event.commit;
+            events.push(event);
             let happening = Happening::Recorded { status: Status::Reset, commit, why: None, usage: None };
             (self.voice)(News::of(&task.id, happening));
         }
-        let events = site.repository.load_commits(&commits)?;
         let tip = recorder.tip().clone();
         site.tip = tip;
-        events.iter().filter_map(Event::of).for_each(|event| self.run.grow(event, Ground::Run));
+        events.into_iter().for_each(|event| self.run.grow(event, Ground::Run));
         Ok(())
     }
 

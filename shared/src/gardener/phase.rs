@@ -47,9 +47,9 @@ pub(super) fn test(
     let mut entry = Entry::new(phase.id.clone(), status, Wording { name: &phase.name, attempt, max: 1 });
     entry.body = result.body;
     entry.trailers = result.trailers;
-    let commit = recorder.record(entry, recorder.tree())?;
+    let event = recorder.record(entry, recorder.tree())?;
+    let commit = event.commit;
+    written.push(event);
     shop.tell(&phase.id, Happening::Recorded { status, commit, why: result.why, usage: None });
-    let commits = recorder.repository().load_commits(&[commit])?;
-    written.extend(commits.iter().filter_map(Event::of));
     Ok(if result.is_passed { End::Complete } else { End::Failed })
 }

@@ -52,9 +52,8 @@ pub(super) fn write_down(
             recorder.repository().move_refs(&[attempt.ended()], "arborist: ended")?;
             continue;
         }
-        if let Some(event) = write_one(recorder, &attempt, known)? {
-            written.push((attempt, event));
-        }
+        let event = write_one(recorder, &attempt, known)?;
+        written.push((attempt, event));
     }
     Ok(written)
 }
@@ -63,7 +62,7 @@ fn write_one(
     recorder: &mut Recorder<'_>,
     attempt: &Unfinished,
     known: &Known<'_>,
-) -> Result<Option<Event>, GardenerError> {
+) -> Result<Event, GardenerError> {
     let repository = recorder.repository();
     let before = repository.tree_of(attempt.before)?;
     let after = repository.snapshot()?;
@@ -77,7 +76,7 @@ fn write_one(
     let mut entry = Entry::new(attempt.task.clone(), Status::ImplementFail, wording);
     let why = ["interrupted: the run ended before the agent did".to_owned()].into_iter().chain(trespass);
     entry.body = Body::new("Why it failed:", &why.collect::<Vec<_>>().join("; "));
-    let commit = recorder.record_over(entry, tree, recorder.head(), &[attempt.ended()])?;
+    let event = recorder.record_over(entry, tree, recorder.head(), &[attempt.ended()])?;
     repository.stage(&changes)?;
-    Ok(repository.load_commits(&[commit])?.first().and_then(Event::of))
+    Ok(event)
 }

@@ -33,6 +33,13 @@ impl Event {
         }
     }
 
+    /// What was just written down as `commit`: a message that is read back as exactly what it is.
+    #[must_use]
+    pub fn written(commit: Oid, time: i64, message: Message) -> Self {
+        let Message { subject, trailers, body, .. } = message;
+        Self { commit, time, subject, trailers, body }
+    }
+
     /// What a commit says, if it is sound.
     #[must_use]
     pub fn of(commit: &RawCommit) -> Option<Self> {

@@ -72,8 +72,9 @@ impl TaskRun<'_, '_, '_> {
         entry.body = body;
         entry.trailers = called.expense.trailers();
         let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
-        let commit = self.recorder.deliver(entry, delivery, &[begun.unfinished.ended()])?;
-        self.recorded(status, commit, why.as_deref(), called.expense.usage)
+        let event = self.recorder.deliver(entry, delivery, &[begun.unfinished.ended()])?;
+        self.recorded(event, why.as_deref(), called.expense.usage);
+        Ok(())
     }
 
     /// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or

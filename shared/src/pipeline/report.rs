@@ -24,8 +24,9 @@ impl TaskRun<'_, '_, '_> {
         entry.body = Body::new(&heading, "");
         let _ = entry.trailers.set(Key::Report, &path);
         let delivery = Delivery { tree, tip: self.recorder.head(), changes: &[change] };
-        let commit = self.recorder.deliver(entry, delivery, &[])?;
-        self.recorded(Status::Complete, commit, None, None)
+        let event = self.recorder.deliver(entry, delivery, &[])?;
+        self.recorded(event, None, None);
+        Ok(())
     }
 
     /// What is not known is left out.

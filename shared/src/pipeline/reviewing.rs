@@ -85,8 +85,9 @@ impl TaskRun<'_, '_, '_> {
         entry.body = body;
         entry.trailers = expense.trailers();
         let _ = entry.trailers.set(Key::ReviewLog, log);
-        let commit = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(status, commit, why.as_deref(), expense.usage)
+        let event = self.recorder.record(entry, self.recorder.tree())?;
+        self.recorded(event, why.as_deref(), expense.usage);
+        Ok(())
     }
 }
 

@@ -84,8 +84,8 @@ impl TaskRun<'_, '_, '_> {
         entry.body = result.body;
         entry.trailers = result.trailers;
         entry.remark = if has_command { "" } else { " (no test command)" };
-        let commit = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(status, commit, result.why.as_deref(), None)?;
+        let event = self.recorder.record(entry, self.recorder.tree())?;
+        self.recorded(event, result.why.as_deref(), None);
         Ok(if result.is_passed { Step::Passed } else { Step::Failed })
     }
 
@@ -132,23 +132,16 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<(), PipelineError> {
         let mut entry = self.entry(status, attempt);
         entry.body = body;
-        let commit = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(status, commit, why, None)
+        let event = self.recorder.record(entry, self.recorder.tree())?;
+        self.recorded(event, why, None);
+        Ok(())
     }
 
-    /// Reads back what was written down: the next step is decided from it.
-    pub(super) fn recorded(
-        &mut self,
-        status: Status,
-        commit: Oid,
-        why: Option<&str>,
-        usage: Option<Usage>,
-    ) -> Result<(), PipelineError> {
-        let why = why.map(str::to_owned);
+    /// Takes in what was written down: the next step is decided from it.
+    pub(super) fn recorded(&mut self, event: Event, why: Option<&str>, usage: Option<Usage>) {
+        let (status, commit, why) = (event.status(), event.commit, why.map(str::to_owned));
         self.shop.tell(&self.task.id, Happening::Recorded { status, commit, why, usage });
-        let commits = self.recorder.repository().load_commits(&[commit])?;
-        self.events.extend(commits.iter().filter_map(Event::of));
-        Ok(())
+        self.events.push(event);
     }
 
     pub(super) fn entry(&self, status: Status, attempt: Attempt) -> Entry<'static> {

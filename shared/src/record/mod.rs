@@ -6,9 +6,12 @@ mod unfinished;
 pub use staging::{Delivery, settle};
 pub use unfinished::{Mark, Unfinished};
 
+use jiff::Timestamp;
+
 use crate::{
     failure::{Exit, Explain},
     git::{GitError, NewCommit, RefMove, Repository, Signing},
+    history::Event,
     message::{Body, Fault, Key, Message, Status, Subject, Trailers, Wording},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
 };
@@ -195,7 +198,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Writes an entry whose commit holds `tree`.
-    pub fn record(&mut self, entry: Entry<'_>, tree: Oid) -> Result<Oid, RecordError> {
+    pub fn record(&mut self, entry: Entry<'_>, tree: Oid) -> Result<Event, RecordError> {
         self.record_over(entry, tree, self.tip.head, &[])
     }
 
@@ -207,13 +210,13 @@ impl<'a> Recorder<'a> {
         tree: Oid,
         tip: Oid,
         others: &[RefMove<'_>],
-    ) -> Result<Oid, RecordError> {
-        let message = self.message(entry)?.render();
-        let commit = NewCommit { tree, parent: self.tip.head, message: &message };
+    ) -> Result<Event, RecordError> {
+        let message = self.message(entry)?;
+        let commit = NewCommit { tree, parent: self.tip.head, message: &message.render() };
         let commit = self.repository.write_commit(commit, self.hand.signing)?;
         self.advance(commit, tip, others)?;
         self.tip.tree = tree;
-        Ok(commit)
+        Ok(Event::written(commit, Timestamp::now().as_second(), message))
     }
 
     /// Writes the start of a run, or a change of its plan.

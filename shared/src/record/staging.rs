@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use super::{Entry, RecordError, Recorder};
 use crate::{
     git::{Change, GitError, RefMove, Repository},
+    history::Event,
     name::{BranchName, Oid},
 };
 
@@ -29,21 +30,21 @@ impl Recorder<'_> {
         entry: Entry<'_>,
         delivery: Delivery<'_>,
         others: &[RefMove<'_>],
-    ) -> Result<Oid, RecordError> {
+    ) -> Result<Event, RecordError> {
         let Delivery { tree, tip, changes } = delivery;
         if changes.is_empty() || self.branch() != self.run() {
-            let commit = self.record_over(entry, tree, tip, others)?;
+            let event = self.record_over(entry, tree, tip, others)?;
             bring(self.repository(), changes)?;
-            return Ok(commit);
+            return Ok(event);
         }
         let before = self.head();
         let mark = mark_of(self.branch(), before);
         let begun = RefMove { name: &mark, new: Some(before), old: None };
         let moves: Vec<RefMove<'_>> = others.iter().copied().chain([begun]).collect();
-        let commit = self.record_over(entry, tree, tip, &moves)?;
+        let event = self.record_over(entry, tree, tip, &moves)?;
         bring(self.repository(), changes)?;
         end(self.repository(), &mark, before)?;
-        Ok(commit)
+        Ok(event)
     }
 }
 
