@@ -227,6 +227,7 @@ complete -c git-arborist -n '__git_arborist_at worktree' -f -a sync -d 'Bring th
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a remove -d 'Remove a worktree; its branch stays'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a recycle -d 'Give a task\'s lane to the next task, with its caches; its branch stays'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a prune -d 'Forget worktrees whose folders were deleted'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a repair -d 'Mend worktrees after folders were moved or processes were killed'
 complete -c git-arborist -n '__git_arborist_at worktree' -f
 complete -c git-arborist -n '__git_arborist_at worktree' -s h -l help -d 'Show what it does and takes'
 
@@ -290,6 +291,11 @@ complete -c git-arborist -n '__git_arborist_in worktree recycle' -s h -l help -d
 complete -c git-arborist -n '__git_arborist_in worktree prune' -f
 complete -c git-arborist -n '__git_arborist_in worktree prune' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
 complete -c git-arborist -n '__git_arborist_in worktree prune' -s h -l help -d 'Show what it does and takes'
+
+# worktree repair
+complete -c git-arborist -n '__git_arborist_in worktree repair' -f
+complete -c git-arborist -n '__git_arborist_in worktree repair' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
+complete -c git-arborist -n '__git_arborist_in worktree repair' -s h -l help -d 'Show what it does and takes'
 
 # state
 complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'

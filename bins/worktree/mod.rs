@@ -64,6 +64,8 @@ enum Verb {
     Recycle(remove::RecycleArgs),
     /// Forget worktrees whose folders were deleted
     Prune(remove::PruneArgs),
+    /// Mend worktrees after folders were moved or processes were killed
+    Repair(remove::PruneArgs),
 }
 
 /// Runs the command.
@@ -78,6 +80,7 @@ pub fn run(args: WorktreeArgs, ui: &mut Ui) -> Outcome {
         Verb::Sync(args) => sync::run(&args, ui),
         Verb::Remove(args) => remove::run(&args, ui),
         Verb::Recycle(args) => remove::run_recycle(&args, ui),
+        Verb::Repair(args) => remove::run_repair(&args, ui),
         Verb::Prune(args) => remove::run_prune(&args, ui),
     }
 }

@@ -1,4 +1,4 @@
-//! `git arborist worktree remove`, `recycle` and `prune`.
+//! `git arborist worktree remove`, `recycle`, `prune` and `repair`.
 
 use arborist_core::{failure::Exit, name::TaskId, worktree::Unsaved};
 use clap::Args;
@@ -50,6 +50,14 @@ pub(super) fn run_recycle(args: &RecycleArgs, ui: &mut Ui) -> Outcome {
     for task in &args.tasks {
         let standing = opened.pool.recycle(task)?;
         ui.line(&format!("{} is free", standing.path.display()));
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) fn run_repair(args: &PruneArgs, ui: &mut Ui) -> Outcome {
+    let said = open(&args.scope, ui)?.pool.repair()?;
+    if !said.is_empty() {
+        ui.line(&said);
     }
     Ok(Exit::Done)
 }

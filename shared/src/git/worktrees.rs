@@ -39,6 +39,8 @@ pub struct Dirt {
     pub path: Vec<u8>,
     /// Whether git does not know the path at all.
     pub is_untracked: bool,
+    /// Whether it is something in a submodule that is not committed there.
+    pub is_inside_submodule: bool,
 }
 
 impl Dirt {
@@ -297,8 +299,12 @@ fn parse_status(printed: &[u8]) -> Vec<Dirt> {
             b'?' => 2,
             _ => return None,
         };
-        let path = record.splitn(fields, |b| *b == b' ').nth(fields - 1)?.to_vec();
-        Some(Dirt { path, is_untracked: record[0] == b'?' })
+        let words: Vec<&[u8]> = record.splitn(fields, |b| *b == b' ').collect();
+        let path = words.get(fields - 1)?.to_vec();
+        let submodule = words.get(2).filter(|_| fields > 2).and_then(|word| word.strip_prefix(b"S"));
+        let is_inside_submodule =
+            submodule.is_some_and(|flags| flags.iter().any(|flag| b"MU".contains(flag)));
+        Some(Dirt { path, is_untracked: record[0] == b'?', is_inside_submodule })
     };
     records.filter_map(dirt).collect()
 }

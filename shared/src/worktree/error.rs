@@ -45,7 +45,7 @@ pub enum WorktreeError {
     OtherBase { branch: BranchName, base: Oid },
     #[error("the worktree of '{name}' holds what no commit holds: {what}")]
     Dirty { name: String, what: String },
-    #[error("'{}' holds a repository of its own: {what}", path.display())]
+    #[error("'{}' holds a repository with work that would be lost: {what}", path.display())]
     Embedded { path: PathBuf, what: String },
     #[error("no unfinished work of '{0}' is saved")]
     NothingSaved(TaskId),
@@ -111,7 +111,7 @@ impl Explain for WorktreeError {
                 "go on with it without --base, then bring the run's branch in with: git arborist worktree sync".into()
             }
             Self::Dirty { .. } => "commit it, or save it under a ref and remove the worktree with --force".into(),
-            Self::Embedded { .. } => "move it out of there".into(),
+            Self::Embedded { .. } => "commit what is in it, or move it out of there".into(),
             Self::NothingSaved(_) => return None,
             Self::SavedElsewhere { at, name, .. } => {
                 format!("see it with: git diff {} {name}", at.short())

@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{Note, Pool, WorktreeError, claim::Origin, options::LargeFiles, stale, survey};
 use crate::{
-    git::{Change, NewCommit, RefMove, Repository, Signing},
+    git::{Change, Dirt, NewCommit, RefMove, Repository, Signing},
     name::{BranchName, Oid},
 };
 
@@ -28,21 +28,25 @@ impl Pool {
         }
         // What was never filled to its end has no index, and nothing of anybody's in it.
         let is_used = origin == Origin::Recycled && lane.git_dir.join("index").exists();
-        let is_dirty = is_used && !lane.dirt()?.is_empty();
-        let saved = if is_dirty { self.save(lane)? } else { None };
+        let dirt = if is_used { lane.dirt()? } else { Vec::new() };
+        refuse_dirty_submodules(lane, &dirt)?;
+        let saved = if dirt.is_empty() { None } else { self.save(lane)? };
         for name in HALF_DONE {
             let _ = fs::remove_dir_all(lane.git_dir.join(name));
         }
         let before = lane.head.commit.filter(|_| is_used);
         self.write_files(lane, tip)?;
-        if is_dirty || before.is_some_and(|before| lane.ignores_otherwise(before, tip).unwrap_or(true)) {
+        if !dirt.is_empty()
+            || before.is_some_and(|before| lane.ignores_otherwise(before, tip).unwrap_or(true))
+        {
             lane.remove_untracked()?;
         }
         if is_used && !self.options.keep.iter().any(|pattern| pattern == "*") {
             lane.remove_ignored(&self.options.keep)?;
         }
+        let without = self.fill_submodules(lane, branch, tip)?;
         lane.attach(branch)?;
-        Ok(saved.into_iter().collect())
+        Ok(saved.into_iter().chain(without).collect())
     }
 
     fn write_files(&self, lane: &Repository, tip: Oid) -> Result<(), WorktreeError> {
@@ -78,7 +82,12 @@ impl Pool {
         if tree == head_tree {
             return Ok(None);
         }
-        refuse_embedded(lane, &lane.changes(head_tree, tree)?)?;
+        let changes = lane.changes(head_tree, tree)?;
+        let known = lane.list_submodules(head)?;
+        refuse_embedded(
+            lane,
+            changes.iter().filter(|change| !known.iter().any(|known| known.path == change.shown())),
+        )?;
         let name = survey::name_of(&lane.dir);
         let under = self.save_tree(lane, &name, (tree, head))?;
         Ok(Some(Note::Saved { name, under }))
@@ -128,11 +137,22 @@ fn leads_to(top: &Path, content: &[u8], git_dir: &Path) -> bool {
 }
 
 /// What is in a repository inside the repository is in no snapshot.
-fn refuse_embedded(lane: &Repository, changes: &[Change]) -> Result<(), WorktreeError> {
-    let embedded: Vec<String> =
-        changes.iter().filter(|change| change.is_gitlink()).map(Change::shown).collect();
+fn refuse_embedded<'a>(
+    lane: &Repository,
+    changes: impl Iterator<Item = &'a Change>,
+) -> Result<(), WorktreeError> {
+    let embedded: Vec<String> = changes.filter(|change| change.is_gitlink()).map(Change::shown).collect();
     if embedded.is_empty() {
         return Ok(());
     }
     Err(WorktreeError::Embedded { path: lane.dir.clone(), what: embedded.join(", ") })
+}
+
+/// What is not committed in a submodule is in no snapshot either.
+pub(super) fn refuse_dirty_submodules(lane: &Repository, dirt: &[Dirt]) -> Result<(), WorktreeError> {
+    let dirty: Vec<String> = dirt.iter().filter(|dirt| dirt.is_inside_submodule).map(Dirt::shown).collect();
+    if dirty.is_empty() {
+        return Ok(());
+    }
+    Err(WorktreeError::Embedded { path: lane.dir.clone(), what: dirty.join(", ") })
 }

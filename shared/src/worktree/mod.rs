@@ -16,11 +16,13 @@ mod note;
 mod options;
 mod places;
 mod remove;
+mod repair;
 mod restore;
 mod saver;
 mod scratch;
 mod set_up;
 mod stale;
+mod submodules;
 mod survey;
 mod sync;
 

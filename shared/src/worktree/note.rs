@@ -12,6 +12,11 @@ pub enum Note {
         /// The ref that holds it.
         under: String,
     },
+    /// Some submodules are not checked out.
+    WithoutSubmodules {
+        /// Which, and why.
+        which: String,
+    },
     /// Files were asked for that git would commit, so they were not copied.
     NotCopied {
         /// Which.
@@ -23,6 +28,7 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Saved { name, under } => write!(f, "what lay in '{name}' is saved as {under}"),
+            Self::WithoutSubmodules { which } => write!(f, "without these submodules: {which}"),
             Self::NotCopied { paths } => {
                 write!(f, "not copied, because git does not ignore it there: {paths}")
             }

@@ -8,7 +8,7 @@ use std::{
 use super::{
     Kind, Note, Pool, Standing, WorktreeError,
     claim::{Claim, Origin, Wish},
-    is_ours, places, survey,
+    fill, is_ours, places, survey,
 };
 use crate::{
     git::{Dirt, RefMove},
@@ -46,6 +46,8 @@ impl Pool {
         if !dirt.is_empty() && unsaved == Unsaved::Refused {
             return Err(WorktreeError::Dirty { name: name.to_string(), what: list(&dirt) });
         }
+        fill::refuse_dirty_submodules(&lane, &dirt)?;
+        self.keep_submodules(&lane)?;
         if !dirt.is_empty() {
             notes.extend(self.save(&lane)?);
         }

@@ -1,0 +1,30 @@
+//! Mending: worktrees that were moved, links that were broken, locks that killed processes left.
+
+use std::{fs, path::PathBuf};
+
+use super::{Pool, WorktreeError, is_ours, stale};
+use crate::process::FileLock;
+
+impl Pool {
+    /// Mends what can be mended, and says what git did.
+    pub fn repair(&self) -> Result<String, WorktreeError> {
+        let _gate = self.gate()?;
+        let entries = fs::read_dir(&self.places.base).into_iter().flatten().flatten();
+        let folders: Vec<PathBuf> =
+            entries.map(|entry| entry.path()).filter(|path| path.join(".git").is_file()).collect();
+        let said = self.repository.repair_worktrees(&folders)?;
+        for worktree in self.repository.list_worktrees()?.iter().filter(|worktree| is_ours(worktree)) {
+            let is_busy = FileLock::find_holder(&self.places.lock_of(&worktree.path)).is_some();
+            if is_busy || !worktree.path.is_dir() {
+                continue;
+            }
+            let lane = self.linked(worktree)?;
+            self.mend_link(&lane)?;
+            for name in ["index.lock", "HEAD.lock"] {
+                stale::clear(&lane.git_dir.join(name));
+            }
+            stale::sweep_indexes(&lane.git_dir);
+        }
+        Ok(said)
+    }
+}
