@@ -185,6 +185,9 @@ fn no_key_is_forgotten() {
         "merge.gates.*.when",
         "merge.batch",
         "merge.red-target",
+        "merge.assist",
+        "merge.resolve-attempts",
+        "merge.on-conflict",
         "merge.delete-branches",
         "merge.wait-limit",
         // tests/garden_limits.rs

@@ -11,7 +11,10 @@ use arborist_testkit::{Garden, TaskCommit};
 use git_arborist::{
     gardening::event::RunEvent,
     hooks::HooksStatus,
-    merge::document::{MergeLogDocument, QueueDocument, RunDocument},
+    merge::{
+        document::{MergeLogDocument, QueueDocument, RunDocument},
+        resolve::ResolveDocument,
+    },
     plan::WavesDocument,
     state::document::StateDocument,
     trailers::{log::LogDocument, parse::ParseDocument},
@@ -35,6 +38,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("merge-queue", schema_for!(QueueDocument)),
         ("merge-run", schema_for!(RunDocument)),
         ("merge-log", schema_for!(MergeLogDocument)),
+        ("merge-resolve", schema_for!(ResolveDocument)),
     ]
 }
 
@@ -114,6 +118,8 @@ fn the_queue_is_what_is_promised() {
     validate("merge-queue", &orchard.merge(&["status", "--json", "T2"]).answer());
     validate("merge-log", &orchard.merge(&["log", "--json"]).answer());
     validate("merge-log", &orchard.merge(&["status", "--json", "T1"]).answer());
+    validate("merge-resolve", &orchard.merge(&["resolve", "--json", "T2"]).answer());
+    validate("merge-resolve", &orchard.merge(&["resolve", "--json", "T2"]).exits(1).stdout());
     validate("merge-queue", &orchard.merge(&["retry", "--json", "T2"]).answer());
     validate("merge-queue", &orchard.merge(&["drop", "--json", "T2"]).answer());
 }

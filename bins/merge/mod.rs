@@ -4,6 +4,7 @@ mod add;
 mod change;
 pub mod document;
 mod open;
+pub mod resolve;
 mod run;
 mod show;
 mod words;
@@ -24,6 +25,9 @@ EXAMPLES
 
    See what waits, and for what
        git arborist merge status
+
+   Resolve a conflict by hand: once to open it, once more when it is done
+       git arborist merge resolve T002
 
    Try again after a conflict or a red gate was mended
        git arborist merge retry T002 && git arborist merge run";
@@ -54,6 +58,8 @@ enum Verb {
     Drop(TaskArgs),
     /// Try a task again that stands aside
     Retry(TaskArgs),
+    /// Open a worktree with the conflict of a task in it, or take back what was made of it there
+    Resolve(ResolveArgs),
     /// Show what became of what was queued
     Log(LogArgs),
 }
@@ -102,6 +108,15 @@ struct TaskArgs {
 }
 
 #[derive(Debug, Args)]
+struct ResolveArgs {
+    /// The task
+    #[arg(value_name = "TASK")]
+    task: TaskId,
+    #[command(flatten)]
+    landing: run::LandingArgs,
+}
+
+#[derive(Debug, Args)]
 struct LogArgs {
     /// How many entries at most
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 50)]
@@ -121,6 +136,7 @@ pub fn run(args: MergeArgs, ui: &mut Ui) -> Outcome {
         Some(Verb::Run(args)) => run::run(&args, ui),
         Some(Verb::Drop(args)) => change::drop(&args.scope, &args.tasks, ui),
         Some(Verb::Retry(args)) => change::retry(&args.scope, &args.tasks, ui),
+        Some(Verb::Resolve(args)) => resolve::run(&args.task, &args.landing, ui),
         Some(Verb::Log(args)) => show::log(&args.scope, args.max_count, ui),
     }
 }

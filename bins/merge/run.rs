@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(crate) struct LandingArgs {
     #[command(flatten)]
-    scope: ScopeArgs,
+    pub(super) scope: ScopeArgs,
     /// Approve the commands that files of the repository bring along
     #[arg(long)]
     yes: bool,
@@ -109,11 +109,14 @@ fn drain(
 }
 
 /// What holds for this run, with the user's consent to all that would be run.
-fn options(site: &Site, cancel: &Cancel, args: &LandingArgs) -> Result<Options, Failure> {
+pub(super) fn options(site: &Site, cancel: &Cancel, args: &LandingArgs) -> Result<Options, Failure> {
     let run = site.scan(Reading::Fresh)?;
     let secrets = Secrets::of_environment(std::env::vars())
         .map_err(|error| Failure::new(Exit::Fatal, error.to_string()))?;
-    let options = Options::new(&site.settings(&run)?, secrets, cancel, clock::now)?;
+    let mut options = Options::new(&site.settings(&run)?, secrets, cancel, clock::now)?;
+    if let Some(plan) = site.plan(&run)? {
+        options = options.briefed(&plan);
+    }
     let tickets = site.store().load(Some(&site.scope.branch))?;
     let own = tickets.iter().flat_map(|stored| &stored.ticket.gates).filter(|gate| gate.foreign);
     let mut commands = options.foreign_commands();

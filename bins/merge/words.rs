@@ -88,7 +88,13 @@ pub(super) fn tell(ui: &mut Ui, news: &News) {
                 Outcome::Parked { .. } | Outcome::Waiting { .. } => Tone::Busy,
                 _ => Tone::Bad,
             };
-            ui.paint(tone, &sentence(task, outcome))
+            let line = ui.paint(tone, &sentence(task, outcome));
+            match outcome {
+                Outcome::Conflict { escalated: true, conflicts } => {
+                    format!("{line}\n{}", what_to_do(task, conflicts))
+                }
+                _ => line,
+            }
         }
         News::Gating { gate, commit } => format!("testing {} with '{gate}'", commit.short()),
         News::Resolving { task, attempt } => {
@@ -97,6 +103,18 @@ pub(super) fn tell(ui: &mut Ui, news: &News) {
         News::Note { words } => plain_text(words),
     };
     ui.err(&format!("{line}\n"));
+}
+
+/// What stands in the way, and the commands to go on by hand.
+fn what_to_do(task: &TaskId, conflicts: &[Conflict]) -> String {
+    let said =
+        conflicts.iter().map(|conflict| format!("  {}", plain_text(&conflict.message).replace('\n', " ")));
+    let commands = [
+        format!("  look at it:    git arborist merge status {task}"),
+        format!("  resolve it:    git arborist merge resolve {task}"),
+        format!("  or give it up: git arborist merge drop {task}"),
+    ];
+    said.chain(commands).collect::<Vec<_>>().join("\n")
 }
 
 /// What a drain came to, in one line.

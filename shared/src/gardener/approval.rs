@@ -33,15 +33,5 @@ pub fn foreign_commands(
 /// make any program run another.
 #[must_use]
 pub fn foreign_runner(crew: &Crew, settings: &Settings) -> Vec<String> {
-    let key = |field: &str| format!("runners.{}.{field}", crew.name);
-    let is_foreign = |key: &str| settings.origin(key) == Some(Origin::Repository);
-    let calls = [key("command"), key("resume")];
-    let foreign = calls.iter().filter(|call| is_foreign(call)).filter_map(|call| settings.words(call));
-    let mut lines: Vec<String> =
-        foreign.map(|words| format!("runner {}: {}", crew.name, words.join(" "))).collect();
-    let env = key("env.");
-    for (name, value) in settings.below(&env).filter(|(name, _)| is_foreign(&format!("{env}{name}"))) {
-        lines.push(format!("runner {}: {name}={value}", crew.name));
-    }
-    lines
+    crew.foreign_lines(settings)
 }

@@ -101,6 +101,12 @@ impl ConflictKind {
         }
     }
 
+    /// Whether git leaves marks in the file, so that a file without them is resolved.
+    #[must_use]
+    pub fn leaves_marks(self) -> bool {
+        matches!(self, Self::Content | Self::AddAdd)
+    }
+
     /// The kind of git's own stable name; `None` for what is no conflict.
     fn of_type(name: &str) -> Option<Self> {
         let known = match name {
@@ -128,6 +134,38 @@ impl Repository {
             .args(["--write-tree", "-z"])
             .args([ours.to_string(), theirs.to_string()]);
         read_merge(&command.finish()?)
+    }
+
+    /// Begins to merge `theirs` in this worktree, which must be ours. It is left there, in conflict or not, to be gone
+    /// on with.
+    pub fn begin_merge(&self, theirs: Oid) -> Result<(), GitError> {
+        let command = self.change_with("merge", &PINNED);
+        let ended = command.args(["--quiet", "--no-commit", "--no-ff", &theirs.to_string()]).finish()?;
+        match ended.status.code() {
+            Some(0 | 1) => Ok(()),
+            _ => checked("merge", ended).map(drop),
+        }
+    }
+
+    /// What the merge of `theirs` in this worktree is put on top of: `HEAD`, or its first parent if the merge was
+    /// committed; `None` if it was given up.
+    pub fn merging_onto(&self, theirs: Oid) -> Result<Option<Oid>, GitError> {
+        let head = self.require_commit("HEAD")?;
+        if self.find_commit("MERGE_HEAD")?.is_some() {
+            return Ok(Some(head));
+        }
+        if !self.is_ancestor(theirs, head)? {
+            return Ok(None);
+        }
+        Ok(self.load_commits(&[head])?.first().and_then(|commit| commit.parents().next()))
+    }
+
+    /// The paths of this worktree that are in conflict.
+    pub fn unmerged(&self) -> Result<Vec<String>, GitError> {
+        let printed =
+            self.git("diff").args(["--name-only", "-z", "--diff-filter=U", "--no-relative"]).stdout()?;
+        let names = printed.split(|b| *b == 0).filter(|name| !name.is_empty());
+        Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
     /// Writes a commit with any number of parents. It is signed if the user's commits are.

@@ -6,7 +6,7 @@ use crate::{
         limits::{Chain, Choice},
     },
     plan::{Mark, Plan, Task},
-    settings::Settings,
+    settings::{Origin, Settings},
 };
 
 /// Who does a step.
@@ -29,6 +29,8 @@ pub enum Post {
     Review,
     /// To make a plan.
     Plan,
+    /// To resolve a conflict.
+    Resolve,
 }
 
 impl Post {
@@ -39,6 +41,7 @@ impl Post {
             Self::Implement => "implement",
             Self::Review => "review",
             Self::Plan => "plan",
+            Self::Resolve => "resolve",
         }
     }
 }
@@ -104,6 +107,11 @@ impl Staff {
         Ok(self.chain(Post::Plan, Named::default())?.first().clone())
     }
 
+    /// Who resolves conflicts.
+    pub fn resolver(&self) -> Result<Crew, AgentError> {
+        Ok(self.chain(Post::Resolve, Named::default())?.first().clone())
+    }
+
     /// Everybody that a plan could need, a chain each.
     pub fn chains(&self, plan: &Plan) -> Result<Vec<Chain<Crew>>, AgentError> {
         let mut chains = vec![self.reviewers()?];
@@ -120,7 +128,7 @@ impl Staff {
         let own = match post {
             Post::Implement => self.flags.implement.clone(),
             Post::Review => self.flags.review.clone(),
-            Post::Plan => Named::default(),
+            Post::Plan | Post::Resolve => Named::default(),
         };
         let step = |key: &str| format!("steps.{}.{key}", post.as_str());
         let configured = |runner: &str, model: &str| Named {
@@ -185,6 +193,23 @@ impl Crew {
             runner.require_program(&std::env::var_os("PATH").unwrap_or_default())?;
         }
         Ok(())
+    }
+
+    /// What a repository brought along of its runner, a line each: its calls, and what is set in its environment, which
+    /// can make any program run another.
+    #[must_use]
+    pub fn foreign_lines(&self, settings: &Settings) -> Vec<String> {
+        let key = |field: &str| format!("runners.{}.{field}", self.name);
+        let is_foreign = |key: &str| settings.origin(key) == Some(Origin::Repository);
+        let calls = [key("command"), key("resume")];
+        let foreign = calls.iter().filter(|call| is_foreign(call)).filter_map(|call| settings.words(call));
+        let mut lines: Vec<String> =
+            foreign.map(|words| format!("runner {}: {}", self.name, words.join(" "))).collect();
+        let env = key("env.");
+        for (name, value) in settings.below(&env).filter(|(name, _)| is_foreign(&format!("{env}{name}"))) {
+            lines.push(format!("runner {}: {name}={value}", self.name));
+        }
+        lines
     }
 
     /// How to be let in by its provider, if we know.

@@ -35,6 +35,10 @@ pub enum QueueError {
     Unsound { task: TaskId, faults: Vec<Fault> },
     #[error("'{into}' was moved to {}, but {what}", commit.short())]
     Unproved { into: BranchName, commit: Oid, what: String },
+    #[error("{0}")]
+    Resolver(String),
+    #[error("'{task}' is not in conflict: it is {standing}")]
+    NoConflict { task: TaskId, standing: &'static str },
     #[error("'{task}' is not in the queue")]
     NotQueued { task: TaskId },
     #[error("the ticket of '{task}' was changed by somebody else meanwhile")]
@@ -52,7 +56,7 @@ impl Explain for QueueError {
             Self::Pipeline(error) => error.exit(),
             Self::Stopped => Exit::Child(130),
             Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
-            Self::NotQueued { .. } => Exit::No,
+            Self::NotQueued { .. } | Self::NoConflict { .. } | Self::Resolver(_) => Exit::No,
             Self::Unproved { .. } => Exit::Person,
             Self::Locked { .. }
             | Self::NoTarget(_)
@@ -73,10 +77,10 @@ impl Explain for QueueError {
             Self::Locked { .. } => "wait for it, or end it; its lock ends with it".into(),
             Self::NoTarget(_) => "see the branches with: git branch".into(),
             Self::Unreadable { name, .. } => format!("take it out with: git update-ref -d {name}"),
-            Self::NotQueued { .. } => "see what is: git arborist merge list".into(),
+            Self::NotQueued { .. } | Self::NoConflict { .. } => "see what is: git arborist merge list".into(),
             Self::Unproved { .. } => "nothing was deleted; look at it with: git log --graph".into(),
             Self::Changed { .. } => "run the same command again".into(),
-            Self::Unsound { .. } | Self::File { .. } => return None,
+            Self::Unsound { .. } | Self::File { .. } | Self::Resolver(_) => return None,
         })
     }
 }

@@ -79,6 +79,8 @@ pub enum Resolution {
     Resolved(Box<Ticket>),
     /// It failed; the ticket says why in its last try.
     Failed(Box<Ticket>),
+    /// The task begins anew; its ticket is gone.
+    Withdrawn,
     /// Nobody tries.
     Left,
 }

@@ -11,6 +11,7 @@ mod ground;
 mod options;
 mod order;
 mod report;
+mod resolver;
 mod store;
 mod target;
 mod ticket;
@@ -21,17 +22,22 @@ pub use drain::{Drain, RedTarget, Rules, waits_for};
 pub use error::QueueError;
 pub use gate::{Failing, Gate, Verdict};
 pub use ground::{Asking, Ground, Merged, Parking, Published, Resolution, Step, View};
-pub use options::{Options, OptionsError};
+pub use options::{OnConflict, Options, OptionsError};
 pub use order::{Line, arrange};
 pub use report::{News, Outcome, Report};
+pub use resolver::{Briefs, Resolver};
 pub use store::{LogEntry, Store, Stored};
 pub use target::{Position, Target};
 pub use ticket::{Priority, Standing, Ticket};
-pub use yard::{Afterwards, Yard};
+pub use yard::{Afterwards, Handover, Yard};
 
 use std::collections::HashMap;
 
-use crate::{git::Repository, name::BranchName, process::FileLock};
+use crate::{
+    git::Repository,
+    name::{BranchName, TaskId},
+    process::FileLock,
+};
 
 /// The queue of one run for one target. Nobody else drains it while this lives.
 #[derive(Debug)]
@@ -60,7 +66,43 @@ impl<'a> Queue<'a> {
 
     /// Lands what can be landed, and tells what became of every ticket.
     pub fn drain(&self, options: &Options, voice: &mut dyn FnMut(News)) -> Result<Report, QueueError> {
-        let mut yard = Yard {
+        let mut yard = self.yard(options, voice)?;
+        let parking = yard.bring_up()?;
+        let is_gated = !options.gates.is_empty() || yard.has_gated_tickets()?;
+        let batch = if is_gated { options.batch } else { Batch::Size(usize::MAX) };
+        let rules =
+            Rules { batch, red_target: options.red_target, resolve_attempts: options.resolve_attempts };
+        let mut report = Drain::new(&mut yard, rules).run()?;
+        report.parking = report.parking.or(parking);
+        if report.gate_runs > 0 {
+            yard.forget_old_results()?;
+        }
+        Ok(report)
+    }
+
+    /// Gives the conflict of a task to a person, in a worktree, or takes back what they made of it there.
+    pub fn hand_over(
+        &self,
+        task: &TaskId,
+        options: &Options,
+        voice: &mut dyn FnMut(News),
+    ) -> Result<Handover, QueueError> {
+        let mut yard = self.yard(options, voice)?;
+        let view = yard.view()?;
+        let ticket = view.tickets.into_iter().find(|ticket| ticket.task == *task);
+        let ticket = ticket.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?;
+        if !matches!(ticket.standing, Standing::Conflict { .. }) {
+            return Err(QueueError::NoConflict { task: task.clone(), standing: ticket.standing.as_str() });
+        }
+        yard.hand_over(&ticket)
+    }
+
+    fn yard<'b>(
+        &'b self,
+        options: &'b Options,
+        voice: &'b mut dyn FnMut(News),
+    ) -> Result<Yard<'b>, QueueError> {
+        Ok(Yard {
             repository: self.repository,
             scope: &self.scope,
             into: &self.into,
@@ -71,16 +113,6 @@ impl<'a> Queue<'a> {
             stored: HashMap::new(),
             trees: HashMap::new(),
             said: HashMap::new(),
-        };
-        let parking = yard.bring_up()?;
-        let is_gated = !options.gates.is_empty() || yard.has_gated_tickets()?;
-        let batch = if is_gated { options.batch } else { Batch::Size(usize::MAX) };
-        let rules = Rules { batch, red_target: options.red_target, resolve_attempts: 0 };
-        let mut report = Drain::new(&mut yard, rules).run()?;
-        report.parking = report.parking.or(parking);
-        if report.gate_runs > 0 {
-            yard.forget_old_results()?;
-        }
-        Ok(report)
+        })
     }
 }

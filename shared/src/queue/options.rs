@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{Afterwards, Batch, Gate, RedTarget};
+use super::{Afterwards, Batch, Briefs, Gate, RedTarget, Resolver};
 use crate::{
-    agent::redact::Secrets,
-    failure::Explain,
+    agent::{AgentError, RunnerKind, redact::Secrets},
+    failure::{Exit, Explain},
+    pipeline::{CrewFlags, Staff, backoff, call_limits},
+    plan::{Plan, Task},
     process::Cancel,
     settings::{Origin, Settings},
     worktree::WorktreeOptions,
@@ -13,17 +15,47 @@ use crate::{
 
 /// A setting that is none.
 #[derive(Debug, thiserror::Error)]
-#[error("'{key}' is '{value}', but must be {expected}")]
-pub struct OptionsError {
-    /// The key.
-    pub key: &'static str,
-    /// As written.
-    pub value: String,
-    /// What it must be.
-    pub expected: &'static str,
+pub enum OptionsError {
+    /// A value that its key cannot have.
+    #[error("'{key}' is '{value}', but must be {expected}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// As written.
+        value: String,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// Who resolves conflicts cannot be called.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
 }
 
-impl Explain for OptionsError {}
+impl Explain for OptionsError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Value { .. } => Exit::Fatal,
+            Self::Agent(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Value { .. } => None,
+            Self::Agent(error) => error.hint(),
+        }
+    }
+}
+
+/// What is done about a conflict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnConflict {
+    /// It is resolved.
+    #[default]
+    Resolve,
+    /// The task is done anew, on what has landed meanwhile.
+    Reimplement,
+}
 
 /// What a drain works with.
 #[derive(Debug)]
@@ -36,6 +68,14 @@ pub struct Options {
     pub red_target: RedTarget,
     /// Whether a task's branch goes when it has landed.
     pub afterwards: Afterwards,
+    /// What is done about conflicts.
+    pub on_conflict: OnConflict,
+    /// Who resolves them, if anybody does.
+    pub resolver: Option<Resolver>,
+    /// How often that is tried.
+    pub resolve_attempts: u32,
+    /// What the plan says of tasks, for whoever resolves them.
+    pub briefs: Briefs,
     /// How worktrees for tests are made.
     pub worktrees: WorktreeOptions,
     /// Where logs are kept, relative to the top.
@@ -62,6 +102,10 @@ impl Options {
             batch: batch(settings),
             red_target: red_target(settings)?,
             afterwards: if deletes { Afterwards::Delete } else { Afterwards::Keep },
+            on_conflict: on_conflict(settings)?,
+            resolver: resolver(settings)?,
+            resolve_attempts: resolve_attempts(settings),
+            briefs: Briefs::new(),
             worktrees: WorktreeOptions::new(settings, cancel),
             log_dir: settings.text("log-dir").unwrap_or("spec/logs").to_owned(),
             secrets,
@@ -70,14 +114,22 @@ impl Options {
         })
     }
 
+    /// The same for whoever resolves conflicts in the tasks of a plan.
+    #[must_use]
+    pub fn briefed(self, plan: &Plan) -> Self {
+        let brief = |task: &Task| (task.id.clone(), (task.name.clone(), task.description.clone()));
+        Self { briefs: plan.tasks.iter().map(brief).collect(), ..self }
+    }
+
     /// The commands that a repository brought along, for [`consent::require`](crate::consent::require).
     #[must_use]
     pub fn foreign_commands(&self) -> BTreeSet<String> {
         let foreign = self.gates.iter().filter(|gate| gate.foreign);
         let mut commands: BTreeSet<String> = foreign.map(|gate| format!("gate: {}", gate.command)).collect();
-        if !self.gates.is_empty() {
+        if !self.gates.is_empty() || self.resolver.is_some() {
             commands.extend(self.worktrees.foreign_commands());
         }
+        commands.extend(self.resolver.iter().flat_map(|resolver| resolver.foreign.clone()));
         commands
     }
 }
@@ -110,12 +162,46 @@ fn batch(settings: &Settings) -> Batch {
     size.map_or(Batch::Auto, Batch::Size)
 }
 
+/// Whoever is configured, unless people resolve conflicts themselves, or the program is not there.
+fn resolver(settings: &Settings) -> Result<Option<Resolver>, OptionsError> {
+    if settings.switch("merge.assist") == Some(false) {
+        return Ok(None);
+    }
+    let crew = Staff::new(&CrewFlags::default(), settings).resolver()?;
+    let is_there = matches!(crew.runner, RunnerKind::Program(_)) && crew.require_program().is_ok();
+    Ok(is_there.then(|| Resolver {
+        foreign: crew.foreign_lines(settings),
+        crew,
+        limits: call_limits(settings),
+        backoff: backoff(settings),
+    }))
+}
+
+fn resolve_attempts(settings: &Settings) -> u32 {
+    let attempts = settings.count("merge.resolve-attempts").unwrap_or(2);
+    u32::try_from(attempts).unwrap_or(u32::MAX)
+}
+
+fn on_conflict(settings: &Settings) -> Result<OnConflict, OptionsError> {
+    match settings.text("merge.on-conflict") {
+        None | Some("resolve") => Ok(OnConflict::Resolve),
+        Some("reimplement") => Ok(OnConflict::Reimplement),
+        Some(other) => Err(OptionsError::Value {
+            key: "merge.on-conflict",
+            value: other.to_owned(),
+            expected: "resolve or reimplement",
+        }),
+    }
+}
+
 fn red_target(settings: &Settings) -> Result<RedTarget, OptionsError> {
     match settings.text("merge.red-target") {
         None | Some("hold") => Ok(RedTarget::Hold),
         Some("land") => Ok(RedTarget::Land),
-        Some(other) => {
-            Err(OptionsError { key: "merge.red-target", value: other.to_owned(), expected: "hold or land" })
-        }
+        Some(other) => Err(OptionsError::Value {
+            key: "merge.red-target",
+            value: other.to_owned(),
+            expected: "hold or land",
+        }),
     }
 }

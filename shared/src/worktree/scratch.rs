@@ -72,6 +72,16 @@ impl Pool {
         Ok(Some(Scratch { repository, path, attendance, lock }))
     }
 
+    /// Whether there is a scratch worktree of this name.
+    pub fn has_scratch(&self, name: &str) -> Result<bool, WorktreeError> {
+        let is_it = |worktree: &Worktree| {
+            worktree.lock.as_deref() == Some(REASON)
+                && worktree.path.file_name().is_some_and(|file| file == name)
+                && worktree.path.is_dir()
+        };
+        Ok(self.repository.list_worktrees()?.iter().any(is_it))
+    }
+
     fn make_scratch(&self, path: &std::path::Path, commit: Oid) -> Result<Worktree, WorktreeError> {
         self.note_making(path)?;
         let made = self.repository.add_worktree(path, commit, REASON);

@@ -27,6 +27,10 @@ impl<G: Ground> Drain<'_, G> {
                     return Ok(true);
                 }
                 Resolution::Failed(_) => return Ok(true),
+                Resolution::Withdrawn => {
+                    let reason = "to be done anew, on what has landed meanwhile".into();
+                    self.set_aside(&ticket, Outcome::Waiting { reason });
+                }
             }
         }
         Ok(false)

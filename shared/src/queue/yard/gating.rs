@@ -12,7 +12,7 @@ use crate::{
     pipeline::{Redaction, read_counts},
     process::{Ending, Limits, Outcome, Program, Supervised, open_log},
     queue::{Asking, Failing, Gate, QueueError, Verdict},
-    worktree::{Pool, Scratch},
+    worktree::Scratch,
 };
 
 const GATES: &str = "refs/arborist/gates/";
@@ -92,7 +92,7 @@ impl Yard<'_> {
         let log = self.new_log(&format!("gate-{}", gate.name))?;
         let file = open_log(&self.repository.top().join(&log))
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
-        let pool = Pool::open(self.repository, self.scope, self.options.worktrees.clone())?;
+        let pool = self.pool()?;
         let mut scratch = pool.scratch("gate", commit)?;
         pool.refresh(&scratch, commit)?;
         let ended = self.supervise(gate, &mut scratch, file);

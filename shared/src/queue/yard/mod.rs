@@ -3,6 +3,9 @@
 mod gating;
 mod land;
 mod recover;
+mod resolving;
+
+pub use resolving::Handover;
 
 use std::collections::HashMap;
 
@@ -144,8 +147,8 @@ impl Ground for Yard<'_> {
         self.close(&[(ticket.clone(), ticket.source)], "no-change")
     }
 
-    fn resolve(&mut self, _: &Ticket) -> Result<Resolution, QueueError> {
-        Ok(Resolution::Left)
+    fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
+        self.try_to_resolve(ticket)
     }
 
     fn tell(&mut self, news: News) {

@@ -1,0 +1,267 @@
+//! Conflicts of `git arborist merge`: typed, resolved by an agent or by hand, and never landed untested.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+mod orchard;
+
+use std::{fs, path::PathBuf};
+
+use orchard::Orchard;
+use serde_json::Value;
+
+/// An orchard whose task T1 has landed, and whose task T2 began beside it. Both did their work on a file `a.txt`.
+fn clash(base: impl Fn(&Orchard), ours: impl Fn(&Orchard), theirs: impl Fn(&Orchard)) -> Orchard {
+    let orchard = Orchard::bare_orchard();
+    base(&orchard);
+    orchard.commit("a base\n");
+    orchard.run_start("main", "s1");
+    for (task, work) in [("T1", &ours as &dyn Fn(&Orchard)), ("T2", &theirs)] {
+        orchard.git(["branch", &format!("arborist/task/main/{task}")]).succeeds();
+        orchard.on_branch(task, |orchard| {
+            work(orchard);
+            orchard.finish(task);
+        });
+    }
+    orchard.merge(&["T1"]).succeeds();
+    orchard
+}
+
+/// Both changed the same line.
+fn content() -> Orchard {
+    clash(
+        |orchard| orchard.write("a.txt", "one\n"),
+        |orchard| orchard.write("a.txt", "ours\n"),
+        |orchard| orchard.write("a.txt", "theirs\n"),
+    )
+}
+
+fn ticket(orchard: &Orchard) -> Value {
+    let queue: Value = serde_json::from_str(&orchard.merge(&["list", "--json"]).answer()).unwrap();
+    queue["tickets"][0].clone()
+}
+
+#[test]
+fn a_conflict_is_told_with_its_file_its_kind_and_all_three_versions() {
+    let orchard = content();
+    let main = orchard.git(["rev-parse", "main"]).answer();
+    orchard
+        .merge(&["T2"])
+        .exits(2)
+        .err("T2 is in conflict: content in a.txt; a person is needed")
+        .err("git arborist merge resolve T2");
+    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
+    assert_eq!(orchard.git(["status", "--porcelain"]).answer(), "");
+    let conflict = &ticket(&orchard)["conflicts"][0];
+    assert_eq!((&conflict["kind"], &conflict["paths"][0]), (&"content".into(), &"a.txt".into()));
+    let text = |side: &str| orchard.git(["cat-file", "-p", conflict[side]["id"].as_str().unwrap()]).answer();
+    assert_eq!([text("base"), text("ours"), text("theirs")], ["one", "ours", "theirs"]);
+    orchard
+        .merge(&["status", "T2"])
+        .succeeds()
+        .out("escalated")
+        .out("CONFLICT (content)")
+        .out("theirs 100644");
+    orchard.merge(&["run"]).exits(2).out("1 escalated (T2)").never("git arborist merge resolve");
+}
+
+#[test]
+fn every_kind_of_conflict_has_its_name() {
+    type Work = fn(&Orchard);
+    let nothing: Work = |_| {};
+    let file: Work = |orchard| orchard.write("a.txt", "1\n2\n3\n4\n5\n6\n");
+    let table: [(&str, Work, Work, Work); 8] = [
+        ("add/add", nothing, |o| o.write("a.txt", "x\n"), |o| o.write("a.txt", "y\n")),
+        ("modify/delete", file, |o| o.write("a.txt", "x\n"), |o| fs::remove_file(o.path("a.txt")).unwrap()),
+        (
+            "rename/rename",
+            file,
+            |o| fs::rename(o.path("a.txt"), o.path("b.txt")).unwrap(),
+            |o| fs::rename(o.path("a.txt"), o.path("c.txt")).unwrap(),
+        ),
+        (
+            "rename/delete",
+            file,
+            |o| fs::rename(o.path("a.txt"), o.path("b.txt")).unwrap(),
+            |o| fs::remove_file(o.path("a.txt")).unwrap(),
+        ),
+        ("file/directory", nothing, |o| o.write("d", "a file\n"), |o| o.write("d/e", "inside\n")),
+        (
+            "mode",
+            nothing,
+            |o| o.write("a.txt", "a file\n"),
+            |o| std::os::unix::fs::symlink("kept.txt", o.path("a.txt")).unwrap(),
+        ),
+        (
+            "binary",
+            |o| o.write("a.txt", b"\0base"),
+            |o| o.write("a.txt", b"\0ours"),
+            |o| o.write("a.txt", b"\0theirs"),
+        ),
+        ("content", file, |o| o.write("a.txt", "x\n"), |o| o.write("a.txt", "y\n")),
+    ];
+    for (kind, base, ours, theirs) in table {
+        let orchard = clash(base, ours, theirs);
+        orchard.merge(&["T2"]).exits(2);
+        let ticket = ticket(&orchard);
+        let kinds: Vec<&str> =
+            ticket["conflicts"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
+        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
+        assert!(!kinds.contains(&"unknown"), "{kind}: {kinds:?}");
+        if kind == "binary" {
+            assert_eq!(kinds, ["binary"]);
+        }
+    }
+}
+
+#[test]
+fn a_submodule_that_both_moved_is_a_conflict() {
+    let orchard = Orchard::bare_orchard();
+    let link = |orchard: &Orchard, id: &str| {
+        orchard.git(["update-index", "--add", "--cacheinfo", &format!("160000,{id},sub")]).succeeds();
+    };
+    link(&orchard, &"1".repeat(40));
+    let tree = orchard.git(["write-tree"]).answer();
+    let head = orchard.git(["rev-parse", "HEAD"]).answer();
+    let base = orchard.commit_object(&tree, &[head], "sub\n");
+    orchard.git(["reset", "-q", "--soft", &base]).succeeds();
+    fs::create_dir(orchard.path("sub")).unwrap();
+    let start = arborist_testkit::TaskCommit::run_start("main", "s1", &base).to_string();
+    let start = orchard.commit_object(&tree, &[base], start);
+    orchard.git(["reset", "-q", "--soft", &start]).succeeds();
+    for (task, digit) in [("T1", "2"), ("T2", "3")] {
+        link(&orchard, &digit.repeat(40));
+        let tree = orchard.git(["write-tree"]).answer();
+        let done = arborist_testkit::TaskCommit::new(task, "complete").trailer("Session", "s1").to_string();
+        let commit = orchard.commit_object(&tree, std::slice::from_ref(&start), done);
+        orchard.git(["branch", &format!("arborist/task/main/{task}"), &commit]).succeeds();
+    }
+    orchard.git(["read-tree", "HEAD"]).succeeds();
+    orchard.elsewhere();
+    orchard.merge(&["T1", "T2"]).exits(2).err("T2 is in conflict: submodule in sub");
+}
+
+#[test]
+fn one_conflict_does_not_hold_up_the_queue() {
+    let orchard = content();
+    orchard.branch_off("T3", "complete");
+    orchard.merge(&["add", "T2", "T3"]).succeeds();
+    orchard.merge(&["run"]).exits(2).out("1 landed (T3), 1 escalated (T2)");
+    assert!(orchard.git(["rev-parse", "-q", "--verify", "arborist/task/main/T2"]).code() == 0);
+}
+
+#[test]
+fn an_agent_resolves_it_with_both_tasks_before_its_eyes() {
+    let orchard = content();
+    orchard.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
+    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)").err("an agent resolves the conflict of T2, try 1");
+    assert_eq!(orchard.show("main", "a.txt"), "ours\ntheirs");
+    let prompt = orchard.prompt(0);
+    for part in [
+        "Resolve the merge conflict of task T2: T2 does it",
+        "Task T1",
+        "content in a.txt",
+        "--- a.txt as both found it ---\none\n",
+        "--- a.txt on main ---\nours\n",
+        "--- a.txt of the task ---\ntheirs\n",
+    ] {
+        assert!(prompt.contains(part), "{part} in {prompt}");
+    }
+    let parents = orchard.git(["rev-parse", "main^2"]).answer();
+    assert_eq!(
+        parents,
+        orchard.git(["rev-parse", "arborist/task/main/T2"]).answer(),
+        "one merge for the task"
+    );
+    assert_eq!(orchard.git(["status", "--porcelain"]).answer(), "");
+    assert_eq!(orchard.git(["worktree", "list", "--porcelain"]).answer().matches("worktree ").count(), 1);
+}
+
+#[test]
+fn what_an_agent_resolved_goes_through_the_gate_like_everything_else() {
+    let orchard = content();
+    orchard
+        .git(["config", "arborist.merge.gates.check.command", "grep -q both a.txt || grep -q ours$ a.txt"])
+        .succeeds();
+    orchard.agent("if test -e \"$ROOT/again\"; then echo both > a.txt; else touch \"$ROOT/again\"; echo neither > a.txt; fi");
+    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
+    assert_eq!(orchard.show("main", "a.txt"), "both");
+    assert!(
+        orchard.prompt(1).contains("Earlier tries failed:\n- the gate 'check' is red"),
+        "{}",
+        orchard.prompt(1)
+    );
+}
+
+#[test]
+fn marks_of_conflict_are_no_resolution_and_two_tries_are_enough() {
+    let orchard = content();
+    orchard.agent("echo more >> a.txt");
+    orchard
+        .merge(&["T2"])
+        .exits(2)
+        .out("1 escalated (T2)")
+        .err("try 2")
+        .err("resolve it:    git arborist merge resolve T2");
+    assert_eq!(orchard.calls(), 2);
+    orchard.merge(&["status", "T2"]).succeeds().out("try 2: marks of conflict are left in a.txt");
+    orchard.merge(&["run"]).exits(2);
+    assert_eq!(orchard.calls(), 2, "it is escalated once, and tries are counted in git");
+    orchard.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
+    orchard.merge(&["retry", "T2"]).succeeds();
+    orchard.merge(&["run"]).exits(2);
+    assert_eq!(orchard.calls(), 3);
+}
+
+#[test]
+fn an_agent_that_does_nothing_or_fails_has_resolved_nothing() {
+    for (script, why) in [("true", "nothing was changed"), ("exit 3", "robot failed")] {
+        let orchard = content();
+        orchard.agent(script);
+        orchard.merge(&["T2"]).exits(2);
+        orchard.merge(&["status", "T2"]).succeeds().out(why);
+    }
+}
+
+#[test]
+fn people_may_want_to_resolve_everything_themselves() {
+    let orchard = content();
+    orchard.agent("echo both > a.txt");
+    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+    assert_eq!(orchard.calls(), 0);
+}
+
+#[test]
+fn a_person_resolves_it_in_a_worktree_and_the_result_is_merged_and_tested() {
+    let orchard = content();
+    orchard.git(["config", "arborist.merge.gates.check.command", "true"]).succeeds();
+    orchard.merge(&["resolve", "T2"]).exits(1).err("'T2' is not in the queue");
+    orchard.merge(&["T2"]).exits(2);
+    let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
+    assert!(fs::read_to_string(place.join("a.txt")).unwrap().contains("<<<<<<<"));
+    orchard.merge(&["resolve", "T2"]).exits(1).err("not resolved yet: a.txt");
+    orchard.branch_off("T3", "complete");
+    orchard.merge(&["T3"]).succeeds();
+    fs::write(place.join("a.txt"), "both\n").unwrap();
+    orchard.git_in(&place, ["add", "a.txt"]).succeeds();
+    orchard.merge(&["resolve", "T2"]).succeeds().out("T2 is in the queue again");
+    assert!(!place.exists());
+    orchard.merge(&["run"]).succeeds().out("1 landed (T2); 1 gate run");
+    assert_eq!(orchard.show("main", "a.txt"), "both");
+    assert_eq!(orchard.show("main", "T3.txt"), "T3");
+    orchard.arborist(["state", "--exit-code"]).succeeds();
+}
+
+#[test]
+fn a_task_can_be_done_anew_instead() {
+    let orchard = content();
+    orchard.git(["config", "arborist.merge.on-conflict", "reimplement"]).succeeds();
+    let tip = orchard.git(["rev-parse", "arborist/task/main/T2"]).answer();
+    orchard.merge(&["T2"]).exits(1).err("T2 waits for to be done anew");
+    let saved = orchard.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
+    assert_eq!(saved, tip);
+    assert_eq!(orchard.git(["for-each-ref", "refs/heads/arborist/task/main/T2"]).answer(), "");
+    orchard.merge(&["list"]).succeeds().silent();
+    orchard.git(["config", "arborist.merge.on-conflict", "argue"]).succeeds();
+    orchard.merge(&["run"]).exits(128).err("must be resolve or reimplement");
+}
