@@ -59,6 +59,10 @@ impl Bench {
                 self.git(dir, &["worktree", "add", "-q", "-b", &branch, place])
                     + self.git(dir, &["worktree", "remove", place])
             });
+            for n in 0..10 {
+                fs::write(dir.join(format!("src/0/0/{n}.txt")), format!("round {round}\n")).expect("a file");
+            }
+            self.git(dir, &["commit", "-qam", "the run goes on"]);
             let task = format!("T{}", round + 1);
             ours.add(1, || {
                 self.arborist(dir, &["add", "--lane", &task]) + self.arborist(dir, &["recycle", &task])

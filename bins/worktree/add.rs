@@ -1,5 +1,7 @@
 //! `git arborist worktree add`.
 
+use std::thread;
+
 use arborist_core::{
     consent::{self, Consent},
     failure::{Exit, Failure},
@@ -45,9 +47,16 @@ pub(super) fn run(args: &AddArgs, ui: &mut Ui) -> Outcome {
     let consent = if args.yes { Consent::Given } else { unasked_consent() };
     consent::require(&opened.options.foreign_commands(), consent)?;
     let base = base(args, &opened, ui)?;
-    warn_of_dirt(args, &opened, ui)?;
-    let lease =
-        if args.lane { opened.pool.lease(&args.task, base)? } else { opened.pool.add(&args.task, base)? };
+    let (lease, dirt) = thread::scope(|scope| {
+        let dirt = scope.spawn(|| find_dirt(args, &opened));
+        let pool = &opened.pool;
+        let lease = if args.lane { pool.lease(&args.task, base) } else { pool.add(&args.task, base) };
+        (lease, dirt.join())
+    });
+    let lease = lease?;
+    if let Ok(Some(words)) = dirt {
+        ui.warn(&words);
+    }
     tell(&lease, &opened, ui)?;
     ui.line(&lease.path.display().to_string());
     lease.keep();
@@ -95,18 +104,15 @@ pub(super) fn tell_base(base: &Base, opened: &Opened, ui: &mut Ui) {
     }
 }
 
-fn warn_of_dirt(args: &AddArgs, opened: &Opened, ui: &mut Ui) -> Result<(), Failure> {
+/// What the worktree lacks because it is not committed. A checkout that cannot be looked at has nothing to tell.
+fn find_dirt(args: &AddArgs, opened: &Opened) -> Option<String> {
     if args.allow_dirty || opened.settings.switch("allow-dirty") == Some(true) {
-        return Ok(());
+        return None;
     }
-    let dirt = opened.repository.dirt()?;
-    if dirt.is_empty() {
-        return Ok(());
-    }
+    let dirt = opened.repository.dirt().ok().filter(|dirt| !dirt.is_empty())?;
     let shown: Vec<String> = dirt.iter().take(5).map(Dirt::shown).collect();
     let more = if dirt.len() > shown.len() { ", …" } else { "" };
-    ui.warn(&format!("not committed, so not in the worktree: {}{more}", shown.join(", ")));
-    Ok(())
+    Some(format!("not committed, so not in the worktree: {}{more}", shown.join(", ")))
 }
 
 fn tell(lease: &Lease, opened: &Opened, ui: &mut Ui) -> Result<(), Failure> {

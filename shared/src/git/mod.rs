@@ -31,7 +31,7 @@ pub use merge::{Conflict, ConflictKind, Merge, Version};
 pub use notes::NoteReader;
 pub use refs::{HeadOf, Ref, RefReader};
 pub use repository::{Head, Repository};
-pub use snapshot::{Change, PrivateIndex};
+pub use snapshot::{Change, PrivateIndex, Stamp};
 pub use submodules::Submodule;
 pub use upstream::Upstream;
 pub use version::GitVersion;

@@ -1,7 +1,7 @@
 //! Unfinished work is never lost: what lies in a worktree is written to a ref while somebody works there.
 
 use crate::{
-    git::{GitError, NewCommit, PrivateIndex, RefMove, Repository, Signing},
+    git::{GitError, NewCommit, PrivateIndex, RefMove, Repository, Signing, Stamp},
     name::{BranchName, Oid, TaskId},
 };
 
@@ -14,6 +14,7 @@ pub struct Saver<'a> {
     name: String,
     task: TaskId,
     saved: Option<Saved>,
+    seen: Option<(Stamp, Oid)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -30,12 +31,13 @@ impl<'a> Saver<'a> {
             Some(commit) => Some(Saved { tree: repository.tree_of(commit)?, commit }),
             None => None,
         };
-        Ok(Self { repository, index: repository.private_index("saver")?, name, task: task.clone(), saved })
+        let index = repository.private_index("saver")?;
+        Ok(Self { repository, index, name, task: task.clone(), saved, seen: None })
     }
 
     /// Saves tracked and untracked files if they have changed; `None` if they have not.
     pub fn save(&mut self) -> Result<Option<Oid>, GitError> {
-        let tree = self.index.take_in()?;
+        let tree = self.index.take_in_again(&mut self.seen)?;
         if self.saved.is_some_and(|saved| saved.tree == tree) {
             return Ok(None);
         }
