@@ -115,7 +115,7 @@ fn recovers(agent: Agent) {
         .succeeds()
         .out("3 completed (T001, T002, T003)")
         .err("review-rejected: REJECTED: no foreign key")
-        .err("the provider asks us to wait")
+        .err("no attempt is used up")
         .err(&format!("wrote nothing for {SILENCE} s"));
     scene.expect_a_finished_plan();
     scene.expect_state("T001", "complete, attempt 2");

@@ -220,7 +220,10 @@ fn run_task(
     let Start { mut events, base, others } = start;
     let base = base.unwrap_or_else(|| recorder.head());
     let known = events.len();
-    let interrupted = {
+    let interrupted = if recorder.branch() == recorder.run() {
+        // In the checkout that was done when the run was opened.
+        Vec::new()
+    } else {
         let own = |_: &TaskId| events.as_slice();
         let name = |_: &TaskId| Some(task.name.as_str());
         write_down(recorder, &Known { events: &own, name: &name, max: shop.options.max_retries })?
