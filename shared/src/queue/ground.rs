@@ -15,6 +15,8 @@ pub struct View {
     pub tickets: Vec<Ticket>,
     /// Tickets that turned out to have landed already, with their merge commits; they are in the queue no more.
     pub done: Vec<(Ticket, Oid)>,
+    /// What the next merge is put on top of, where all this was so.
+    pub tip: Option<Oid>,
     /// The tasks that have landed.
     pub landed: HashSet<TaskId>,
     /// How many of the last tries there were, and how many of them were red.

@@ -42,7 +42,7 @@ impl<G: Ground> Drain<'_, G> {
                 self.is_over = true;
                 self.set_aside(&ticket, Outcome::RedBefore { failing });
             } else {
-                let base = self.ground.tip()?;
+                let base = self.base()?;
                 let stack = self.stack(base, std::slice::from_ref(&ticket))?;
                 if !stack.is_empty() && self.publish(base, &stack)? == Published::Moved {
                     self.set_aside(&ticket, Outcome::RedBefore { failing });

@@ -48,6 +48,8 @@ pub struct Drain<'a, G: Ground> {
     /// Settled in this drain, not to be tried again.
     aside: HashSet<TaskId>,
     landed: HashSet<TaskId>,
+    /// The target that `landed` is of.
+    seen: Option<Oid>,
     batch: BatchState,
     is_over: bool,
 }
@@ -76,6 +78,7 @@ impl<'a, G: Ground> Drain<'a, G> {
             report: Report::default(),
             aside: HashSet::new(),
             landed: HashSet::new(),
+            seen: None,
             batch: BatchState::default(),
             is_over: false,
         }
@@ -110,7 +113,7 @@ impl<'a, G: Ground> Drain<'a, G> {
         let line = arrange(&view.tickets, is_open, &view.landed, now);
         let size = self.rules.batch.size(view.record.0, view.record.1);
         let batch: Vec<Ticket> = line.ready.iter().take(size).map(|at| view.tickets[*at].clone()).collect();
-        self.landed = view.landed;
+        (self.landed, self.seen) = (view.landed, view.tip);
         Ok((!batch.is_empty()).then_some(batch))
     }
 
@@ -126,7 +129,7 @@ impl<'a, G: Ground> Drain<'a, G> {
             if self.is_over || self.ground.is_cancelled() {
                 return Ok(());
             }
-            let base = self.ground.tip()?;
+            let base = self.base()?;
             let stack = self.stack(base, tickets)?;
             let Some(top) = stack.last() else {
                 return Ok(());
@@ -150,6 +153,17 @@ impl<'a, G: Ground> Drain<'a, G> {
             self.set_aside(ticket, Outcome::Waiting { reason: "its target moves all the time".into() });
         }
         Ok(())
+    }
+
+    /// Where the target is. If somebody moved it, what they took away has landed no more.
+    fn base(&mut self) -> Result<Oid, QueueError> {
+        let tip = self.ground.tip()?;
+        if self.seen == Some(tip) {
+            return Ok(tip);
+        }
+        let view = self.ground.view()?;
+        (self.landed, self.seen) = (view.landed, view.tip);
+        Ok(view.tip.unwrap_or(tip))
     }
 
     /// The merge commits of these tickets, one on top of the other. What conflicts with another of the stack is left
@@ -220,6 +234,7 @@ impl<'a, G: Ground> Drain<'a, G> {
         if published == Published::Moved {
             return Ok(published);
         }
+        self.seen = stack.last().map(|step| step.commit);
         for Step { ticket, commit, .. } in stack {
             self.landed.insert(ticket.task.clone());
             self.batch.landed.push(ticket.task.clone());

@@ -83,8 +83,12 @@ impl<'a> Yard<'a> {
                 LogEntry::new(ticket, outcome, (outcome == "landed").then_some(*commit), time)
             })
             .collect();
-        let closed: Vec<Stored> =
-            landed.iter().filter_map(|(ticket, _)| self.stored.remove(&ticket.task)).collect();
+        let mut closed = Vec::new();
+        for (ticket, _) in landed {
+            let is_same =
+                self.stored.get(&ticket.task).is_some_and(|known| known.ticket.source == ticket.source);
+            closed.extend(is_same.then(|| self.stored.remove(&ticket.task)).flatten());
+        }
         self.store.log(self.into, &entries, &closed, &[])
     }
 }

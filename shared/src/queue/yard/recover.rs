@@ -43,7 +43,7 @@ impl Yard<'_> {
             .map(|history| history.id.clone())
             .collect();
         let record = self.record()?;
-        let mut view = View { landed, record, ..View::default() };
+        let mut view = View { tip: Some(position.tip()), landed, record, ..View::default() };
         let tickets: Vec<Ticket> = self.stored.values().map(|stored| stored.ticket.clone()).collect();
         for ticket in tickets {
             match Self::landing_of(&run, &ticket) {
