@@ -25,7 +25,13 @@ EXAMPLES
        git arborist gardener --dry-run
 
    With another agent and a test command
-       git arborist gardener --runner codex --test-command 'cargo test'";
+       git arborist gardener --runner codex --test-command 'cargo test'
+
+   Four tasks at once, each in a worktree of its own
+       git arborist gardener --jobs 4 --keep-going
+
+   Another reviewer, and no more than five dollars
+       git arborist gardener --review-runner gemini --max-cost 5";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-gardener", bin_name = "git arborist gardener", about = catalog::about("gardener"), after_help = EXAMPLES)]
