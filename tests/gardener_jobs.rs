@@ -154,6 +154,7 @@ fn a_landing_that_would_touch_the_users_files_is_parked() {
 #[test]
 fn tasks_that_conflict_land_one_and_tell_of_the_other() {
     let garden = garden(&WORKER.replace("echo \"$task\" > \"$task.txt\"", "echo \"$task\" > same.txt"));
+    garden.git(["config", "arborist.merge.assist", "false"]).succeeds();
     garden
         .arborist(["gardener", "--jobs", "2", "--until", "T002", "--keep-going"])
         .exits(2)

@@ -169,8 +169,9 @@ impl Opened {
         let run = self.scan()?;
         require_programs(&self.options.staff.chains(&planned.plan)?)?;
         let mut commands = approval::foreign_commands(&planned.plan, &self.options, &self.settings)?;
-        if lanes.is_some() {
+        if let Some(lanes) = lanes {
             commands.extend(self.worktree_options().foreign_commands());
+            commands.extend(lanes.queue.foreign_commands());
         }
         consent::require(&commands, args.consent())?;
         let (attendance, ended) = self.attend()?;

@@ -61,7 +61,7 @@ impl<'a, 'w> Course<'_, 'a, 'w> {
     }
 }
 
-impl Course<'_, '_, '_> {
+impl<'scope> Course<'scope, '_, '_> {
     pub(super) fn is_idle(&self) -> bool {
         self.running.is_empty() && self.lander.is_none()
     }
@@ -69,6 +69,15 @@ impl Course<'_, '_, '_> {
     /// How many lanes are in use: what is finished keeps its own until it has landed.
     pub(super) fn lanes(&self) -> usize {
         self.running.len() + self.finished.iter().filter(|finished| finished.site.is_some()).count()
+    }
+
+    /// A thread that has ended, whose report may be there or not.
+    fn take_ended(&mut self) -> Option<ScopedJoinHandle<'scope, ()>> {
+        if self.lander.as_ref().is_some_and(ScopedJoinHandle::is_finished) {
+            return self.lander.take();
+        }
+        let at = self.running.iter().position(|running| running.handle.is_finished())?;
+        Some(self.running.swap_remove(at).handle)
     }
 
     /// Nothing more is taken up. The first reason counts, but an error counts for more than a failure.
@@ -92,16 +101,14 @@ pub(super) fn next_report(reports: &Receiver<Report>, course: &mut Course<'_, '_
             Ok(report) => return report,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
-        let Some(at) = course.running.iter().position(|running| running.handle.is_finished()) else {
+        let Some(handle) = course.take_ended() else {
             continue;
         };
-        match reports.try_recv() {
-            Ok(report) => return report,
-            Err(_) => {
-                if let Err(panic) = course.running.swap_remove(at).handle.join() {
-                    std::panic::resume_unwind(panic);
-                }
-            }
+        if let Err(panic) = handle.join() {
+            std::panic::resume_unwind(panic);
+        }
+        if let Ok(report) = reports.try_recv() {
+            return report;
         }
     }
 }

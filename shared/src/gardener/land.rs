@@ -17,11 +17,14 @@ use crate::{
     pipeline::{End, Happening, News, PipelineError},
     plan::Task,
     progress::{Boxes, Progress},
-    queue::{self, Gate, Outcome, Queue, Store, Target, Ticket},
+    queue::{self, Afterwards, Gate, Outcome, Queue, Store, Target, Ticket},
     record::RecordError,
     settings::Origin,
     worktree::Lease,
 };
+
+/// So much of what became of tickets is looked at.
+const LONGEST_LOG: usize = 1000;
 
 /// A task that is complete in its lane, and not on the run's branch.
 pub(super) struct Finished {
@@ -30,6 +33,8 @@ pub(super) struct Finished {
     pub(super) site: Option<Site>,
     source: Oid,
     is_queued: bool,
+    /// What it waits for, if somebody said so.
+    why: Option<String>,
 }
 
 /// Why a complete task is not on the run's branch.
@@ -57,17 +62,28 @@ pub(super) struct Landed(Result<queue::Report, GardenerError>);
 
 impl Finished {
     pub(super) fn new(task: TaskId, site: Site) -> Self {
-        Self { task, source: site.tip.head, site: Some(site), is_queued: false }
+        Self { task, source: site.tip.head, site: Some(site), is_queued: false, why: None }
+    }
+
+    /// What is said of it where nothing came of its landing.
+    pub(super) fn left_queued(self) -> Unlanded {
+        let why = self.why.unwrap_or_else(|| "it stands aside in the queue".to_owned());
+        Unlanded { task: self.task, why, needs: Needs::Nobody }
     }
 }
 
 impl<'a> Gardener<'a> {
+    /// The run's newest commit, be it parked or not.
+    pub(super) fn newest(&self) -> Result<Oid, GardenerError> {
+        Ok(Target::new(self.repository, &self.tools.hand.run).require()?.tip())
+    }
+
     /// Where a task begins that is worked on in a lane.
     pub(super) fn ground(&self, task: &Task) -> Result<Begin, GardenerError> {
         let history = self.run.find(&task.id);
         let newest = history.filter(|history| history.is_landed).and_then(|history| history.last());
         Ok(Begin {
-            base: Target::new(self.repository, &self.tools.hand.run).require()?.tip(),
+            base: self.newest()?,
             newest: newest.map(|event| event.commit),
             session: self.tools.hand.session.clone(),
         })
@@ -85,17 +101,22 @@ impl<'a> Gardener<'a> {
             .filter(|history| history.state.state == State::Complete && !history.is_landed)
             .filter_map(|history| Some((history.id.clone(), history.last()?.commit)))
             .collect();
-        let known = if waiting.is_empty() {
-            Vec::new()
-        } else {
-            Store::new(self.repository).load(Some(&self.tools.hand.run))?
-        };
-        for (task, source) in waiting {
-            let is_queued =
-                known.iter().any(|stored| stored.ticket.task == task && stored.ticket.source == source);
-            course.finished.push(Finished { task, site: None, source, is_queued });
+        if waiting.is_empty() {
+            return Ok(());
         }
-        course.is_drained = course.finished.is_empty();
+        let run = &self.tools.hand.run;
+        let store = Store::new(self.repository);
+        let (known, log) = (store.load(Some(run))?, store.load_log(run, LONGEST_LOG)?);
+        for (task, source) in waiting {
+            let is_known =
+                known.iter().any(|stored| stored.ticket.task == task && stored.ticket.source == source);
+            let last = log.iter().find(|entry| entry.task == task && entry.source == source);
+            let is_dropped = !is_known && last.is_some_and(|entry| entry.outcome == "dropped");
+            let why = is_dropped.then(|| "it was taken out of the queue".to_owned());
+            let is_queued = is_known || is_dropped;
+            course.finished.push(Finished { task, site: None, source, is_queued, why });
+        }
+        course.is_drained = false;
         Ok(())
     }
 
@@ -112,11 +133,14 @@ impl<'a> Gardener<'a> {
         if course.lander.is_some() || self.tools.cancel.is_cancelled() || (course.is_drained && !is_new) {
             return;
         }
-        let is_finished: Vec<TaskId> = course.finished.iter().map(|finished| finished.task.clone()).collect();
+        let new = course.finished.iter().filter(|finished| !finished.is_queued);
+        let new: Vec<TaskId> = new.map(|finished| finished.task.clone()).collect();
         let mut tickets = Vec::new();
         for finished in course.finished.iter_mut().filter(|finished| !finished.is_queued) {
-            finished.is_queued = true;
-            tickets.push(self.ticket(finished, &is_finished));
+            if !self.completes_a_phase_with(&finished.task, &new) {
+                finished.is_queued = true;
+                tickets.push(self.ticket(finished));
+            }
         }
         course.is_drained = true;
         let sender = sender.clone();
@@ -127,7 +151,7 @@ impl<'a> Gardener<'a> {
     }
 
     /// The tests of a phase gate the landing of its last leaf.
-    fn ticket(&self, finished: &Finished, is_finished: &[TaskId]) -> Ticket {
+    fn ticket(&self, finished: &Finished) -> Ticket {
         let now = (self.tools.clock)();
         let mut ticket =
             Ticket::new(self.tools.hand.run.clone(), finished.task.clone(), finished.source, now);
@@ -135,18 +159,19 @@ impl<'a> Gardener<'a> {
         if let Some(task) = self.plan.find(&finished.task) {
             ticket.name.clone_from(&task.name);
         }
-        ticket.gates = self.last_phases(&finished.task, is_finished).into_iter().flat_map(gates).collect();
+        let phases = self.phases_completed(&finished.task, &[]);
+        ticket.gates = phases.into_iter().flat_map(gates).collect();
         ticket
     }
 
-    /// The phases of which this is the last leaf: all others have landed, or are about to.
-    fn last_phases(&self, task: &TaskId, is_finished: &[TaskId]) -> Vec<&'a Task> {
+    /// The phases that are complete once this task and these others have landed.
+    fn phases_completed(&self, task: &TaskId, others: &[TaskId]) -> Vec<&'a Task> {
         let plan = self.plan;
         let progress = Progress::new(Some(plan), &self.run, Boxes::Count);
         let is_done = |leaf: &Task| {
             let standing = progress.find(&leaf.id);
             leaf.id == *task
-                || is_finished.contains(&leaf.id)
+                || others.contains(&leaf.id)
                 || standing.is_some_and(|standing| standing.state == State::Skipped || standing.is_landed())
         };
         let parent = |phase: &&'a Task| phase.parent.as_ref().and_then(|parent| plan.find(parent));
@@ -154,19 +179,25 @@ impl<'a> Gardener<'a> {
         phases.filter(|phase| plan.leaves_of(&phase.id).all(is_done)).collect()
     }
 
-    /// The lane of a phase is free again. Where something landed while its tests ran, they will be run once more.
+    /// Whether this is the last, in the order of the plan, of several tasks that would complete a phase together. It is
+    /// queued once the others have landed or not: only then is it known whether the phase's tests have to gate it.
+    fn completes_a_phase_with(&self, task: &TaskId, others: &[TaskId]) -> bool {
+        self.phases_completed(task, others).into_iter().filter(|phase| !gates(phase).is_empty()).any(
+            |phase| {
+                let together = self.plan.leaves_of(&phase.id).filter(|leaf| others.contains(&leaf.id));
+                let together: Vec<&TaskId> = together.map(|leaf| &leaf.id).collect();
+                together.len() > 1 && together.last() == Some(&task)
+            },
+        )
+    }
+
+    /// Where something landed while the tests of a phase ran, they will be run once more.
     pub(super) fn settle_phase(
         &mut self,
         course: &mut Course<'_, 'a, '_>,
         phase: TaskId,
         result: Result<End, GardenerError>,
-        site: Site,
     ) {
-        if let Some(lease) = site.lease
-            && let Err(error) = give_back(lease)
-        {
-            course.halt(Stop::Error(error));
-        }
         let is_overtaken =
             matches!(result, Err(GardenerError::Pipeline(PipelineError::Record(RecordError::Moved { .. }))));
         if !is_overtaken {
@@ -204,12 +235,15 @@ impl<'a> Gardener<'a> {
                 course.summary.completed.push(finished.task);
                 let events = self.repository.load_commits(&[commit])?;
                 events.iter().filter_map(Event::of).for_each(|event| self.run.grow(event, Ground::Run));
-                return finished
-                    .site
-                    .and_then(|site| site.lease)
-                    .map_or(Ok(()), |lease| Ok(lease.recycle()?));
+                if let Some(lease) = finished.site.and_then(|site| site.lease) {
+                    self.recycle(lease, ticket.source, commit)?;
+                }
+                return Ok(());
             }
-            Outcome::Waiting { .. } => return Ok(()),
+            Outcome::Waiting { reason } => {
+                course.finished[at].why = Some(reason);
+                return Ok(());
+            }
             other => explain(&other),
         };
         let finished = course.finished.swap_remove(at);
@@ -220,12 +254,21 @@ impl<'a> Gardener<'a> {
     }
 }
 
-/// A branch that was only made to have a place goes with it.
-fn give_back(lease: Lease) -> Result<(), GardenerError> {
-    let (repository, name) = (lease.repository.clone(), lease.branch.to_ref());
-    let tip = repository.find_branch(&lease.branch)?;
-    lease.recycle()?;
-    Ok(repository.move_refs(&[RefMove { name: &name, new: None, old: tip }], "arborist: tested")?)
+impl Gardener<'_> {
+    /// The lane is free for the next task. A branch that is not to be kept goes, now that nothing has it checked out and
+    /// what it holds is proved to be in.
+    fn recycle(&self, lease: Lease, source: Oid, landed: Oid) -> Result<(), GardenerError> {
+        let name = lease.branch.to_ref();
+        lease.recycle()?;
+        let is_kept = self.tools.lanes.is_none_or(|lanes| lanes.queue.afterwards == Afterwards::Keep);
+        if is_kept || !self.repository.is_ancestor(source, landed)? {
+            return Ok(());
+        }
+        let moved = RefMove { name: &name, new: None, old: Some(source) };
+        // Somebody may have gone on with it since: then it stays.
+        let _ = self.repository.move_refs(&[moved], "arborist: landed");
+        Ok(())
+    }
 }
 
 /// Why something did not land, and who is needed now.
@@ -259,7 +302,7 @@ fn explain(outcome: &Outcome) -> (String, Needs) {
 fn gates(phase: &Task) -> Vec<Gate> {
     let gate = |test: crate::plan::TestCommand| {
         let mut gate =
-            Gate::new(&format!("{} of {}", test.kind.as_str(), phase.id), &test.command, Origin::User);
+            Gate::new(&format!("{} of {}", test.kind.as_str(), phase.id), &test.command, Origin::Repository);
         if let Some(timeout) = test.timeout {
             gate.timeout = timeout;
         }

@@ -143,6 +143,7 @@ impl<'a> Gardener<'a> {
     fn prepare(&mut self, task: &'a Task) -> Result<Job<'a>, GardenerError> {
         let work = if task.is_leaf() { self.go_on(task)? } else { Work::Phase };
         let place = match self.tools.lanes {
+            Some(_) if !task.is_leaf() => Place::Scratch(self.newest()?),
             Some(_) => Place::Lane(self.ground(task)?),
             None => Place::Site(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
         };
@@ -177,7 +178,7 @@ impl<'a> Gardener<'a> {
                 self.judge(course, task, result);
             }
             (Ok(End::Complete), Some(site)) if is_task => course.finished.push(Finished::new(task, site)),
-            (result, Some(site)) if !is_task => self.settle_phase(course, task, result, site),
+            (result, _) if !is_task => self.settle_phase(course, task, result),
             // A lease that is dropped leaves its lane as it is, to be looked at or continued.
             (result, _) => self.judge(course, task, result),
         }
@@ -207,6 +208,8 @@ impl<'a> Gardener<'a> {
             return Err(error);
         }
         let mut summary = course.summary;
+        let is_wanted = |finished: &Finished| course.wanted.iter().any(|task| task.id == finished.task);
+        summary.unlanded.extend(course.finished.into_iter().filter(is_wanted).map(Finished::left_queued));
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         summary.left = choose::left(&course.wanted, &progress, &summary.failed);
         Ok(summary)

@@ -125,6 +125,8 @@ pub(super) enum Place {
     Site(Box<Site>),
     /// In a lane, which has to be taken first.
     Lane(Ground),
+    /// On no branch, at this commit of the run's.
+    Scratch(Oid),
 }
 
 /// What a worker tells.
@@ -147,11 +149,17 @@ pub(super) struct Ended {
 /// Does a job. Everything that is told was written down before.
 pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<Report>) {
     let Job { task, work, place } = job;
+    let mut events = Vec::new();
     let site = match place {
         Place::Site(site) => Ok(*site),
         Place::Lane(ground) => tools.take_lane(&task.id, &ground, reports),
+        Place::Scratch(commit) => {
+            let result = test_in_scratch(tools, task, commit, &mut events, reports);
+            let ended = Ended { task: task.id.clone(), site: None, events, result };
+            let _ = reports.send(Report::Ended(Box::new(ended)));
+            return;
+        }
     };
-    let mut events = Vec::new();
     let (site, result) = match site {
         Ok(site) => {
             let (site, result) = work_at(tools, (task, work), site, &mut events, reports);
@@ -186,27 +194,33 @@ fn work_at(
         let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip);
         let result = match work {
             Work::Task(start) => run_task(&mut shop, &mut recorder, task, start, written),
-            Work::Phase => test_phase(tools, &mut shop, &mut recorder, task, written),
+            Work::Phase => phase::test(&mut shop, &mut recorder, task, written).map_err(GardenerError::from),
         };
         (recorder.tip().clone(), shop.leave(), result)
     });
     (Site { repository, tip, attendance, lease }, result)
 }
 
-/// What comes of a phase's tests is written down on the run's own branch, wherever they were run.
-fn test_phase(
+/// The tests of a phase run beside the checkout, at the run's newest commit. What comes of them is written down on the run's
+/// own branch.
+fn test_in_scratch(
     tools: &Tools<'_>,
-    shop: &mut Workshop<'_>,
-    recorder: &mut Recorder<'_>,
     phase: &Task,
+    commit: Oid,
     written: &mut Vec<Event>,
+    reports: &SyncSender<Report>,
 ) -> Result<End, GardenerError> {
-    let Some(lanes) = tools.lanes else {
-        return Ok(phase::test(shop, recorder, phase, written)?);
-    };
-    let tip = Tip { branch: tools.hand.run.clone(), ..recorder.tip().clone() };
+    let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
+    let scratch = lanes.pool.scratch("phase", commit)?;
+    lanes.pool.refresh(&scratch, commit)?;
+    let (place, attendance, _lock) = scratch.into_parts();
+    let voice = reports.clone();
+    let mut shop = tools.workshop(&place, attendance, move |news| {
+        let _ = voice.send(Report::News(news));
+    });
+    let tip = Tip::new(lanes.repository, tools.hand.run.clone(), commit)?;
     let mut recorder = Recorder::at(lanes.repository, tools.hand.clone(), tip);
-    Ok(phase::test(shop, &mut recorder, phase, written)?)
+    Ok(phase::test(&mut shop, &mut recorder, phase, written)?)
 }
 
 /// What an earlier run left of the task in this place is written down first.

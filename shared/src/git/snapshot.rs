@@ -7,6 +7,7 @@ use std::{
     os::unix::ffi::OsStrExt,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use super::{GitCommand, GitError, Repository, command::checked, write::id_of};
@@ -63,14 +64,13 @@ impl Change {
 impl Repository {
     /// An index of our own that begins as a copy of the user's, so that unchanged files need not be read.
     pub fn private_index(&self, name: &str) -> Result<PrivateIndex<'_>, GitError> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
         let folder = self.git_dir.join("arborist");
-        let file = folder.join(format!("index-{name}-{}", std::process::id()));
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let file = folder.join(format!("index-{name}-{}-{count}", std::process::id()));
         let copy = || {
             fs::create_dir_all(&folder)?;
-            match fs::copy(self.git_dir.join("index"), &file) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
-                other => other,
-            }
+            copy_index(&self.git_dir.join("index"), &file)
         };
         copy().map_err(|source| ProcessError { program: "git".into(), source })?;
         Ok(PrivateIndex { repository: self, file })
@@ -235,6 +235,18 @@ impl Drop for PrivateIndex<'_> {
         let _ = fs::remove_file(&self.file);
         let _ = fs::remove_file(with_lock(&self.file));
     }
+}
+
+/// A copy as old as the original. git reads a file anew that is not older than the index, since it may have been changed
+/// in the same moment; an index that seemed younger would hide such a change.
+fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
+    let age = match fs::metadata(from) {
+        Ok(file) => file.modified()?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    fs::copy(from, to)?;
+    fs::File::options().write(true).open(to)?.set_modified(age)
 }
 
 fn with_lock(file: &Path) -> PathBuf {

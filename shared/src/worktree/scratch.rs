@@ -26,8 +26,15 @@ pub struct Scratch {
     pub path: PathBuf,
     /// Tells whether a process that was started there lives.
     pub attendance: Attendance,
-    #[allow(dead_code, reason = "held, not read")]
     lock: FileLock,
+}
+
+impl Scratch {
+    /// What one needs who works there. It is free for others when the lock is dropped.
+    #[must_use]
+    pub fn into_parts(self) -> (Repository, Attendance, FileLock) {
+        (self.repository, self.attendance, self.lock)
+    }
 }
 
 impl Pool {

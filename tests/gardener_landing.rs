@@ -1,0 +1,129 @@
+//! What `git arborist gardener --jobs N` lands, what it does not, and what it asks before.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use arborist_testkit::Garden;
+
+const WORKER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) task=$(printf '%s' "$prompt" | sed -n '1s/Implement task \([^:]*\):.*/\1/p'); echo "$task" > "$task.txt" ;;
+esac
+"#;
+
+fn garden(plan: &str) -> Garden {
+    let garden = Garden::sprout();
+    let name = if plan.starts_with('{') { "task-tree.json" } else { "tasks.md" };
+    garden.write(name, plan);
+    garden.commit("a plan\n");
+    garden.agent(WORKER);
+    garden
+}
+
+const TWO: &str = "- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
+
+/// Two tasks of a phase whose own test needs both.
+const PHASE: &str = r#"{"nodes": {
+  "P1": {"id": "P1", "name": "Phase", "children": ["T001", "T002"],
+         "test_commands": [{"type": "integration", "command": "test -e T001.txt && test -e T002.txt"}]},
+  "T001": {"id": "T001", "name": "a", "parent": "P1"},
+  "T002": {"id": "T002", "name": "b", "parent": "P1"}},
+  "root_ids": ["P1"]}"#;
+
+#[test]
+fn an_edit_that_changes_neither_size_nor_second_is_not_overlooked() {
+    let garden = Garden::sprout();
+    let plan: String = (1..=4).map(|n| format!("- [ ] T00{n} [P] change f{n}\n")).collect();
+    garden.write("tasks.md", plan);
+    (1..=4).for_each(|n| garden.write(&format!("f{n}"), "A\n"));
+    garden.commit("a plan\n");
+    garden.agent(
+        r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) n=$(printf '%s' "$prompt" | sed -n '1s/Implement task T00\([^:]*\):.*/\1/p'); printf 'B\n' > "f$n"; sleep 1.2 ;;
+esac
+"#,
+    );
+    garden.arborist(["gardener", "--jobs", "4"]).succeeds().out("4 completed");
+    (1..=4).for_each(|n| assert_eq!(garden.git(["show", &format!("HEAD:f{n}")]).answer(), "B"));
+}
+
+#[test]
+fn gates_of_a_tracked_configuration_need_consent() {
+    let garden = garden(TWO);
+    garden.write(
+        ".arborist/config.toml",
+        "[merge]\ngates = [{ name = \"g\", command = \"touch ../ran; true\" }]\n",
+    );
+    garden.commit("a configuration\n");
+    garden.arborist(["gardener", "--jobs", "2"]).exits(2).err("touch ../ran").err("--yes");
+    assert_eq!(garden.calls(), 0);
+    garden.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds().out("2 completed");
+}
+
+#[test]
+fn the_tests_of_a_plan_need_consent_as_gates_too() {
+    let garden = garden(PHASE);
+    let mut trusted = garden.command("git-arborist-gardener", &garden.path(""));
+    let _ = trusted.args(["--jobs", "2", "--until", "T001"]).env("ARBORIST_TRUST", "1").output().unwrap();
+    garden.arborist(["gardener", "--jobs", "2"]).exits(2).err("not been approved");
+}
+
+#[test]
+fn two_tasks_that_complete_a_phase_together_are_tested_together() {
+    for batch in ["1", "4"] {
+        let garden = garden(PHASE);
+        garden.git(["config", "arborist.merge.batch", batch]).succeeds();
+        garden.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds().out("2 completed");
+        garden.arborist(["state", "--exit-code"]).succeeds();
+    }
+}
+
+#[test]
+fn a_branch_of_the_users_with_the_name_of_a_phase_is_left_alone() {
+    let garden = garden(PHASE);
+    garden.git(["branch", "arborist/task/main/P1"]).succeeds();
+    let tree = garden.git(["rev-parse", "HEAD^{tree}"]).answer();
+    let parent = garden.git(["rev-parse", "HEAD"]).answer();
+    let commit = garden.commit_object(&tree, &[parent], "mine\n");
+    garden.git(["update-ref", "refs/heads/arborist/task/main/P1", &commit]).succeeds();
+    garden.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds();
+    assert_eq!(garden.git(["rev-parse", "arborist/task/main/P1"]).answer(), commit);
+}
+
+#[test]
+fn what_did_not_land_is_told_again_each_time() {
+    let garden = garden(TWO);
+    let gates = "[{ name = \"g\", command = \"! test -e T001.txt\" }]";
+    let config = format!("[merge]\nassist = false\ngates = {gates}\n");
+    garden.write(".arborist/config.toml", &config);
+    garden.commit("a configuration\n");
+    let flags = ["gardener", "--jobs", "2", "--yes", "--keep-going"];
+    garden.arborist(flags).exits(1).out("T001").out("did not land");
+    garden.arborist(flags).exits(1).out("T001").out("did not land").never("nothing was left to do");
+}
+
+#[test]
+fn what_a_person_took_out_of_the_queue_stays_out() {
+    let garden = garden(TWO);
+    garden.write(
+        ".arborist/config.toml",
+        "[merge]\ngates = [{ name = \"g\", command = \"! test -e T001.txt\" }]\n",
+    );
+    garden.commit("a configuration\n");
+    let flags = ["gardener", "--jobs", "2", "--yes", "--keep-going"];
+    garden.arborist(flags).exits(1).out("did not land");
+    garden.arborist(["merge", "drop", "T001"]).succeeds();
+    garden.arborist(flags).exits(1).out("taken out of the queue");
+    let log = garden.git(["log", "--format=%s"]).answer();
+    assert!(!log.contains("T001@merge"), "{log}");
+}
+
+#[test]
+fn branches_that_landed_go_if_that_is_wanted() {
+    let garden = garden(TWO);
+    garden.git(["config", "arborist.merge.delete-branches", "true"]).succeeds();
+    garden.arborist(["gardener", "--jobs", "2"]).succeeds();
+    assert_eq!(garden.git(["branch", "--list", "arborist/*"]).answer(), "");
+}
