@@ -3,6 +3,7 @@
 mod budget;
 mod crew;
 pub mod event;
+mod lanes;
 mod open;
 mod voice;
 

@@ -16,7 +16,6 @@ use arborist_core::{
     progress::{Boxes, Progress, Totals},
     record::{Hand, Recorder, settle},
     settings::Settings,
-    worktree::{Pool, WorktreeOptions},
 };
 
 use super::{GardeningArgs, Voice, voice::Begun};
@@ -29,9 +28,9 @@ pub(crate) struct Opened {
     pub(crate) settings: Settings,
     pub(crate) branch: BranchName,
     head: Oid,
-    lock: FileLock,
+    pub(super) lock: FileLock,
     hook: PreCommit,
-    cancel: Cancel,
+    pub(super) cancel: Cancel,
 }
 
 /// The plan of a run, and whether the run has begun.
@@ -95,7 +94,7 @@ pub(crate) fn watch_signals() -> Cancel {
 }
 
 /// What must not be written down.
-fn secrets() -> Result<Secrets, Failure> {
+pub(super) fn secrets() -> Result<Secrets, Failure> {
     Secrets::of_environment(std::env::vars()).map_err(|error| Failure::new(Exit::Fatal, error.to_string()))
 }
 
@@ -213,34 +212,6 @@ impl Opened {
             checkout: Some(Site { repository: self.repository.clone(), tip, attendance, lease: None }),
             voice: voice.listener(),
         })
-    }
-
-    /// Lanes for so many tasks at once.
-    pub(crate) fn lanes(&self, jobs: usize) -> Result<Lanes<'_>, Failure> {
-        Ok(Lanes {
-            repository: &self.repository,
-            pool: Pool::open(&self.repository, &self.branch, self.worktree_options())
-                .map_err(GardenerError::from)?,
-            jobs,
-            lock: &self.lock,
-            queue: arborist_core::queue::Options::new(&self.settings, secrets()?, &self.cancel, clock::now)?,
-        })
-    }
-
-    fn worktree_options(&self) -> WorktreeOptions {
-        WorktreeOptions::new(&self.settings, &self.cancel)
-    }
-
-    /// What a crashed run left running in lanes is ended. What is not committed in the checkout is not seen there.
-    fn clear(&self, lanes: &Lanes<'_>, voice: &mut Voice<'_>) -> Result<(), Failure> {
-        let ended: Vec<String> = lanes.clear()?.iter().map(ToString::to_string).collect();
-        if !ended.is_empty() {
-            voice.warn(&format!("ended what a crashed run had left running: {}", ended.join(", ")));
-        }
-        if !self.repository.is_clean()? {
-            voice.warn("what is not committed stays in your checkout, and the tasks do not see it");
-        }
-        Ok(())
     }
 
     /// Said once for a run: a test that cannot fail proves nothing.

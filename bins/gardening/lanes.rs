@@ -1,0 +1,40 @@
+//! Lanes for a run: where they come from, and what has to be done before they are used.
+
+use arborist_core::{
+    failure::Failure,
+    gardener::{GardenerError, Lanes},
+    worktree::{Pool, WorktreeOptions},
+};
+
+use super::{Opened, Voice, open::secrets};
+use crate::clock;
+
+impl Opened {
+    /// Lanes for so many tasks at once.
+    pub(crate) fn lanes(&self, jobs: usize) -> Result<Lanes<'_>, Failure> {
+        Ok(Lanes {
+            repository: &self.repository,
+            pool: Pool::open(&self.repository, &self.branch, self.worktree_options())
+                .map_err(GardenerError::from)?,
+            jobs,
+            lock: &self.lock,
+            queue: arborist_core::queue::Options::new(&self.settings, secrets()?, &self.cancel, clock::now)?,
+        })
+    }
+
+    pub(super) fn worktree_options(&self) -> WorktreeOptions {
+        WorktreeOptions::new(&self.settings, &self.cancel)
+    }
+
+    /// What a crashed run left running in lanes is ended. What is not committed in the checkout is not seen there.
+    pub(super) fn clear(&self, lanes: &Lanes<'_>, voice: &mut Voice<'_>) -> Result<(), Failure> {
+        let ended: Vec<String> = lanes.clear()?.iter().map(ToString::to_string).collect();
+        if !ended.is_empty() {
+            voice.warn(&format!("ended what a crashed run had left running: {}", ended.join(", ")));
+        }
+        if !self.repository.is_clean()? {
+            voice.warn("what is not committed stays in your checkout, and the tasks do not see it");
+        }
+        Ok(())
+    }
+}
