@@ -110,8 +110,7 @@ fn make(repo: &PathBuf, files: usize, tasks: usize) {
             "task(main@T{n}@complete): complete \"T{n}\"\n\nArborist-Step: complete\nArborist-Result: pass\nArborist-Report: spec/reports/T{n}.json\nArborist-Session: s1\n"
         );
         commit(&mut stream, &format!("refs/heads/{}", branch(n)), &done);
-        let _ =
-            write!(stream, "from refs/heads/main\nM 644 inline d{}/new{n}.txt\ndata 4\nnew\n\n", n % 100);
+        let _ = write!(stream, "from refs/heads/main\nM 644 inline d{}/new{n}.txt\ndata 4\nnew\n\n", n % 100);
     }
     let mut import = git(repo).args(["fast-import", "--quiet"]).stdin(Stdio::piped()).spawn().unwrap();
     import.stdin.take().unwrap().write_all(stream.as_bytes()).unwrap();

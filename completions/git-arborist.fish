@@ -155,6 +155,7 @@ complete -c git-arborist -n '__git_arborist_at merge' -l force -d 'Take them alt
 complete -c git-arborist -n '__git_arborist_at merge' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
 complete -c git-arborist -n '__git_arborist_at merge' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_at merge' -l yes -d 'Approve the commands that files of the repository bring along'
+complete -c git-arborist -n '__git_arborist_at merge' -l policy -x -d 'What lands of them: keep-clean (all that can), all-or-nothing, first, or a number of them'
 complete -c git-arborist -n '__git_arborist_at merge' -s q -l quiet -d 'Say only what it came to'
 complete -c git-arborist -n '__git_arborist_at merge' -s h -l help -d 'Show what it does and takes'
 
@@ -186,6 +187,7 @@ complete -c git-arborist -n '__git_arborist_in merge run' -l watch -x -d 'Look a
 complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
 complete -c git-arborist -n '__git_arborist_in merge run' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge run' -l yes -d 'Approve the commands that files of the repository bring along'
+complete -c git-arborist -n '__git_arborist_in merge run' -l policy -x -d 'What lands of them: keep-clean (all that can), all-or-nothing, first, or a number of them'
 complete -c git-arborist -n '__git_arborist_in merge run' -s q -l quiet -d 'Say only what it came to'
 complete -c git-arborist -n '__git_arborist_in merge run' -s h -l help -d 'Show what it does and takes'
 
@@ -206,6 +208,7 @@ complete -c git-arborist -n '__git_arborist_in merge resolve' -f -a '(__git_arbo
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve the commands that files of the repository bring along'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l policy -x -d 'What lands of them: keep-clean (all that can), all-or-nothing, first, or a number of them'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s q -l quiet -d 'Say only what it came to'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -s h -l help -d 'Show what it does and takes'
 

@@ -265,3 +265,46 @@ fn a_task_can_be_done_anew_instead() {
     orchard.git(["config", "arborist.merge.on-conflict", "argue"]).succeeds();
     orchard.merge(&["run"]).exits(128).err("must be resolve or reimplement");
 }
+
+#[test]
+fn all_land_or_none_if_that_is_wanted() {
+    let orchard = content();
+    orchard.branch_off("T3", "complete");
+    orchard.branch_off("T4", "complete");
+    let main = orchard.git(["rev-parse", "main"]).answer();
+    orchard
+        .merge(&["T3", "T2", "T4", "--policy", "all-or-nothing"])
+        .exits(1)
+        .out("1 conflict (T2), 2 waiting (T3, T4)")
+        .err("T3 waits for all of them: not all of them can be merged");
+    orchard.merge(&["T3", "T2", "--policy", "all-or-nothing"]).exits(1).out("1 waiting (T3)");
+    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
+    orchard.merge(&["T3", "T4", "--policy", "all-or-nothing"]).succeeds().out("2 landed (T3, T4)");
+
+    orchard.branch_off("T5", "complete");
+    orchard.branch_off("T6", "complete");
+    orchard.git(["config", "arborist.merge.gates.check.command", "! test -e T6.txt"]).succeeds();
+    orchard
+        .merge(&["T5", "T6", "--policy", "all-or-nothing"])
+        .exits(1)
+        .out("2 waiting (T5, T6)")
+        .err("together they are red");
+    orchard.merge(&["T5", "T6"]).exits(1).out("1 landed (T5), 1 red (T6)");
+}
+
+#[test]
+fn of_several_the_first_that_can_land_are_chosen() {
+    let orchard = content();
+    for task in ["T3", "T4", "T5"] {
+        orchard.branch_off(task, "complete");
+    }
+    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    orchard
+        .merge(&["T2", "T3", "T4", "--policy", "first"])
+        .exits(2)
+        .out("1 landed (T3), 1 not chosen (T4)")
+        .err("T4 is not needed: others have landed");
+    orchard.merge(&["log"]).succeeds().out("T4 not-chosen");
+    orchard.merge(&["T3", "T5", "--policy", "1"]).succeeds().out("1 not chosen (T5)");
+    orchard.merge(&["T5", "--policy", "most"]).exits(129).err("it must be keep-clean, all-or-nothing, first");
+}

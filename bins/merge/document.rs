@@ -129,7 +129,7 @@ pub struct RunDocument {
 pub struct OutcomeDocument {
     /// The task.
     pub task: String,
-    /// `landed`, `parked`, `no-change`, `conflict`, `escalated`, `red`, `red-before`, `broken` or `waiting`.
+    /// `landed`, `parked`, `no-change`, `not-chosen`, `conflict`, `escalated`, `red`, `red-before`, `broken` or `waiting`.
     pub outcome: String,
     /// Its merge commit, or the commit that a gate was red on.
     pub commit: Option<String>,
@@ -153,7 +153,7 @@ pub struct LogEntryDocument {
     pub time: String,
     /// The task.
     pub task: String,
-    /// `landed`, `no-change`, `red`, `conflict`, `escalated` or `dropped`.
+    /// `landed`, `no-change`, `not-chosen`, `red`, `conflict`, `escalated`, `withdrawn` or `dropped`.
     pub outcome: String,
     /// What was to land.
     pub source: String,

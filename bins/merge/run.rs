@@ -8,9 +8,9 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::GardenerError,
     history::Reading,
-    name::BranchName,
+    name::{BranchName, TaskId},
     process::{Cancel, FileLock},
-    queue::{News, Options, Outcome as Became, Queue, Report},
+    queue::{FanIn, News, Options, Outcome as Became, Queue, Report},
 };
 use clap::Args;
 
@@ -31,6 +31,9 @@ pub(crate) struct LandingArgs {
     /// Approve the commands that files of the repository bring along
     #[arg(long)]
     yes: bool,
+    /// What lands of them: keep-clean (all that can), all-or-nothing, first, or a number of them
+    #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
+    policy: FanIn,
     /// Say only what it came to
     #[arg(short, long)]
     quiet: bool,
@@ -48,12 +51,21 @@ pub(super) struct RunArgs {
     landing: LandingArgs,
 }
 
+/// What is to be landed.
+struct Wish<'a> {
+    /// Only these, if any are named.
+    tasks: &'a [TaskId],
+    /// Only on this branch, if it is named.
+    into: Option<&'a BranchName>,
+}
+
 /// `merge run`.
 pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
     let site = Site::open(&args.landing.scope, ui)?;
     let cancel = watch_signals();
     loop {
-        let report = drain(&site, args.into.as_ref(), &cancel, &args.landing, ui)?;
+        let wish = Wish { tasks: &[], into: args.into.as_ref() };
+        let report = drain(&site, &wish, &cancel, &args.landing, ui)?;
         let exit = conclude(&site, &report, &args.landing, ui)?;
         let Some(seconds) = args.watch else {
             return Ok(exit);
@@ -72,7 +84,8 @@ pub(super) fn land(add: &add::AddArgs, args: &LandingArgs, ui: &mut Ui) -> Outco
             ui.err(&format!("{}\n", add::sentence(&added)));
         }
     }
-    let mut report = drain(&site, None, &watch_signals(), args, ui)?;
+    let wish = Wish { tasks: &add.tasks, into: None };
+    let mut report = drain(&site, &wish, &watch_signals(), args, ui)?;
     report.outcomes.retain(|(ticket, _)| add.tasks.contains(&ticket.task));
     conclude(&site, &report, args, ui)
 }
@@ -80,7 +93,7 @@ pub(super) fn land(add: &add::AddArgs, args: &LandingArgs, ui: &mut Ui) -> Outco
 /// Drains the queue of each target. A run that works in the checkout of its branch must not be disturbed.
 fn drain(
     site: &Site,
-    only: Option<&BranchName>,
+    wish: &Wish<'_>,
     cancel: &Cancel,
     args: &LandingArgs,
     ui: &mut Ui,
@@ -93,8 +106,10 @@ fn drain(
         site.store().load(Some(scope))?.into_iter().map(|stored| stored.ticket.into).collect();
     targets.sort();
     targets.dedup();
-    targets.retain(|target| only.is_none_or(|only| only == target));
-    let options = options(site, cancel, args)?;
+    targets.retain(|target| wish.into.is_none_or(|into| into == target));
+    let mut options = options(site, cancel, args)?;
+    options.fan_in = args.policy;
+    options.only = wish.tasks.to_vec();
     let mut all = Report::default();
     for target in targets {
         let queue = Queue::open(&site.repository, scope.clone(), target)?;
@@ -151,7 +166,8 @@ fn exit_of(report: &Report) -> Exit {
                 | Became::RedBefore { .. }
         )
     };
-    let is_settled = |outcome: &Became| matches!(outcome, Became::Landed { .. } | Became::NoChange);
+    let is_settled =
+        |outcome: &Became| matches!(outcome, Became::Landed { .. } | Became::NoChange | Became::NotChosen);
     if report.parking.is_some() || report.outcomes.iter().any(|(_, outcome)| needs_person(outcome)) {
         Exit::Person
     } else if report.outcomes.iter().all(|(_, outcome)| is_settled(outcome)) {

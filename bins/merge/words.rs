@@ -15,6 +15,7 @@ pub(super) fn word(outcome: &Outcome) -> &'static str {
         Outcome::Landed { .. } => "landed",
         Outcome::Parked { .. } => "parked",
         Outcome::NoChange => "no-change",
+        Outcome::NotChosen => "not-chosen",
         Outcome::Conflict { escalated: true, .. } => "escalated",
         Outcome::Conflict { .. } => "conflict",
         Outcome::Red { .. } => "red",
@@ -42,6 +43,7 @@ pub(super) fn sentence(task: &TaskId, outcome: &Outcome) -> String {
         Outcome::Parked { commit } => {
             format!("{task} landed as {}, but waits for a checkout", commit.short())
         }
+        Outcome::NotChosen => format!("{task} is not needed: others have landed"),
         Outcome::NoChange => format!("{task} changes nothing: its target has all of it"),
         Outcome::Conflict { conflicts, escalated } => {
             let asked = if *escalated { "; a person is needed" } else { "" };
@@ -84,7 +86,7 @@ pub(super) fn tell(ui: &mut Ui, news: &News) {
     let line = match news {
         News::Settled { task, outcome } => {
             let tone = match outcome {
-                Outcome::Landed { .. } | Outcome::NoChange => Tone::Good,
+                Outcome::Landed { .. } | Outcome::NoChange | Outcome::NotChosen => Tone::Good,
                 Outcome::Parked { .. } | Outcome::Waiting { .. } => Tone::Busy,
                 _ => Tone::Bad,
             };
@@ -119,8 +121,18 @@ fn what_to_do(task: &TaskId, conflicts: &[Conflict]) -> String {
 
 /// What a drain came to, in one line.
 pub(super) fn summary(report: &Report) -> String {
-    let words =
-        ["landed", "parked", "no-change", "red", "red-before", "broken", "conflict", "escalated", "waiting"];
+    let words = [
+        "landed",
+        "parked",
+        "no-change",
+        "not-chosen",
+        "red",
+        "red-before",
+        "broken",
+        "conflict",
+        "escalated",
+        "waiting",
+    ];
     let mut parts = Vec::new();
     for wanted in words {
         let tasks: Vec<String> = report

@@ -9,8 +9,8 @@ use arborist_core::{
     git::{Conflict, ConflictKind},
     name::{BranchName, Oid, TaskId},
     queue::{
-        Asking, Batch, Drain, Failing, Gate, Ground, Merged, News, Outcome, Parking, Published, QueueError,
-        RedTarget, Report, Resolution, Rules, Standing, Step, Ticket, Verdict, View,
+        Asking, Batch, Closing, Drain, Failing, Gate, Ground, Merged, News, Outcome, Parking, Published,
+        QueueError, RedTarget, Report, Resolution, Rules, Standing, Step, Ticket, Verdict, View,
     },
     settings::Origin,
 };
@@ -188,7 +188,12 @@ impl World {
         {
             self.branch = parked;
         }
-        let rules = Rules { batch: Batch::Auto, red_target: RedTarget::Hold, resolve_attempts: 2 };
+        let rules = Rules {
+            batch: Batch::Auto,
+            red_target: RedTarget::Hold,
+            resolve_attempts: 2,
+            ..Rules::default()
+        };
         Drain::new(self, rules).run()
     }
 
@@ -325,7 +330,7 @@ impl Ground for World {
         Ok(())
     }
 
-    fn close_unchanged(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
+    fn close(&mut self, ticket: &Ticket, _: Closing) -> Result<(), QueueError> {
         self.tickets.remove(&ticket.task);
         Ok(())
     }

@@ -293,6 +293,7 @@ fn explain(outcome: &Outcome) -> (String, Needs) {
             (format!("the gate '{}' could not be asked: {}", failing.gate.name, failing.why), Needs::Person)
         }
         Outcome::NoChange => ("it changes nothing".into(), Needs::Nobody),
+        Outcome::NotChosen => ("others were chosen".into(), Needs::Nobody),
         Outcome::Waiting { reason } => (reason.clone(), Needs::Nobody),
         Outcome::Landed { .. } | Outcome::Parked { .. } => (String::new(), Needs::Nobody),
     }

@@ -54,6 +54,15 @@ pub enum Asking {
     Again,
 }
 
+/// Why a ticket leaves the queue without landing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// It would change nothing.
+    NoChange,
+    /// Others were chosen.
+    NotChosen,
+}
+
 /// What came of a landing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Published {
@@ -101,8 +110,8 @@ pub trait Ground {
     fn publish(&mut self, base: Oid, steps: &[Step]) -> Result<Published, QueueError>;
     /// Writes down how a ticket stands.
     fn note(&mut self, ticket: &Ticket, standing: Standing) -> Result<(), QueueError>;
-    /// Takes a ticket that would change nothing out of the queue.
-    fn close_unchanged(&mut self, ticket: &Ticket) -> Result<(), QueueError>;
+    /// Takes a ticket out of the queue that does not land.
+    fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError>;
     /// Lets somebody resolve the conflict of a ticket.
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError>;
     /// Tells what has happened.

@@ -10,6 +10,7 @@ mod gate;
 mod ground;
 mod options;
 mod order;
+mod policy;
 mod report;
 mod resolver;
 mod store;
@@ -21,9 +22,10 @@ pub use batch::Batch;
 pub use drain::{Drain, RedTarget, Rules, waits_for};
 pub use error::QueueError;
 pub use gate::{Failing, Gate, Verdict};
-pub use ground::{Asking, Ground, Merged, Parking, Published, Resolution, Step, View};
+pub use ground::{Asking, Closing, Ground, Merged, Parking, Published, Resolution, Step, View};
 pub use options::{OnConflict, Options, OptionsError};
 pub use order::{Line, arrange};
+pub use policy::{FanIn, Setback, Turn};
 pub use report::{News, Outcome, Report};
 pub use resolver::{Briefs, Resolver};
 pub use store::{LogEntry, Store, Stored};
@@ -70,8 +72,13 @@ impl<'a> Queue<'a> {
         let parking = yard.bring_up()?;
         let is_gated = !options.gates.is_empty() || yard.has_gated_tickets()?;
         let batch = if is_gated { options.batch } else { Batch::Size(usize::MAX) };
-        let rules =
-            Rules { batch, red_target: options.red_target, resolve_attempts: options.resolve_attempts };
+        let rules = Rules {
+            batch,
+            red_target: options.red_target,
+            resolve_attempts: options.resolve_attempts,
+            fan_in: options.fan_in,
+            only: options.only.clone(),
+        };
         let mut report = Drain::new(&mut yard, rules).run()?;
         report.parking = report.parking.or(parking);
         if report.gate_runs > 0 {

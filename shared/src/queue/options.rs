@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Afterwards, Batch, Briefs, Gate, RedTarget, Resolver};
+use super::{Afterwards, Batch, Briefs, FanIn, Gate, RedTarget, Resolver};
 use crate::{
     agent::{AgentError, RunnerKind, redact::Secrets},
     failure::{Exit, Explain},
+    name::TaskId,
     pipeline::{CrewFlags, Staff, backoff, call_limits},
     plan::{Plan, Task},
     process::Cancel,
@@ -66,6 +67,10 @@ pub struct Options {
     pub batch: Batch,
     /// Whether what is red on the target too may land.
     pub red_target: RedTarget,
+    /// Which of them land together.
+    pub fan_in: FanIn,
+    /// Only these tasks, if any are named.
+    pub only: Vec<TaskId>,
     /// Whether a task's branch goes when it has landed.
     pub afterwards: Afterwards,
     /// What is done about conflicts.
@@ -101,6 +106,8 @@ impl Options {
             gates: gates(settings),
             batch: batch(settings),
             red_target: red_target(settings)?,
+            fan_in: FanIn::KeepClean,
+            only: Vec::new(),
             afterwards: if deletes { Afterwards::Delete } else { Afterwards::Keep },
             on_conflict: on_conflict(settings)?,
             resolver: resolver(settings)?,

@@ -21,6 +21,8 @@ pub enum Outcome {
     },
     /// Its target has all of it.
     NoChange,
+    /// Others were chosen instead.
+    NotChosen,
     /// It cannot be merged.
     Conflict {
         /// What stands in the way.

@@ -34,7 +34,7 @@ pub struct LogEntry {
     pub scope: BranchName,
     /// What was to land.
     pub source: Oid,
-    /// `landed`, `parked`, `no-change`, `red`, `conflict`, `escalated` or `dropped`.
+    /// `landed`, `no-change`, `not-chosen`, `red`, `conflict`, `escalated`, `withdrawn` or `dropped`.
     pub outcome: String,
     /// Its merge commit, or the commit that was tested.
     pub commit: Option<Oid>,

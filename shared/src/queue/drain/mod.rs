@@ -1,6 +1,7 @@
 //! Draining a queue: stack, test, halve, land, and go on with the next. It decides; the ground acts.
 
 mod blame;
+mod fan_in;
 mod rest;
 
 pub use rest::waits_for;
@@ -8,8 +9,8 @@ pub use rest::waits_for;
 use std::collections::HashSet;
 
 use super::{
-    Asking, Batch, Failing, Gate, Ground, Merged, News, Outcome, Published, QueueError, Report, Standing,
-    Step, Ticket, Verdict, arrange,
+    Asking, Batch, Closing, Failing, FanIn, Gate, Ground, Merged, News, Outcome, Published, QueueError,
+    Report, Setback, Standing, Step, Ticket, Turn, Verdict, arrange,
 };
 use crate::{
     git::Conflict,
@@ -17,7 +18,7 @@ use crate::{
 };
 
 /// What holds for a drain.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// How many are tested at once.
     pub batch: Batch,
@@ -25,6 +26,10 @@ pub struct Rules {
     pub red_target: RedTarget,
     /// How often an agent may try to resolve a conflict.
     pub resolve_attempts: u32,
+    /// Which of them land together.
+    pub fan_in: FanIn,
+    /// Only these tasks, if any are named.
+    pub only: Vec<TaskId>,
 }
 
 /// What a gate means that is red on the target too.
@@ -108,11 +113,23 @@ impl<'a, G: Ground> Drain<'a, G> {
             self.put(ticket, Outcome::Landed { commit: *commit });
         }
         let now = self.ground.now();
-        let is_open =
-            |ticket: &Ticket| ticket.standing == Standing::Waiting && !self.aside.contains(&ticket.task);
+        let is_open = |ticket: &Ticket| {
+            let is_new = ticket.standing == Standing::Waiting && !self.aside.contains(&ticket.task);
+            is_new && self.is_wanted(ticket)
+        };
         let line = arrange(&view.tickets, is_open, &view.landed, now);
         let size = self.rules.batch.size(view.record.0, view.record.1);
+        let has_landed = self.rules.only.iter().filter(|task| view.landed.contains(*task)).count();
+        let has_landed = has_landed.max(self.count_landed());
+        let Turn::Try(size) = self.rules.fan_in.turn(has_landed, size) else {
+            line.ready.iter().try_for_each(|at| self.leave_out(&view.tickets[*at]))?;
+            return Ok(None);
+        };
         let batch: Vec<Ticket> = line.ready.iter().take(size).map(|at| view.tickets[*at].clone()).collect();
+        if self.rules.fan_in.setback() == Setback::Refuse && self.is_blocked(&view, &batch) {
+            self.refuse(&batch, "not all of them can be merged")?;
+            return Ok(None);
+        }
         (self.landed, self.seen) = (view.landed, view.tip);
         Ok((!batch.is_empty()).then_some(batch))
     }
@@ -134,11 +151,19 @@ impl<'a, G: Ground> Drain<'a, G> {
             let Some(top) = stack.last() else {
                 return Ok(());
             };
+            let is_there = |ticket: &Ticket| stack.iter().any(|step| step.ticket.task == ticket.task);
+            if self.rules.fan_in.setback() == Setback::Refuse && self.lacks_one(tickets, is_there) {
+                return self.refuse(tickets, "not all of them can be merged");
+            }
             match self.judge(top.commit, &stack, part)? {
                 Verdict::Green => match self.publish(base, &stack)? {
                     Published::Moved => {}
                     _ => return Ok(()),
                 },
+                Verdict::Red(failing) if self.rules.fan_in.setback() == Setback::Refuse => {
+                    let why = format!("together they are red: {}, see {}", failing.why, failing.log);
+                    return self.refuse(tickets, &why);
+                }
                 Verdict::Red(failing) if stack.len() == 1 => return self.blame(&stack[0], failing),
                 Verdict::Red(_) => {
                     let tickets: Vec<Ticket> = stack.into_iter().map(|step| step.ticket).collect();
@@ -181,7 +206,7 @@ impl<'a, G: Ground> Drain<'a, G> {
             match self.ground.merge(onto, ticket)? {
                 Merged::Clean(step) => stack.push(*step),
                 Merged::NoChange => {
-                    self.ground.close_unchanged(ticket)?;
+                    self.ground.close(ticket, Closing::NoChange)?;
                     self.set_aside(ticket, Outcome::NoChange);
                 }
                 Merged::Conflict(_) if !stack.is_empty() => {}

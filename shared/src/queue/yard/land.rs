@@ -69,7 +69,7 @@ impl Yard<'_> {
                 self.prove(base, steps)?;
                 let landed: Vec<(Ticket, Oid)> =
                     steps.iter().map(|step| (step.ticket.clone(), step.commit)).collect();
-                self.close(&landed, "landed")?;
+                self.close_all(&landed, "landed")?;
                 self.target().clear_stale()?;
                 if self.options.afterwards == Afterwards::Delete {
                     self.delete_branches(steps)?;

@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use gating::Said;
 
 use super::{
-    Asking, Gate, Ground, LogEntry, Merged, News, Options, Published, QueueError, Resolution, Standing, Step,
-    Store, Stored, Target, Ticket, Verdict, View,
+    Asking, Closing, Gate, Ground, LogEntry, Merged, News, Options, Published, QueueError, Resolution,
+    Standing, Step, Store, Stored, Target, Ticket, Verdict, View,
 };
 use crate::{
     git::{Merge, Repository, Signing},
@@ -75,7 +75,7 @@ impl<'a> Yard<'a> {
     }
 
     /// Closes tickets that have landed, in one transaction. What was parked for the branch is parked no more.
-    fn close(&mut self, landed: &[(Ticket, Oid)], outcome: &str) -> Result<(), QueueError> {
+    fn close_all(&mut self, landed: &[(Ticket, Oid)], outcome: &str) -> Result<(), QueueError> {
         let time = (self.options.clock)();
         let entries: Vec<LogEntry> = landed
             .iter()
@@ -147,8 +147,12 @@ impl Ground for Yard<'_> {
         self.store.log(self.into, &[entry], &[], &[])
     }
 
-    fn close_unchanged(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
-        self.close(&[(ticket.clone(), ticket.source)], "no-change")
+    fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError> {
+        let word = match why {
+            Closing::NoChange => "no-change",
+            Closing::NotChosen => "not-chosen",
+        };
+        self.close_all(&[(ticket.clone(), ticket.source)], word)
     }
 
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {

@@ -60,7 +60,7 @@ impl Yard<'_> {
             }
         }
         view.tickets.sort_by(|a, b| a.task.cmp(&b.task));
-        self.close(&view.done, "landed")?;
+        self.close_all(&view.done, "landed")?;
         Ok(view)
     }
 

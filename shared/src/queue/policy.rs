@@ -1,0 +1,89 @@
+//! What of several tasks lands together. Pure.
+
+use std::str::FromStr;
+
+/// Which of the tasks that are asked for land.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FanIn {
+    /// All that can.
+    #[default]
+    KeepClean,
+    /// All of them at once, or none.
+    AllOrNothing,
+    /// The first so many that can; the others are not wanted any more.
+    Choose(usize),
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// So many are stacked and tested.
+    Try(usize),
+    /// What was wanted has landed.
+    Enough,
+}
+
+/// What becomes of a stack that cannot land as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setback {
+    /// The good ones of it land.
+    Part,
+    /// Nothing of it does.
+    Refuse,
+}
+
+impl FanIn {
+    /// What comes next when so many of those that were asked for have landed and a batch has this size.
+    #[must_use]
+    pub fn turn(self, landed: usize, size: usize) -> Turn {
+        match self {
+            Self::KeepClean => Turn::Try(size),
+            Self::AllOrNothing => Turn::Try(usize::MAX),
+            Self::Choose(count) if landed >= count => Turn::Enough,
+            Self::Choose(_) => Turn::Try(1),
+        }
+    }
+
+    /// What becomes of a stack if something of it is in conflict, waits or is red.
+    #[must_use]
+    pub fn setback(self) -> Setback {
+        if self == Self::AllOrNothing { Setback::Refuse } else { Setback::Part }
+    }
+}
+
+impl FromStr for FanIn {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "keep-clean" => Ok(Self::KeepClean),
+            "all-or-nothing" => Ok(Self::AllOrNothing),
+            "first" => Ok(Self::Choose(1)),
+            count => match count.parse() {
+                Ok(count) if count > 0 => Ok(Self::Choose(count)),
+                _ => Err("it must be keep-clean, all-or-nothing, first, or a number from 1"),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_policy_says_what_comes_next() {
+        for (word, landed, turn, setback) in [
+            ("keep-clean", 3, Turn::Try(8), Setback::Part),
+            ("all-or-nothing", 0, Turn::Try(usize::MAX), Setback::Refuse),
+            ("first", 0, Turn::Try(1), Setback::Part),
+            ("first", 1, Turn::Enough, Setback::Part),
+            ("2", 1, Turn::Try(1), Setback::Part),
+            ("2", 2, Turn::Enough, Setback::Part),
+        ] {
+            let policy: FanIn = word.parse().unwrap();
+            assert_eq!((policy.turn(landed, 8), policy.setback()), (turn, setback), "{word} {landed}");
+        }
+        assert!("0".parse::<FanIn>().is_err() && "all".parse::<FanIn>().is_err());
+    }
+}
