@@ -254,10 +254,10 @@ fn an_agents_own_commits_are_folded_and_kept() {
 fn an_agent_that_touches_the_repository_itself_is_caught_and_undone() {
     for (deed, sentence) in [
         ("git switch -qc elsewhere", "it switched to another branch"),
-        ("git config core.editor evil", "it changed config"),
+        ("git config core.editor evil", "config was changed while it ran"),
         (
             "printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
-            "it added the hook pre-commit",
+            "the hook pre-commit was added while it ran",
         ),
         (
             "git init -q nested; git -C nested -c user.name=a -c user.email=a@b commit -q --allow-empty -m x",

@@ -5,9 +5,11 @@ mod crew;
 pub mod event;
 mod lanes;
 mod open;
+mod planned;
 mod voice;
 
-pub(crate) use open::{Opened, Planned, open, watch_signals};
+pub(crate) use open::{Opened, open, watch_signals};
+pub(crate) use planned::Planned;
 pub(crate) use voice::Voice;
 
 use std::path::PathBuf;

@@ -20,7 +20,7 @@ use crate::{
     git::Repository,
     history::Event,
     name::{Oid, TaskId},
-    pipeline::{End, Happening, Memory, News, Options, PreCommit, TaskRun, Workshop},
+    pipeline::{End, Happening, Memory, News, Options, PreCommit, Sentry, TaskRun, Workshop},
     plan::Task,
     process::{Attendance, Cancel},
     record::{Hand, Recorder, Tip},
@@ -45,6 +45,8 @@ pub struct Tools<'a> {
     pub hook: PreCommit,
     /// Seconds since 1970.
     pub clock: fn() -> i64,
+    /// Watches what agents share.
+    pub sentry: Sentry,
     /// How often unfinished work is saved.
     pub save_every: Duration,
     /// Where several tasks are worked on at once; `None` if the user's checkout is the place.
@@ -90,6 +92,7 @@ impl<'a> Tools<'a> {
             environment: Vec::new(),
             voice: Box::new(voice),
             memory: Memory::default(),
+            sentry: self.sentry.clone(),
         }
     }
 }

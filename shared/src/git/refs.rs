@@ -42,7 +42,10 @@ impl RefReader {
     /// Begins to list the refs below each of `prefixes`, while others find the repository.
     #[must_use]
     pub fn start(dir: &Path, prefixes: &[&str]) -> Self {
-        let command = GitCommand::reading("for-each-ref", dir);
+        Self::of(GitCommand::reading("for-each-ref", dir), prefixes)
+    }
+
+    fn of(command: GitCommand, prefixes: &[&str]) -> Self {
         Self(command.arg("--format=%(objectname) %(refname)").args(prefixes).finish_later())
     }
 
@@ -57,12 +60,12 @@ impl RefReader {
 impl Repository {
     /// The refs below each of `prefixes`.
     pub fn list_refs(&self, prefixes: &[&str]) -> Result<Vec<Ref>, GitError> {
-        RefReader::start(&self.dir, prefixes).finish()
+        self.start_listing_refs(prefixes)?.finish()
     }
 
     /// Begins to list the refs below each of `prefixes` while others read.
     pub fn start_listing_refs(&self, prefixes: &[&str]) -> Result<RefReader, GitError> {
-        Ok(RefReader::start(&self.dir, prefixes))
+        Ok(RefReader::of(self.git("for-each-ref"), prefixes))
     }
 
     /// The tip of a local branch, if there is such a branch. A tag of the same name does not matter.

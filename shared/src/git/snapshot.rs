@@ -82,6 +82,12 @@ impl Repository {
         Ok(status.arg("--ignore-submodules=none").stdout()?.is_empty())
     }
 
+    /// What git says of the branch, the index and the worktree, for comparing.
+    pub fn status(&self) -> Result<Vec<u8>, GitError> {
+        let status = self.git("status").args(["--porcelain=v2", "--branch", "-z", "--untracked-files=all"]);
+        status.args(["--no-renames", "--no-ahead-behind", "--ignore-submodules=none"]).stdout()
+    }
+
     /// What lies in the worktree now, ignored files aside.
     pub fn snapshot(&self) -> Result<Oid, GitError> {
         self.private_index("snapshot")?.take_in()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::place;
 use crate::{
-    git::{Change, GitError, NewCommit, Repository, Signing},
+    git::{Change, GitError, Repository},
     name::Oid,
     record::Unfinished,
 };
@@ -54,11 +54,7 @@ impl Dirt {
         if touched.is_empty() {
             return Ok(Sorted { changes, trespass: None });
         }
-        let message =
-            format!("worktree after attempt {} of {}\n", unfinished.attempt.ordinal(), unfinished.task);
-        let commit = NewCommit { tree: after, parent: unfinished.before, message: &message };
-        let commit = repository.write_commit(commit, Signing::No)?;
-        let kept = place::save(repository, unfinished, commit)?;
+        let kept = place::save_tree(repository, &unfinished.name, (after, unfinished.before))?;
         repository.put_back(before, &touched)?;
         let paths: Vec<String> = touched.iter().map(Change::shown).collect();
         let trespass = format!(

@@ -31,7 +31,7 @@ impl TaskRun<'_, '_, '_> {
         self.announce("implement", attempt, &by);
         let prompt = implement(self.subject(), &self.events);
         let log = self.shop.home.join(self.log_path("implement"));
-        let begun = place::begin(self.recorder, &self.task.id, attempt)?;
+        let begun = place::begin(self.recorder, &self.shop.sentry, &self.task.id, attempt)?;
         let session = self.shop.options.sessions;
         let errand =
             Errand { chain: &chain, time_left, session, task: self.task, prompt: &prompt, log: &log };
@@ -40,7 +40,7 @@ impl TaskRun<'_, '_, '_> {
         let called = self.cut_short(called);
         match &called.result {
             Ok(reply) => {
-                let refusal = self.ask_hook(&mut work)?;
+                let refusal = self.ask_hook(&begun, &mut work)?;
                 let judgement = refused(judge(reply, &work), refusal);
                 let is_passed = judgement.status == Status::ImplementPass;
                 self.keep(attempt, (begun, work), (judgement, &called))?;
@@ -79,8 +79,12 @@ impl TaskRun<'_, '_, '_> {
 
     /// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or
     /// configuration were touched runs nothing.
-    fn ask_hook(&self, work: &mut Work) -> Result<Option<String>, PipelineError> {
+    fn ask_hook(&self, begun: &Begun, work: &mut Work) -> Result<Option<String>, PipelineError> {
         if self.shop.hook == PreCommit::None || work.trespass.is_some() || work.changes.is_empty() {
+            return Ok(None);
+        }
+        work.trespass = begun.look_again();
+        if work.trespass.is_some() {
             return Ok(None);
         }
         let repository = self.recorder.repository();

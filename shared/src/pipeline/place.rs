@@ -1,11 +1,9 @@
-//! Where an agent works: the user's own checkout. What was there before is told from what the agent did, and what the
-//! agent did to the repository itself is undone.
+//! Where an agent works: the user's own checkout, or a lane. What was there before is told from what the agent did, and
+//! what the agent did to the repository itself is undone.
 
-use std::{fs, path::PathBuf};
-
-use super::Dirt;
+use super::{Dirt, Sentry, guard::Watch};
 use crate::{
-    git::{Change, GitError, HeadOf, RefMove, Repository},
+    git::{Change, GitError, HeadOf, NewCommit, RefMove, Repository, Signing},
     name::{Attempt, Oid, TaskId},
     record::{Mark, Recorder, Unfinished},
 };
@@ -19,7 +17,15 @@ pub struct Begun {
     before: Oid,
     /// What of that is not committed.
     dirt: Dirt,
-    guard: Guard,
+    watch: Watch,
+}
+
+impl Begun {
+    /// What was done to the repository since it was last looked at, in a sentence; it has been undone.
+    #[must_use]
+    pub fn look_again(&self) -> Option<String> {
+        joined(&self.watch.restore())
+    }
 }
 
 /// What an agent left.
@@ -36,27 +42,32 @@ pub struct Work {
 }
 
 /// Remembers what lies in the worktree, and marks that an attempt begins.
-pub fn begin(recorder: &Recorder<'_>, task: &TaskId, attempt: Attempt) -> Result<Begun, GitError> {
+pub fn begin(
+    recorder: &Recorder<'_>,
+    sentry: &Sentry,
+    task: &TaskId,
+    attempt: Attempt,
+) -> Result<Begun, GitError> {
     let repository = recorder.repository();
+    let watch = sentry.watch(repository);
     let (before, dirt) = if repository.is_clean()? {
         (recorder.tree(), Dirt::default())
     } else {
         let before = repository.snapshot()?;
         (before, Dirt::of_checkout(repository, recorder.tree(), before)?)
     };
-    let guard = Guard::take(repository);
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = Mark { task, attempt, head, head_tree, tree: before };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
-    Ok(Begun { unfinished, before, dirt, guard })
+    Ok(Begun { unfinished, before, dirt, watch })
 }
 
 /// What has changed since, with everything undone that an agent may not do.
 pub fn end(recorder: &Recorder<'_>, begun: &Begun) -> Result<Work, GitError> {
     let repository = recorder.repository();
-    let mut trespasses = begun.guard.restore();
+    let mut trespasses = begun.watch.restore();
     let after = repository.snapshot()?;
-    let (tip, moved) = put_back_branch(recorder, &begun.unfinished)?;
+    let (tip, moved) = put_back_branch(recorder, &begun.unfinished.name)?;
     trespasses.extend(moved);
     let changes = repository.changes(begun.before, after)?;
     let nested: Vec<String> =
@@ -75,12 +86,19 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun) -> Result<Work, GitError> {
     } else {
         repository.tree_with(recorder.tree(), &changes)?
     };
-    Ok(Work { tree, tip, changes, trespass: (!trespasses.is_empty()).then(|| trespasses.join("; ")) })
+    Ok(Work { tree, tip, changes, trespass: joined(&trespasses) })
+}
+
+pub(super) fn joined(trespasses: &[String]) -> Option<String> {
+    (!trespasses.is_empty()).then(|| trespasses.join("; "))
 }
 
 /// `HEAD` is on the run's branch again. Commits of the agent's own are saved; the branch itself is moved when the work
 /// is written down, or here if it does not follow our head any more.
-fn put_back_branch(recorder: &Recorder<'_>, unfinished: &Unfinished) -> Result<(Oid, Vec<String>), GitError> {
+pub(super) fn put_back_branch(
+    recorder: &Recorder<'_>,
+    attempt: &str,
+) -> Result<(Oid, Vec<String>), GitError> {
     let repository = recorder.repository();
     let branch = recorder.branch();
     let mut trespasses = Vec::new();
@@ -106,77 +124,30 @@ fn put_back_branch(recorder: &Recorder<'_>, unfinished: &Unfinished) -> Result<(
     if tip == ours {
         return Ok((ours, trespasses));
     }
-    save(repository, unfinished, tip)?;
+    save(repository, attempt, tip)?;
     if !repository.is_ancestor(ours, tip)? {
         trespasses.push("it moved the branch away from the run's own commits".to_owned());
     }
     Ok((tip, trespasses))
 }
 
-/// Keeps commits that nothing else would hold, and tells where.
-pub(super) fn save(repository: &Repository, unfinished: &Unfinished, tip: Oid) -> Result<String, GitError> {
-    let folder = unfinished.name.replace("refs/arborist/wip/", "refs/arborist/saved/");
+/// Keeps a worktree that somebody left as it may not be, on top of `parent`, and tells where.
+pub(super) fn save_tree(
+    repository: &Repository,
+    attempt: &str,
+    (tree, parent): (Oid, Oid),
+) -> Result<String, GitError> {
+    let message = format!("worktree after {}\n", attempt.trim_start_matches("refs/arborist/wip/"));
+    let commit = repository.write_commit(NewCommit { tree, parent, message: &message }, Signing::No)?;
+    save(repository, attempt, commit)
+}
+
+/// Keeps commits that nothing else would hold, named after the mark of an attempt, and tells where.
+fn save(repository: &Repository, attempt: &str, tip: Oid) -> Result<String, GitError> {
+    let folder = attempt.replace("refs/arborist/wip/", "refs/arborist/saved/");
     let name = format!("{folder}-{}", tip.short());
     if repository.list_refs(&[&name])?.is_empty() {
         repository.move_refs(&[RefMove { name: &name, new: Some(tip), old: None }], "arborist: saved")?;
     }
     Ok(name)
-}
-
-/// The repository's configuration and hooks, byte for byte.
-#[derive(Debug)]
-struct Guard {
-    files: Vec<(PathBuf, Option<Vec<u8>>)>,
-    hooks: PathBuf,
-    hook_names: Vec<PathBuf>,
-}
-
-impl Guard {
-    fn take(repository: &Repository) -> Self {
-        let common = &repository.common_dir;
-        let hooks = common.join("hooks");
-        let hook_names = list(&hooks);
-        let watched = [
-            common.join("config"),
-            repository.git_dir.join("config.worktree"),
-            common.join("info/attributes"),
-        ];
-        let files = watched
-            .into_iter()
-            .chain(hook_names.clone())
-            .map(|path| (path.clone(), fs::read(path).ok()))
-            .collect();
-        Self { files, hooks, hook_names }
-    }
-
-    /// Puts back what was changed, and says what it was.
-    fn restore(&self) -> Vec<String> {
-        let mut trespasses = Vec::new();
-        for (path, before) in &self.files {
-            if fs::read(path).ok() == *before {
-                continue;
-            }
-            let _ = match before {
-                Some(bytes) => fs::write(path, bytes),
-                None => fs::remove_file(path),
-            };
-            trespasses.push(format!("it changed {}", shown(path)));
-        }
-        for path in list(&self.hooks).into_iter().filter(|path| !self.hook_names.contains(path)) {
-            let _ = fs::remove_file(&path);
-            trespasses.push(format!("it added the hook {}", shown(&path)));
-        }
-        trespasses
-    }
-}
-
-fn list(folder: &PathBuf) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
-    paths.sort();
-    paths
-}
-
-fn shown(path: &std::path::Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -2,15 +2,16 @@
 //! again.
 
 use super::{
-    Called, Errand, Expense, Happening, PipelineError, Reply, Sessions, TaskRun, Verdict, cut_diff,
+    Called, Errand, Expense, Happening, PipelineError, Reply, Sessions, TaskRun, Verdict, cut_diff, reading,
     resume::STOPPED,
     review,
     task::{Step, last_line},
 };
 use crate::{
-    agent::Outcome,
+    agent::{FailureKind, Outcome},
     message::{Body, Key, Status},
     name::Attempt,
+    record::Unfinished,
 };
 
 /// How often reviewers are asked about one change before it counts as rejected.
@@ -47,9 +48,11 @@ impl TaskRun<'_, '_, '_> {
             let session = Sessions::Fresh;
             let errand =
                 Errand { chain: &chain, time_left, session, task: self.task, prompt: &prompt, log: &file };
+            let lent = reading::lend(self.recorder, &self.shop.sentry)?;
             let called = self.shop.call(errand);
+            let trespass = lent.take_back(self.recorder, &self.mark_of(attempt))?;
             expense.add(called.expense.usage, called.expense.time);
-            let called = self.cut_short(Called { expense, ..called });
+            let called = self.cut_short(Called { expense, ..discounted(called, trespass) });
             match &called.result {
                 Ok(Reply { outcome: Outcome::Failed { message, .. }, .. }) if tries < MOST_TRIES => {
                     let words = format!("  the reviewer failed and is asked again: {message}");
@@ -59,6 +62,10 @@ impl TaskRun<'_, '_, '_> {
             }
         }
         Err(PipelineError::stopped(&self.shop.cancel))
+    }
+
+    fn mark_of(&self, attempt: Attempt) -> String {
+        Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt)
     }
 
     fn review_prompt(&self) -> Result<String, PipelineError> {
@@ -89,6 +96,18 @@ impl TaskRun<'_, '_, '_> {
         self.recorded(event, why.as_deref(), expense.usage);
         Ok(())
     }
+}
+
+/// The word of a reviewer that did not keep to reading does not count.
+fn discounted(called: Called, trespass: Option<String>) -> Called {
+    let result = match (called.result, trespass) {
+        (Ok(reply), Some(message)) => {
+            let outcome = Outcome::Failed { kind: FailureKind::Other, message, usage: None, session: None };
+            Ok(Reply { outcome, ..reply })
+        }
+        (result, _) => result,
+    };
+    Called { result, ..called }
 }
 
 /// A reviewer that failed has approved nothing.

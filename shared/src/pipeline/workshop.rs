@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Crew, Expense, Happening, Memory, News, Options, PipelineError, Sessions,
+    Crew, Expense, Happening, Memory, News, Options, PipelineError, Sentry, Sessions,
     call::{AtLimit, Call, Caller, Reply},
 };
 use crate::{
@@ -48,6 +48,8 @@ pub struct Workshop<'a> {
     pub voice: Box<dyn FnMut(News) + Send + 'a>,
     /// What is remembered of earlier calls.
     pub memory: Memory,
+    /// Watches what agents share.
+    pub sentry: Sentry,
 }
 
 /// Whether the user has a pre-commit hook.

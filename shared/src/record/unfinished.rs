@@ -24,6 +24,12 @@ impl Unfinished {
         format!("refs/arborist/wip/{}/", branch.component())
     }
 
+    /// The ref that marks an attempt.
+    #[must_use]
+    pub fn name_of(branch: &BranchName, task: &TaskId, attempt: Attempt) -> String {
+        format!("{}{task}/{attempt}", Self::folder(branch))
+    }
+
     /// Marks that an attempt begins. `tree` is what lies in the worktree; where that is what `head` holds, no commit is
     /// needed for it.
     pub fn begin(repository: &Repository, branch: &BranchName, mark: Mark<'_>) -> Result<Self, GitError> {
@@ -34,7 +40,7 @@ impl Unfinished {
             let message = format!("worktree before attempt {} of {task}\n", attempt.ordinal());
             repository.write_commit(NewCommit { tree, parent: head, message: &message }, Signing::No)?
         };
-        let name = format!("{}{task}/{attempt}", Self::folder(branch));
+        let name = Self::name_of(branch, task, attempt);
         repository.move_refs(&[RefMove { name: &name, new: Some(before), old: None }], "arborist")?;
         Ok(Self { name, task: task.clone(), attempt, before })
     }

@@ -1,0 +1,86 @@
+//! Where a reviewer reads. It may change nothing: what it changed all the same is put back as it was.
+
+use super::{Sentry, guard::Watch, place};
+use crate::{
+    git::{Change, GitError, RefMove},
+    name::Oid,
+    record::Recorder,
+};
+
+/// A place that somebody only reads in, as it was before.
+#[derive(Debug)]
+pub(super) struct Lent {
+    /// What git said of it, and whether that was nothing to speak of.
+    status: Vec<u8>,
+    is_clean: bool,
+    /// What lay in the worktree.
+    tree: Oid,
+    /// What was staged.
+    staged: Oid,
+    watch: Watch,
+}
+
+/// Remembers how everything is.
+pub(super) fn lend(recorder: &Recorder<'_>, sentry: &Sentry) -> Result<Lent, GitError> {
+    let repository = recorder.repository();
+    let watch = sentry.watch(repository);
+    let status = repository.status()?;
+    let is_clean = says_nothing(&status);
+    let (tree, staged) = if is_clean {
+        (recorder.tree(), recorder.tree())
+    } else {
+        (repository.snapshot()?, repository.staged()?)
+    };
+    Ok(Lent { status, is_clean, tree, staged, watch })
+}
+
+impl Lent {
+    /// Makes everything as it was, and says what was not, in a sentence. What was made of files is kept under the name
+    /// of the mark that `attempt` had.
+    pub(super) fn take_back(
+        &self,
+        recorder: &Recorder<'_>,
+        attempt: &str,
+    ) -> Result<Option<String>, GitError> {
+        let mut trespasses = self.watch.restore();
+        let is_untouched = self.is_clean && recorder.repository().status()? == self.status;
+        if !is_untouched {
+            trespasses.extend(put_back_branch(recorder, attempt)?);
+            trespasses.extend(self.put_back_files(recorder, attempt)?);
+        }
+        Ok(place::joined(&trespasses))
+    }
+
+    fn put_back_files(&self, recorder: &Recorder<'_>, attempt: &str) -> Result<Option<String>, GitError> {
+        let repository = recorder.repository();
+        let after = repository.snapshot()?;
+        let touched = repository.changes(self.tree, after)?;
+        let shown: Vec<String> = touched.iter().map(Change::shown).collect();
+        let files: Vec<Change> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
+        if !files.is_empty() {
+            place::save_tree(repository, attempt, (after, recorder.head()))?;
+            repository.put_back(self.tree, &files)?;
+        }
+        let staged = repository.staged()?;
+        repository.enter(&repository.changes(staged, self.staged)?)?;
+        Ok((!shown.is_empty()).then(|| format!("it changed what it may only read: {}", shown.join(", "))))
+    }
+}
+
+/// The branch is where the run left it, and checked out. Commits of the reviewer's own are saved.
+fn put_back_branch(recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
+    let (tip, mut trespasses) = place::put_back_branch(recorder, attempt)?;
+    let ours = recorder.head();
+    if tip != ours {
+        let name = recorder.branch().to_ref();
+        let back = RefMove { name: &name, new: Some(ours), old: Some(tip) };
+        recorder.repository().move_refs(&[back], "arborist: put back")?;
+        trespasses.push("it committed by itself".to_owned());
+    }
+    Ok(trespasses)
+}
+
+/// Whether a status tells of the branch only.
+fn says_nothing(status: &[u8]) -> bool {
+    status.split(|byte| *byte == 0).all(|line| line.is_empty() || line.starts_with(b"# "))
+}

@@ -1,0 +1,85 @@
+//! What an agent in a lane can reach and may not touch: the lane's link to its repository, and what all lanes share.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::fs;
+
+use arborist_testkit::Garden;
+
+const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n";
+
+/// Does a deed in the first attempt of T001, then its work.
+fn garden(deed: &str) -> Garden {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", PLAN);
+    garden.commit("a plan\n");
+    garden.agent(&format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo \"$ARBORIST_TASK\" >> \"$ARBORIST_TASK.txt\"
+[ \"$ARBORIST_TASK\" = T001 ] && [ ! -e \"$ROOT/once\" ] && {{ touch \"$ROOT/once\"; {deed}; }}
+true"
+    ));
+    garden
+}
+
+#[test]
+fn a_lane_whose_link_was_changed_is_mended_and_the_attempt_has_failed() {
+    for (deed, words) in [
+        ("echo 'gitdir: /nowhere' > .git", ".git was changed while it ran"),
+        ("rm .git", ".git was changed while it ran"),
+        ("rm .git; git init -q; git add -A; git commit -qm mine", "what stood there is kept in"),
+        ("echo /nowhere > $(git rev-parse --git-dir)/commondir", "commondir was changed while it ran"),
+        ("git switch -qc elsewhere", "it switched to another branch"),
+        ("git checkout -q --detach", "it switched to another branch"),
+    ] {
+        let garden = garden(deed);
+        garden.arborist(["gardener", "--isolate"]).succeeds().err(words).out("2 completed");
+        let log = garden.git(["log", "--format=%s"]).answer();
+        assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{deed}: {log}");
+        assert_eq!(garden.read("T001.txt"), "T001\nT001\n", "{deed}");
+        let lanes = garden.git(["worktree", "list"]).answer();
+        assert!(lanes.lines().skip(1).all(|lane| lane.contains("(detached HEAD)")), "{deed}: {lanes}");
+        garden.git(["fsck", "--strict", "--no-dangling"]).succeeds().silent();
+    }
+}
+
+/// T001 changes the configuration when T002 is at work, and stays until T002 has ended.
+#[test]
+fn a_change_of_what_lanes_share_fails_everybody_who_was_at_work_and_is_put_back() {
+    let garden = garden("true");
+    let repo = garden.path("").display().to_string();
+    garden.agent(&format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\"
+wait_for() {{ until \"$@\"; do sleep 0.02; done; }}
+[ -e \"$ROOT/once-$ARBORIST_TASK\" ] && exit
+touch \"$ROOT/once-$ARBORIST_TASK\"
+if [ $ARBORIST_TASK = T001 ]; then
+  wait_for test -e \"$ROOT/once-T002\"; git config core.editor evil; touch \"$ROOT/changed\"
+  wait_for sh -c \"git -C '{repo}' log --format=%s arborist/task/main/T002 | grep -q implement-fail\"
+else
+  wait_for test -e \"$ROOT/changed\"
+fi"
+    ));
+    let before = fs::read_to_string(garden.path(".git/config")).unwrap();
+    garden.arborist(["gardener", "--jobs", "2"]).succeeds().err("config was changed while it ran");
+    assert_eq!(fs::read_to_string(garden.path(".git/config")).unwrap(), before);
+    let log = garden.git(["log", "--format=%s"]).answer();
+    for task in ["T001", "T002"] {
+        assert_eq!(log.matches(&format!("@{task}@implement-fail)")).count(), 1, "{log}");
+    }
+}
+
+#[test]
+fn a_hook_that_an_agent_took_the_right_to_run_from_is_asked_all_the_same() {
+    let garden = garden("chmod -x \"$(git rev-parse --git-common-dir)/hooks/pre-commit\"");
+    garden.write_script(
+        ".git/hooks/pre-commit",
+        "#!/bin/sh\ntouch \"$(git rev-parse --git-common-dir)/asked\"\n",
+    );
+    garden
+        .arborist(["gardener", "--isolate", "--only", "T001"])
+        .succeeds()
+        .err("pre-commit was changed while it ran");
+    assert!(garden.path(".git/asked").exists());
+}
