@@ -299,7 +299,7 @@ fn a_run_that_was_killed_goes_on_and_loses_nothing() {
     garden.arborist(["gardener"]).succeeds().err("was interrupted").out("2 completed");
     let subjects = subjects(&garden);
     assert_eq!(
-        subjects[1], "task(main@T001@implement-fail): implement \"T001\" (failed, attempt 1/5)",
+        subjects[1], "task(main@T001@implement-fail): implement \"Create the schema\" (failed, attempt 1/5)",
         "{subjects:?}"
     );
     assert_eq!(garden.read("T001.txt"), "T001\nT001\n", "what the first attempt left was kept");

@@ -117,7 +117,7 @@ impl Opened {
         };
         let mut recorder = Recorder::new(&self.repository, self.branch.clone(), session, self.head)?;
         settle(&self.repository, &self.branch, self.head)?;
-        for attempt in recover(&mut recorder, &run, self.options.max_retries)? {
+        for attempt in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
             voice.warn(&words_of(&attempt));
         }
         self.hide_logs()?;

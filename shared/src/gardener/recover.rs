@@ -6,7 +6,8 @@ use crate::{
     message::{Body, Status, Wording},
     name::TaskId,
     pipeline::{Dirt, Sorted},
-    record::{Entry, Recorder, Unfinished},
+    plan::Plan,
+    record::{Delivery, Entry, Recorder, Unfinished},
 };
 
 /// What is known of tasks when attempts are found that nobody ended.
@@ -27,9 +28,17 @@ pub fn words_of(attempt: &Unfinished) -> String {
 }
 
 /// Writes unfinished attempts down as failed ("interrupted"). Gives the attempts.
-pub fn recover(recorder: &mut Recorder<'_>, run: &Run, max: u32) -> Result<Vec<Unfinished>, GardenerError> {
+pub fn recover(
+    recorder: &mut Recorder<'_>,
+    run: &Run,
+    plan: &Plan,
+    max: u32,
+) -> Result<Vec<Unfinished>, GardenerError> {
     let events = |task: &TaskId| run.find(task).map_or(&[][..], |history| history.current());
-    let name = |task: &TaskId| run.find(task).and_then(|history| history.name());
+    let name = |task: &TaskId| {
+        let planned = plan.find(task).map(|task| task.name.as_str());
+        planned.or_else(|| run.find(task).and_then(|history| history.name()))
+    };
     let written = write_down(recorder, &Known { events: &events, name: &name, max })?;
     Ok(written.into_iter().map(|(unfinished, _)| unfinished).collect())
 }
@@ -76,7 +85,6 @@ fn write_one(
     let mut entry = Entry::new(attempt.task.clone(), Status::ImplementFail, wording);
     let why = ["interrupted: the run ended before the agent did".to_owned()].into_iter().chain(trespass);
     entry.body = Body::new("Why it failed:", &why.collect::<Vec<_>>().join("; "));
-    let event = recorder.record_over(entry, tree, recorder.head(), &[attempt.ended()])?;
-    repository.stage(&changes)?;
-    Ok(event)
+    let delivery = Delivery { tree, tip: recorder.head(), changes: &changes };
+    Ok(recorder.deliver(entry, delivery, &[attempt.ended()])?)
 }

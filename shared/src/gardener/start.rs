@@ -7,7 +7,7 @@ use crate::{
     message::{Key, PlanRef, Status, Trailers},
     name::{Oid, SessionId, digest},
     plan::Plan,
-    record::Recorder,
+    record::{Announcement, Recorder},
 };
 
 const CONFIG: &str = ".arborist/config.toml";
@@ -36,11 +36,9 @@ pub fn write_start(
     plan: Option<&PlanFile>,
 ) -> Result<Vec<String>, GardenerError> {
     let base = recorder.head();
-    let (trailers, tree, added) = freeze(recorder, plan)?;
-    let mut all = trailers;
-    let _ = all.set(Key::Base, base.to_string());
-    recorder.record_run(Status::RunStart, "", all, tree)?;
-    recorder.repository().stage(&added)?;
+    let (mut trailers, tree, added) = freeze(recorder, plan)?;
+    let _ = trailers.set(Key::Base, base.to_string());
+    recorder.deliver_run(Announcement { status: Status::RunStart, words: "", trailers }, tree, &added)?;
     Ok(added.iter().map(Change::shown).collect())
 }
 
@@ -51,8 +49,7 @@ pub fn write_change(
     words: &str,
 ) -> Result<(), GardenerError> {
     let (trailers, tree, added) = freeze(recorder, plan)?;
-    recorder.record_run(Status::Plan, words, trailers, tree)?;
-    recorder.repository().stage(&added)?;
+    recorder.deliver_run(Announcement { status: Status::Plan, words, trailers }, tree, &added)?;
     Ok(())
 }
 

@@ -92,6 +92,17 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// What is to be written down about a whole run.
+#[derive(Debug)]
+pub struct Announcement<'a> {
+    /// What happened.
+    pub status: Status,
+    /// The words of the subject, where the status leaves some open.
+    pub words: &'a str,
+    /// Trailers beside the session.
+    pub trailers: Trailers,
+}
+
 /// For which run is written, and how.
 #[derive(Debug, Clone)]
 pub struct Hand {
@@ -219,21 +230,21 @@ impl<'a> Recorder<'a> {
         Ok(Event::written(commit, Timestamp::now().as_second(), message))
     }
 
-    /// Writes the start of a run, or a change of its plan.
-    pub fn record_run(
+    /// Writes the start of a run, or a change of its plan, and moves other refs with it.
+    fn record_run(
         &mut self,
-        status: Status,
-        words: &str,
-        trailers: Trailers,
+        announcement: Announcement<'_>,
         tree: Oid,
+        others: &[RefMove<'_>],
     ) -> Result<Oid, RecordError> {
+        let Announcement { status, words, trailers } = announcement;
         let wording = Wording { name: words, attempt: Attempt(0), max: 0 };
         let subject =
             Subject { branch: self.hand.run.clone(), task: None, status, text: wording.text(status) };
         let message = self.compose(subject, Body::default(), trailers)?.render();
         let commit = NewCommit { tree, parent: self.tip.head, message: &message };
         let commit = self.repository.write_commit(commit, self.hand.signing)?;
-        self.advance(commit, self.tip.head, &[])?;
+        self.advance(commit, self.tip.head, others)?;
         self.tip.tree = tree;
         Ok(commit)
     }

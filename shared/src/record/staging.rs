@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::{Entry, RecordError, Recorder};
+use super::{Announcement, Entry, RecordError, Recorder};
 use crate::{
     git::{Change, GitError, RefMove, Repository},
     history::Event,
@@ -32,19 +32,39 @@ impl Recorder<'_> {
         others: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
         let Delivery { tree, tip, changes } = delivery;
+        self.bring(changes, others, |recorder, moves| recorder.record_over(entry, tree, tip, moves))
+    }
+
+    /// The same for the start of a run, or a change of its plan.
+    pub fn deliver_run(
+        &mut self,
+        announcement: Announcement<'_>,
+        tree: Oid,
+        changes: &[Change],
+    ) -> Result<Oid, RecordError> {
+        self.bring(changes, &[], |recorder, moves| recorder.record_run(announcement, tree, moves))
+    }
+
+    /// Writes something down with a mark, brings what it changes into the index, and takes the mark away.
+    fn bring<T>(
+        &mut self,
+        changes: &[Change],
+        others: &[RefMove<'_>],
+        write: impl FnOnce(&mut Self, &[RefMove<'_>]) -> Result<T, RecordError>,
+    ) -> Result<T, RecordError> {
         if changes.is_empty() || self.branch() != self.run() {
-            let event = self.record_over(entry, tree, tip, others)?;
+            let written = write(self, others)?;
             bring(self.repository(), changes)?;
-            return Ok(event);
+            return Ok(written);
         }
         let before = self.head();
         let mark = mark_of(self.branch(), before);
         let begun = RefMove { name: &mark, new: Some(before), old: None };
         let moves: Vec<RefMove<'_>> = others.iter().copied().chain([begun]).collect();
-        let event = self.record_over(entry, tree, tip, &moves)?;
+        let written = write(self, &moves)?;
         bring(self.repository(), changes)?;
         end(self.repository(), &mark, before)?;
-        Ok(event)
+        Ok(written)
     }
 }
 
