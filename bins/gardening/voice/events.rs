@@ -47,14 +47,14 @@ pub(super) fn of(news: &News) -> Vec<RunEvent> {
             RunEvent::Said { time, task, words }
         }
         Happening::Turned => RunEvent::TurnEnded { time, task },
-        Happening::Recorded { status, commit, why, usage } => {
+        Happening::Recorded { status, commit, why, expense } => {
             let recorded = RunEvent::Recorded {
                 time: time.clone(),
                 task: task.clone(),
                 status: status.to_string(),
                 commit: commit.to_string(),
                 why: why.as_deref().map(one_line),
-                spent: usage.map(SpentDocument::from),
+                spent: expense.usage.map(SpentDocument::from),
             };
             let ended = end_state(*status).map(|state| RunEvent::TaskEnded { time, task, state });
             return std::iter::once(recorded).chain(ended).collect();

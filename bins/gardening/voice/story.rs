@@ -81,9 +81,9 @@ impl Story {
                 let task = news.task.iter().cloned();
                 self.attempts_of.extend(task.map(|task| (task, attempt.ordinal())));
             }
-            Happening::Recorded { status, why, usage, .. } => {
+            Happening::Recorded { status, why, expense, .. } => {
                 self.commits += 1;
-                usage.iter().for_each(|usage| self.spent.add(*usage));
+                expense.usage.iter().for_each(|usage| self.spent.add(*usage));
                 let Some(task) = &news.task else { return };
                 if let Some(why) = why {
                     self.reasons.insert(task.clone(), words::one_line(why));

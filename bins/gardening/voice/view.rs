@@ -160,8 +160,8 @@ impl Scene for View {
             }),
             Happening::Said { words } => self.says(&task, &words),
             Happening::Waits { seconds, chosen } => self.says(&task, &words::waiting(seconds, chosen)),
-            Happening::Recorded { status, usage, .. } => {
-                usage.iter().for_each(|usage| self.spent.add(*usage));
+            Happening::Recorded { status, expense, .. } => {
+                expense.usage.iter().for_each(|usage| self.spent.add(*usage));
                 self.recorded(&task, status);
             }
             Happening::Turned | Happening::Note { .. } => {}

@@ -2,13 +2,18 @@
 
 use std::{
     collections::BTreeSet,
-    sync::mpsc::{Receiver, RecvTimeoutError},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender},
     thread::ScopedJoinHandle,
     time::Duration,
 };
 
 use super::{GardenerError, KeepGoing, Summary, Wish, land::Finished, worker::Report};
-use crate::{name::TaskId, plan::Task};
+use crate::{
+    agent::limits::Spent,
+    name::TaskId,
+    pipeline::{Happening, News},
+    plan::Task,
+};
 
 /// How often a worker is looked after that says nothing.
 const PULSE: Duration = Duration::from_secs(1);
@@ -17,6 +22,10 @@ const PULSE: Duration = Duration::from_secs(1);
 pub(super) struct Running<'scope, 'a> {
     pub(super) task: &'a Task,
     pub(super) handle: ScopedJoinHandle<'scope, ()>,
+    /// What it has told of its expenses; history has that when it ends.
+    pub(super) spent: Spent,
+    /// Where it hears what others have spent.
+    pub(super) others: Sender<Spent>,
 }
 
 /// What becomes of a run while workers are at work.
@@ -78,6 +87,27 @@ impl<'scope> Course<'scope, '_, '_> {
         }
         let at = self.running.iter().position(|running| running.handle.is_finished())?;
         Some(self.running.swap_remove(at).handle)
+    }
+
+    /// Tells all others who are at work what one of them has spent.
+    pub(super) fn pass_on(&mut self, news: &News) {
+        let Happening::Recorded { expense, .. } = &news.happening else {
+            return;
+        };
+        let spent = expense.spent();
+        for running in &mut self.running {
+            if Some(&running.task.id) == news.task.as_ref() {
+                running.spent = running.spent + spent;
+            } else {
+                // One who does not listen any more is at its end.
+                let _ = running.others.send(spent);
+            }
+        }
+    }
+
+    /// What those who are at work have told of their expenses.
+    pub(super) fn spent(&self) -> Spent {
+        self.running.iter().fold(Spent::default(), |sum, running| sum + running.spent)
     }
 
     /// Nothing more is taken up. The first reason counts, but an error counts for more than a failure.

@@ -14,7 +14,7 @@ use crate::{
     history::{Event, Ground, State},
     message::Status,
     name::{Oid, TaskId},
-    pipeline::{End, Happening, News, PipelineError},
+    pipeline::{End, Expense, Happening, News, PipelineError},
     plan::Task,
     progress::{Boxes, Progress},
     queue::{self, Afterwards, Gate, Outcome, Queue, Store, Target, Ticket},
@@ -335,7 +335,8 @@ fn translate(news: queue::News) -> News {
             News { task: None, happening: note(format!("gate '{gate}' on {}", commit.short())) }
         }
         queue::News::Settled { task, outcome: Outcome::Landed { commit } | Outcome::Parked { commit } } => {
-            News::of(&task, Happening::Recorded { status: Status::Merge, commit, why: None, usage: None })
+            let (status, expense) = (Status::Merge, Expense::default());
+            News::of(&task, Happening::Recorded { status, commit, why: None, expense })
         }
         queue::News::Settled { task, outcome } => {
             let words = format!("{task} did not land: {}", explain(&outcome).0);

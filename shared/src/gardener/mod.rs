@@ -26,17 +26,17 @@ pub use summary::Summary;
 pub use worker::Tools;
 
 use std::{
-    sync::mpsc::{SyncSender, sync_channel},
+    sync::mpsc::{Receiver, SyncSender, channel, sync_channel},
     thread::{self, Scope},
 };
 
 use crate::{
-    agent::limits::Spent,
+    agent::limits::{Level, Spent},
     git::Repository,
     history::{Ground, Run},
     message::{Status, Wording},
     name::{Attempt, Oid, TaskId},
-    pipeline::{End, Happening, News},
+    pipeline::{End, Expense, Happening, News, Others, PipelineError},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
     record::Entry,
@@ -85,7 +85,10 @@ impl<'a> Gardener<'a> {
                     break;
                 }
                 match next_report(&reports, &mut course) {
-                    Report::News(news) => (self.voice)(news),
+                    Report::News(news) => {
+                        course.pass_on(&news);
+                        (self.voice)(news);
+                    }
                     Report::Ended(ended) => self.settle(&mut course, *ended),
                     Report::Landed(landed) => self.settle_landings(&mut course, *landed),
                 }
@@ -107,7 +110,9 @@ impl<'a> Gardener<'a> {
             let Some(task) = self.next_job(course) else {
                 return;
             };
-            let job = match self.prepare(task) {
+            let (others, more) = channel();
+            let spent = course.spent();
+            let job = match self.prepare(task, (spent, more)) {
                 Ok(job) => job,
                 Err(error) => {
                     course.halt(Stop::Error(error));
@@ -116,7 +121,7 @@ impl<'a> Gardener<'a> {
             };
             let sender = sender.clone();
             let handle = scope.spawn(move || work(tools, job, &sender));
-            course.running.push(Running { task, handle });
+            course.running.push(Running { task, handle, spent: Spent::default(), others });
         }
     }
 
@@ -140,8 +145,12 @@ impl<'a> Gardener<'a> {
     }
 
     /// Everything that a worker needs for a task or a phase.
-    fn prepare(&mut self, task: &'a Task) -> Result<Job<'a>, GardenerError> {
-        let work = if task.is_leaf() { self.go_on(task)? } else { Work::Phase };
+    fn prepare(
+        &mut self,
+        task: &'a Task,
+        others: (Spent, Receiver<Spent>),
+    ) -> Result<Job<'a>, GardenerError> {
+        let work = if task.is_leaf() { self.go_on(task, others)? } else { Work::Phase };
         let place = match self.tools.lanes {
             Some(_) if !task.is_leaf() => Place::Scratch(self.newest()?),
             Some(_) => Place::Lane(self.ground(task)?),
@@ -150,13 +159,19 @@ impl<'a> Gardener<'a> {
         Ok(Job { task, work, place })
     }
 
-    fn go_on(&self, task: &Task) -> Result<Work, GardenerError> {
+    /// A task that has not begun needs an agent, and so money; one that has may need none.
+    fn go_on(&self, task: &Task, (at_work, more): (Spent, Receiver<Spent>)) -> Result<Work, GardenerError> {
         let events = self.run.find(&task.id).map(|history| history.current().to_vec()).unwrap_or_default();
+        if events.is_empty() {
+            let spent = Spent::of_run(&self.run) + at_work;
+            self.tools.options.budgets.run.check(Level::Run, &spent).map_err(PipelineError::from)?;
+        }
         let base = match events.first() {
             Some(first) => Some(self.parent_of(first.commit)?),
             None => None,
         };
-        Ok(Work::Task(Start { events, base, others: Spent::beside(&self.run, &task.id) }))
+        let others = Others::new(Spent::beside(&self.run, &task.id) + at_work, more);
+        Ok(Work::Task(Start { events, base, others }))
     }
 
     fn parent_of(&self, commit: Oid) -> Result<Oid, GardenerError> {
@@ -227,7 +242,8 @@ impl<'a> Gardener<'a> {
             let event = recorder.record(entry, recorder.tree())?;
             let commit = event.commit;
             events.push(event);
-            let happening = Happening::Recorded { status: Status::Reset, commit, why: None, usage: None };
+            let expense = Expense::default();
+            let happening = Happening::Recorded { status: Status::Reset, commit, why: None, expense };
             (self.voice)(News::of(&task.id, happening));
         }
         let tip = recorder.tip().clone();

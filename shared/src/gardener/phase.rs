@@ -4,7 +4,7 @@ use crate::{
     history::{Event, State},
     message::{Status, Wording},
     name::Attempt,
-    pipeline::{End, Happening, PipelineError, Workshop},
+    pipeline::{End, Expense, Happening, PipelineError, Workshop},
     plan::{Plan, Task, TestCommand, TestKind},
     progress::Progress,
     record::{Entry, Recorder},
@@ -50,6 +50,9 @@ pub(super) fn test(
     let event = recorder.record(entry, recorder.tree())?;
     let commit = event.commit;
     written.push(event);
-    shop.tell(&phase.id, Happening::Recorded { status, commit, why: result.why, usage: None });
+    shop.tell(
+        &phase.id,
+        Happening::Recorded { status, commit, why: result.why, expense: Expense::default() },
+    );
     Ok(if result.is_passed { End::Complete } else { End::Failed })
 }

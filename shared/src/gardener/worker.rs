@@ -16,11 +16,11 @@ use super::{
     saving::{Saving, Sign},
 };
 use crate::{
-    agent::{limits::Spent, redact::Secrets},
+    agent::redact::Secrets,
     git::Repository,
     history::Event,
     name::{Oid, TaskId},
-    pipeline::{End, Happening, Memory, News, Options, PreCommit, Sentry, TaskRun, Workshop},
+    pipeline::{End, Happening, Memory, News, Options, Others, PreCommit, Sentry, TaskRun, Workshop},
     plan::Task,
     process::{Attendance, Cancel},
     record::{Hand, Recorder, Tip},
@@ -118,8 +118,8 @@ pub(super) struct Start {
     pub(super) events: Vec<Event>,
     /// The commit before its first change, if there is one already.
     pub(super) base: Option<Oid>,
-    /// What the run has spent beside these events.
-    pub(super) others: Spent,
+    /// What the run has spent beside these events, and goes on spending.
+    pub(super) others: Others,
 }
 
 /// Where it is to be done.

@@ -1,12 +1,33 @@
 //! What a step has spent, and how it stands in a commit.
 
-use std::time::Duration;
+use std::{ops::Add, sync::mpsc::Receiver, time::Duration};
 
 use crate::{
     agent::{Usage, limits::Spent},
     message::{Key, Trailers},
     progress::Totals,
 };
+
+/// What the rest of a run has spent, and goes on spending while a task is worked on.
+#[derive(Debug)]
+pub struct Others {
+    spent: Spent,
+    more: Receiver<Spent>,
+}
+
+impl Others {
+    /// So much until now; what comes is told.
+    #[must_use]
+    pub fn new(spent: Spent, more: Receiver<Spent>) -> Self {
+        Self { spent, more }
+    }
+
+    /// All of it, up to now.
+    pub fn spent(&mut self) -> Spent {
+        self.spent = self.more.try_iter().fold(self.spent, Add::add);
+        self.spent
+    }
+}
 
 /// What the calls of a step have spent so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -1,7 +1,8 @@
 //! What a pipeline tells while it works. Somebody else finds the words.
 
+use super::Expense;
 use crate::{
-    agent::{Usage, limits::Chosen},
+    agent::limits::Chosen,
     message::Status,
     name::{Attempt, Oid, TaskId},
 };
@@ -52,8 +53,8 @@ pub enum Happening {
         commit: Oid,
         /// Why it failed, in one line, if it did.
         why: Option<String>,
-        /// What the step cost, as far as the agent told.
-        usage: Option<Usage>,
+        /// What the step cost.
+        expense: Expense,
     },
     /// The agent's provider cannot keep up, and we wait.
     Waits {

@@ -73,7 +73,7 @@ impl TaskRun<'_, '_, '_> {
         entry.trailers = called.expense.trailers();
         let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
         let event = self.recorder.deliver(entry, delivery, &[begun.unfinished.ended()])?;
-        self.recorded(event, why.as_deref(), called.expense.usage);
+        self.recorded(event, why.as_deref(), called.expense);
         Ok(())
     }
 

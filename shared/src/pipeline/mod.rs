@@ -27,7 +27,7 @@ pub use call::{AtLimit, Call, Caller, Redaction, Reply};
 pub use counts::{Counts, read_counts};
 pub use dirt::{Dirt, Sorted};
 pub use error::PipelineError;
-pub use expense::Expense;
+pub use expense::{Expense, Others};
 pub use guard::Sentry;
 pub use happening::{Happening, News};
 pub use memory::Memory;

@@ -1,6 +1,6 @@
 //! The report of a completed task. It is committed with the word that the task is complete.
 
-use super::{PipelineError, TaskRun};
+use super::{Expense, PipelineError, TaskRun};
 use crate::{
     agent::limits::Spent,
     git::Change,
@@ -25,7 +25,7 @@ impl TaskRun<'_, '_, '_> {
         let _ = entry.trailers.set(Key::Report, &path);
         let delivery = Delivery { tree, tip: self.recorder.head(), changes: &[change] };
         let event = self.recorder.deliver(entry, delivery, &[])?;
-        self.recorded(event, None, None);
+        self.recorded(event, None, Expense::default());
         Ok(())
     }
 

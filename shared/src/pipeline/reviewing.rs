@@ -93,7 +93,7 @@ impl TaskRun<'_, '_, '_> {
         entry.trailers = expense.trailers();
         let _ = entry.trailers.set(Key::ReviewLog, log);
         let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, why.as_deref(), expense.usage);
+        self.recorded(event, why.as_deref(), expense);
         Ok(())
     }
 }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::{Called, Expense, Happening, PipelineError, Resume, Stage, Subject, Workshop};
+use super::{Called, Expense, Happening, Others, PipelineError, Resume, Stage, Subject, Workshop};
 use crate::{
     agent::{
-        Outcome, Usage,
+        Outcome,
         limits::{Budget, Level, Overrun, Spent},
     },
     history::Event,
-    message::{Body, Status, Wording},
+    message::{Body, Status, Step as StepKind, Wording},
     name::{Attempt, Oid},
     plan::Task,
     record::{Entry, Recorder},
@@ -37,7 +37,7 @@ pub struct TaskRun<'s, 'w, 'r> {
     /// The commit before its first change.
     pub base: Oid,
     /// What the run has spent beside these events.
-    pub others: Spent,
+    pub others: Others,
 }
 
 /// What a step came to.
@@ -52,7 +52,9 @@ impl TaskRun<'_, '_, '_> {
         let mut next = Resume::after(&self.events);
         loop {
             if next.attempt.0 >= self.shop.options.max_retries && next.stage == Stage::Implement {
-                self.record(Status::Failed, next.attempt, Body::default(), None)?;
+                let body =
+                    self.last_reason().map_or_else(Body::default, |why| Body::new("Why it failed:", &why));
+                self.record(Status::Failed, next.attempt, body, None)?;
                 return Ok(End::Failed);
             }
             if self.shop.cancel.is_cancelled() {
@@ -85,28 +87,40 @@ impl TaskRun<'_, '_, '_> {
         entry.trailers = result.trailers;
         entry.remark = if has_command { "" } else { " (no test command)" };
         let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, result.why.as_deref(), None);
+        self.recorded(event, result.why.as_deref(), Expense::default());
         Ok(if result.is_passed { Step::Passed } else { Step::Failed })
+    }
+
+    /// Why the last attempt failed, in a line.
+    fn last_reason(&self) -> Option<String> {
+        let last = self.events.iter().rfind(|event| event.is_failure())?;
+        let said = last.body().sections.into_iter().find(|section| !section.text.is_empty());
+        let said = said.map_or_else(|| "it said nothing".to_owned(), |section| last_line(&section.text));
+        Some(match last.status().step() {
+            StepKind::Review => format!("the review rejected it: {said}"),
+            StepKind::Test => format!("the tests failed: {said}"),
+            _ => said,
+        })
     }
 
     /// How much time an agent has, if time is limited. `Err` when a budget is used up, counting what the step under way
     /// has spent.
-    pub(super) fn allowance(&self, expense: &Expense) -> Result<Option<Duration>, Overrun> {
-        let budgets = &self.shop.options.budgets;
+    pub(super) fn allowance(&mut self, expense: &Expense) -> Result<Option<Duration>, Overrun> {
         let (task, run) = self.spent(expense);
+        let budgets = &self.shop.options.budgets;
         budgets.task.check(Level::Task, &task)?;
         budgets.run.check(Level::Run, &run)?;
         Ok([budgets.task.time_left(&task), budgets.run.time_left(&run)].into_iter().flatten().min())
     }
 
     /// What the task and the run have spent.
-    fn spent(&self, expense: &Expense) -> (Spent, Spent) {
+    fn spent(&mut self, expense: &Expense) -> (Spent, Spent) {
         let task = self.events.iter().collect::<Spent>() + expense.spent();
-        (task, task + self.others)
+        (task, task + self.others.spent())
     }
 
     /// A call that failed because it was asked to end, or because its time was up, is no failure of the agent.
-    pub(super) fn cut_short(&self, called: Called) -> Called {
+    pub(super) fn cut_short(&mut self, called: Called) -> Called {
         if !matches!(&called.result, Ok(reply) if !matches!(reply.outcome, Outcome::Success { .. })) {
             return called;
         }
@@ -133,14 +147,14 @@ impl TaskRun<'_, '_, '_> {
         let mut entry = self.entry(status, attempt);
         entry.body = body;
         let event = self.recorder.record(entry, self.recorder.tree())?;
-        self.recorded(event, why, None);
+        self.recorded(event, why, Expense::default());
         Ok(())
     }
 
     /// Takes in what was written down: the next step is decided from it.
-    pub(super) fn recorded(&mut self, event: Event, why: Option<&str>, usage: Option<Usage>) {
+    pub(super) fn recorded(&mut self, event: Event, why: Option<&str>, expense: Expense) {
         let (status, commit, why) = (event.status(), event.commit, why.map(str::to_owned));
-        self.shop.tell(&self.task.id, Happening::Recorded { status, commit, why, usage });
+        self.shop.tell(&self.task.id, Happening::Recorded { status, commit, why, expense });
         self.events.push(event);
     }
 
