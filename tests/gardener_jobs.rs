@@ -153,7 +153,8 @@ fn a_landing_that_would_touch_the_users_files_is_parked() {
 
 #[test]
 fn tasks_that_conflict_land_one_and_tell_of_the_other() {
-    let garden = garden(&WORKER.replace("echo \"$task\" > \"$task.txt\"", "echo \"$task\" > same.txt"));
+    let both = "echo \"$task\" > same.txt; touch \"$ROOT/at-$task\"; until [ -e \"$ROOT/at-T001\" ] && [ -e \"$ROOT/at-T002\" ]; do sleep 0.02; done";
+    let garden = garden(&WORKER.replace("echo \"$task\" > \"$task.txt\"", both));
     garden.git(["config", "arborist.merge.assist", "false"]).succeeds();
     garden
         .arborist(["gardener", "--jobs", "2", "--until", "T002", "--keep-going"])

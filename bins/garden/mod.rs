@@ -3,6 +3,7 @@
 use arborist_core::{
     failure::Exit,
     gardener::{GardenerError, Wish},
+    history::State,
     name::TaskId,
     progress::{Boxes, Progress},
 };
@@ -65,6 +66,9 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     };
     let standing = progress.find(&task).ok_or_else(|| GardenerError::NoTask(task.clone()))?;
+    if standing.state == State::Complete && !standing.is_landed() {
+        return Err(GardenerError::apart(&run, &opened.branch, &task).into());
+    }
     if standing.state.is_settled() {
         let words = format!("{task} is {}", standing.state.as_str());
         Voice::new(&args.common, ui).answer(&words);

@@ -13,6 +13,7 @@ use arborist_core::{
     pipeline::{Options, PreCommit, Sentry, require_programs},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
     progress::{Boxes, Progress, Totals},
+    queue::Target,
     record::{Hand, Recorder, settle},
     settings::Settings,
 };
@@ -107,6 +108,9 @@ impl Opened {
             commands.extend(lanes.queue.foreign_commands());
         }
         consent::require(&commands, args.consent())?;
+        if lanes.is_none() {
+            self.refuse_parked()?;
+        }
         let (attendance, ended) = self.attend()?;
         if !ended.is_empty() {
             voice.warn(&format!("ended what a crashed run had left running: {ended}"));
@@ -146,6 +150,15 @@ impl Opened {
             checkout: Some(Site { repository: self.repository.clone(), tip, attendance, lease: None }),
             voice: voice.listener(),
         })
+    }
+
+    /// What is written on a branch that has not what landed would lead away from it.
+    fn refuse_parked(&self) -> Result<(), Failure> {
+        let position = Target::new(&self.repository, &self.branch).require().map_err(GardenerError::from)?;
+        match position.parked {
+            Some(_) => Err(GardenerError::Parked(self.branch.clone()).into()),
+            None => Ok(()),
+        }
     }
 
     /// Said once for a run: a test that cannot fail proves nothing.

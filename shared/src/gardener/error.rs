@@ -4,7 +4,7 @@ use crate::{
     agent::AgentError,
     failure::{Exit, Explain},
     git::GitError,
-    history::HistoryError,
+    history::{HistoryError, Run, State},
     name::{BranchName, Oid, TaskId},
     pipeline::PipelineError,
     plan::PlanError,
@@ -58,9 +58,23 @@ pub enum GardenerError {
     Forked { task: TaskId, commits: [Oid; 2] },
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
+    #[error("task '{task}' was begun on a branch of its own, '{branch}'")]
+    BegunApart { task: TaskId, branch: BranchName },
+    #[error("task '{task}' is complete on a branch of its own, '{branch}', and has not landed")]
+    NotLanded { task: TaskId, branch: BranchName },
+    #[error("what has landed on '{0}' is parked, and its checkout does not have it")]
+    Parked(BranchName),
 }
 
 impl GardenerError {
+    /// Why a task whose last word stands on its own branch cannot be gone on with in the checkout.
+    #[must_use]
+    pub fn apart(run: &Run, scope: &BranchName, task: &TaskId) -> Self {
+        let is_complete = run.find(task).is_some_and(|history| history.state.state == State::Complete);
+        let (task, branch) = (task.clone(), scope.task_branch(task));
+        if is_complete { Self::NotLanded { task, branch } } else { Self::BegunApart { task, branch } }
+    }
+
     /// Whether other tasks can go on.
     pub(super) fn concerns_only_the_task(&self) -> bool {
         matches!(self, Self::Pipeline(error) if error.concerns_only_the_task())
@@ -81,9 +95,13 @@ impl Explain for GardenerError {
             Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
             Self::Locked { .. } | Self::Unborn(_) | Self::Bare | Self::NoPlace | Self::NoPlan => Exit::Fatal,
             Self::NoTask(_) | Self::NotReady(..) | Self::PhaseFailed(_) => Exit::No,
-            Self::Dirty(_) | Self::PlanChanged { .. } | Self::ConfigChanged | Self::Forked { .. } => {
-                Exit::Person
-            }
+            Self::Dirty(_)
+            | Self::PlanChanged { .. }
+            | Self::ConfigChanged
+            | Self::Forked { .. }
+            | Self::BegunApart { .. }
+            | Self::NotLanded { .. }
+            | Self::Parked(_) => Exit::Person,
         }
     }
 
@@ -113,6 +131,14 @@ impl Explain for GardenerError {
             }
             Self::Forked { task, .. } => format!("begin it anew with: git arborist reset {task}"),
             Self::NoPlace => return None,
+            Self::BegunApart { task, .. } => {
+                format!("go on there with: git arborist gardener --isolate --only {task}")
+            }
+            Self::NotLanded { task, .. } => format!("land it with: git arborist merge {task}"),
+            Self::Parked(branch) => format!(
+                "bring it up with: git merge --ff-only {}; or leave it alone with: git arborist gardener --isolate",
+                branch.landing_ref()
+            ),
             Self::PhaseFailed(_) => {
                 "mend it, then run the same command again: it begins with these tests".into()
             }

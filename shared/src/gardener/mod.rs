@@ -33,7 +33,7 @@ use std::{
 use crate::{
     agent::limits::{Level, Spent},
     git::Repository,
-    history::{Ground, Run},
+    history::{Ground, Run, State},
     message::{Status, Wording},
     name::{Attempt, Oid, TaskId},
     pipeline::{End, Expense, Happening, News, Others, PipelineError},
@@ -69,6 +69,9 @@ impl<'a> Gardener<'a> {
     pub fn run(&mut self, wish: &Wish) -> Result<Summary, GardenerError> {
         self.refuse_forks()?;
         let wanted = wanted(self.plan, wish);
+        if self.tools.lanes.is_none() {
+            self.refuse_own_branches(&wanted)?;
+        }
         if wish.failed == Failed::Retry {
             self.reset_failed(&wanted)?;
         }
@@ -250,6 +253,18 @@ impl<'a> Gardener<'a> {
         site.tip = tip;
         events.into_iter().for_each(|event| self.run.grow(event, Ground::Run));
         Ok(())
+    }
+
+    /// What was begun or completed on a task's own branch is not in the checkout: it must go on there.
+    fn refuse_own_branches(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
+        let is_apart = |task: &&&Task| {
+            let history = self.run.find(&task.id);
+            history.is_some_and(|history| !history.is_landed && history.state.state != State::Failed)
+        };
+        match wanted.iter().find(is_apart) {
+            Some(task) => Err(GardenerError::apart(&self.run, &self.tools.hand.run, &task.id)),
+            None => Ok(()),
+        }
     }
 
     fn refuse_forks(&self) -> Result<(), GardenerError> {
