@@ -6,15 +6,15 @@ use super::{
     Gardener, GardenerError, Site,
     course::{Course, Stop},
     lanes::Ground as Begin,
+    outcome::{explain, translate},
     phase,
     worker::{Report, Tools},
 };
 use crate::{
     git::RefMove,
-    history::{Event, Ground, State},
-    message::Status,
+    history::{Event, Ground, State, TaskHistory},
     name::{Oid, TaskId},
-    pipeline::{End, Expense, Happening, News, PipelineError},
+    pipeline::{End, PipelineError},
     plan::Task,
     progress::{Boxes, Progress},
     queue::{self, Afterwards, Gate, Outcome, Queue, Store, Target, Ticket},
@@ -89,16 +89,19 @@ impl<'a> Gardener<'a> {
         })
     }
 
-    /// Tasks that an earlier run completed in their lanes.
+    /// Tasks that an earlier run completed in their lanes. Lanes of those that it landed are free again.
     pub(super) fn find_finished(&self, course: &mut Course<'_, 'a, '_>) -> Result<(), GardenerError> {
-        if self.tools.lanes.is_none() {
+        let Some(lanes) = self.tools.lanes else {
             return Ok(());
-        }
+        };
+        let is_complete = |history: &TaskHistory| history.state.state == State::Complete;
+        let has_landed = |history: &TaskHistory| history.is_landed && is_complete(history);
+        lanes.pool.free(|task| self.run.find(task).is_some_and(has_landed))?;
         let waiting: Vec<(TaskId, Oid)> = self
             .run
             .tasks
             .iter()
-            .filter(|history| history.state.state == State::Complete && !history.is_landed)
+            .filter(|history| is_complete(history) && !history.is_landed)
             .filter_map(|history| Some((history.id.clone(), history.last()?.commit)))
             .collect();
         if waiting.is_empty() {
@@ -235,10 +238,11 @@ impl<'a> Gardener<'a> {
                 course.summary.completed.push(finished.task);
                 let events = self.repository.load_commits(&[commit])?;
                 events.iter().filter_map(Event::of).for_each(|event| self.run.grow(event, Ground::Run));
-                if let Some(lease) = finished.site.and_then(|site| site.lease) {
-                    self.recycle(lease, ticket.source, commit)?;
-                }
-                return Ok(());
+                return match (finished.site.and_then(|site| site.lease), self.tools.lanes) {
+                    (Some(lease), _) => self.recycle(lease, ticket.source, commit),
+                    (None, Some(lanes)) => Ok(lanes.pool.free(|task| *task == ticket.task)?),
+                    (None, None) => Ok(()),
+                };
             }
             Outcome::Waiting { reason } => {
                 course.finished[at].why = Some(reason);
@@ -271,34 +275,6 @@ impl Gardener<'_> {
     }
 }
 
-/// Why something did not land, and who is needed now.
-fn explain(outcome: &Outcome) -> (String, Needs) {
-    match outcome {
-        Outcome::Conflict { conflicts, .. } => {
-            let paths: Vec<String> = conflicts.iter().flat_map(|conflict| conflict.paths.clone()).collect();
-            (format!("it conflicts in {}", paths.join(", ")), Needs::Person)
-        }
-        Outcome::Red { failing, with } if with.is_empty() => {
-            (format!("the gate '{}' is red: {}", failing.gate.name, failing.why), Needs::Nobody)
-        }
-        Outcome::Red { failing, with } => {
-            let with: Vec<String> = with.iter().map(ToString::to_string).collect();
-            let gate = &failing.gate.name;
-            (format!("the gate '{gate}' is red together with {}", with.join(", ")), Needs::Nobody)
-        }
-        Outcome::RedBefore { failing } => {
-            (format!("the gate '{}' was red before", failing.gate.name), Needs::Person)
-        }
-        Outcome::Broken { failing } => {
-            (format!("the gate '{}' could not be asked: {}", failing.gate.name, failing.why), Needs::Person)
-        }
-        Outcome::NoChange => ("it changes nothing".into(), Needs::Nobody),
-        Outcome::NotChosen => ("others were chosen".into(), Needs::Nobody),
-        Outcome::Waiting { reason } => (reason.clone(), Needs::Nobody),
-        Outcome::Landed { .. } | Outcome::Parked { .. } => (String::new(), Needs::Nobody),
-    }
-}
-
 /// The gates that a phase's own tests are.
 fn gates(phase: &Task) -> Vec<Gate> {
     let gate = |test: crate::plan::TestCommand| {
@@ -325,27 +301,4 @@ fn drain(
     Ok(queue.drain(&lanes.queue, &mut |news| {
         let _ = reports.send(Report::News(translate(news)));
     })?)
-}
-
-/// What a queue tells, as a run tells it.
-fn translate(news: queue::News) -> News {
-    let note = |words| Happening::Note { words };
-    match news {
-        queue::News::Gating { gate, commit } => {
-            News { task: None, happening: note(format!("gate '{gate}' on {}", commit.short())) }
-        }
-        queue::News::Settled { task, outcome: Outcome::Landed { commit } | Outcome::Parked { commit } } => {
-            let (status, expense) = (Status::Merge, Expense::default());
-            News::of(&task, Happening::Recorded { status, commit, why: None, expense })
-        }
-        queue::News::Settled { task, outcome } => {
-            let words = format!("{task} did not land: {}", explain(&outcome).0);
-            News::of(&task, note(words))
-        }
-        queue::News::Resolving { task, attempt } => {
-            let words = format!("an agent resolves the conflict of {task}, try {attempt}");
-            News::of(&task, note(words))
-        }
-        queue::News::Note { words } => News { task: None, happening: note(words) },
-    }
 }

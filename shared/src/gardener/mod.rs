@@ -7,6 +7,7 @@ mod course;
 mod error;
 mod land;
 mod lanes;
+mod outcome;
 mod phase;
 mod recover;
 mod saving;

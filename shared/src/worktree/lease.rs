@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{
-    Note, Pool, WorktreeError,
+    Kind, Note, Pool, WorktreeError,
     claim::{Claim, Origin, Wanted, Wish},
     environment, places, stale, survey,
 };
@@ -66,6 +66,24 @@ impl Pool {
         let absent = || WorktreeError::Absent(task.to_string());
         let base = self.repository.find_branch(&self.run.task_branch(task))?.ok_or_else(absent)?;
         self.take(task, base, Wanted::Own)
+    }
+
+    /// Frees the lanes of tasks that have landed, where whoever had to do it was killed. One that somebody is at work in
+    /// stays as it is.
+    pub fn free(&self, has_landed: impl Fn(&TaskId) -> bool) -> Result<(), WorktreeError> {
+        let _gate = self.gate()?;
+        for lane in self.survey()?.into_iter().filter(|standing| standing.kind == Kind::Lane) {
+            let own = lane.task.as_ref().filter(|task| lane.branch == Some(self.run.task_branch(task)));
+            let (Some(task), Some(head)) = (own.filter(|task| has_landed(task)), lane.head) else {
+                continue;
+            };
+            if let Ok(_lock) = self.lock_place(&lane.path, task) {
+                let view = self.view(&lane)?;
+                stale::clear(&view.git_dir.join("HEAD.lock"));
+                view.detach(head)?;
+            }
+        }
+        Ok(())
     }
 
     fn take(&self, task: &TaskId, base: Oid, place: Wanted) -> Result<Lease, WorktreeError> {

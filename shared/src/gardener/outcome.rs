@@ -1,0 +1,59 @@
+//! What the queue says of landings, in the words of a run.
+
+use super::Needs;
+use crate::{
+    message::Status,
+    pipeline::{Expense, Happening, News},
+    queue::{self, Outcome},
+};
+
+/// Why something did not land, and who is needed now.
+pub(super) fn explain(outcome: &Outcome) -> (String, Needs) {
+    match outcome {
+        Outcome::Conflict { conflicts, .. } => {
+            let paths: Vec<String> = conflicts.iter().flat_map(|conflict| conflict.paths.clone()).collect();
+            (format!("it conflicts in {}", paths.join(", ")), Needs::Person)
+        }
+        Outcome::Red { failing, with } if with.is_empty() => {
+            (format!("the gate '{}' is red: {}", failing.gate.name, failing.why), Needs::Nobody)
+        }
+        Outcome::Red { failing, with } => {
+            let with: Vec<String> = with.iter().map(ToString::to_string).collect();
+            let gate = &failing.gate.name;
+            (format!("the gate '{gate}' is red together with {}", with.join(", ")), Needs::Nobody)
+        }
+        Outcome::RedBefore { failing } => {
+            (format!("the gate '{}' was red before", failing.gate.name), Needs::Person)
+        }
+        Outcome::Broken { failing } => {
+            (format!("the gate '{}' could not be asked: {}", failing.gate.name, failing.why), Needs::Person)
+        }
+        Outcome::NotChosen => ("others were chosen".into(), Needs::Nobody),
+        Outcome::NoChange => ("it changes nothing".into(), Needs::Nobody),
+        Outcome::Waiting { reason } => (reason.clone(), Needs::Nobody),
+        Outcome::Landed { .. } | Outcome::Parked { .. } => (String::new(), Needs::Nobody),
+    }
+}
+
+/// What a queue tells, as a run tells it.
+pub(super) fn translate(news: queue::News) -> News {
+    let note = |words| Happening::Note { words };
+    match news {
+        queue::News::Gating { gate, commit } => {
+            News { task: None, happening: note(format!("gate '{gate}' on {}", commit.short())) }
+        }
+        queue::News::Settled { task, outcome: Outcome::Landed { commit } | Outcome::Parked { commit } } => {
+            let (status, expense) = (Status::Merge, Expense::default());
+            News::of(&task, Happening::Recorded { status, commit, why: None, expense })
+        }
+        queue::News::Settled { task, outcome } => {
+            let words = format!("{task} did not land: {}", explain(&outcome).0);
+            News::of(&task, note(words))
+        }
+        queue::News::Resolving { task, attempt } => {
+            let words = format!("an agent resolves the conflict of {task}, try {attempt}");
+            News::of(&task, note(words))
+        }
+        queue::News::Note { words } => News { task: None, happening: note(words) },
+    }
+}
