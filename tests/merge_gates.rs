@@ -151,6 +151,43 @@ fn what_was_red_before_is_held_or_landed_as_the_user_decides() {
 }
 
 #[test]
+fn what_was_red_before_excuses_nobody_from_the_other_gates() {
+    let orchard = Orchard::grown(&["T1", "T2", "T3"]);
+    let set = |gate: &str, command: &str| {
+        orchard.git(["config", &format!("arborist.merge.gates.{gate}.command"), command]).succeeds();
+    };
+    set("lint", "false");
+    set("test", "! test -e T1.txt");
+    orchard.git(["config", "arborist.merge.red-target", "land"]).succeeds();
+    let main = orchard.git(["rev-parse", "main"]).answer();
+    orchard.merge(&["T1"]).exits(1).out("1 red (T1)").err("with 'test'");
+    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
+    orchard.merge(&["status", "T1"]).succeeds().out("the gate 'test' was red");
+
+    orchard.merge(&["T2", "T3"]).succeeds().out("2 landed (T2, T3)").err("is red on main too: lint");
+    for commit in ["main", "main^1"] {
+        let message = orchard.git(["log", "-1", "--format=%B", commit]).answer();
+        assert!(message.contains("Arborist-Gate: test\n"), "{message}");
+        assert!(message.contains("Gates that were red before:\n> lint\n"), "{message}");
+    }
+    orchard.arborist(["trailers", "check", "main~2..main"]).succeeds();
+}
+
+#[test]
+fn a_gate_that_is_flaky_behind_one_that_was_red_before_is_asked_again() {
+    let orchard = Orchard::grown(&["T1"]);
+    let flaky = format!(
+        "f='{}/once'; ! test -e T1.txt || test -e \"$f\" || {{ touch \"$f\"; exit 1; }}",
+        orchard.root().display()
+    );
+    for (gate, command) in [("lint", "false"), ("test", flaky.as_str())] {
+        orchard.git(["config", &format!("arborist.merge.gates.{gate}.command"), command]).succeeds();
+    }
+    orchard.git(["config", "arborist.merge.red-target", "land"]).succeeds();
+    orchard.merge(&["T1"]).succeeds().out("1 landed (T1)").err("the gate 'test' is flaky");
+}
+
+#[test]
 fn one_bad_task_of_eight_is_found_in_few_runs_and_the_others_land() {
     let tasks = ["T1", "T2", "T3", "T4", "T5", "T6", "T7", "T8"];
     for bad in tasks {

@@ -104,6 +104,8 @@ pub trait Ground {
     fn tip(&mut self) -> Result<Oid, QueueError>;
     /// Merges a ticket's source; moves nothing.
     fn merge(&mut self, onto: Oid, ticket: &Ticket) -> Result<Merged, QueueError>;
+    /// The same merge onto the same commit, which says that it was not asked to pass these gates: they were red before.
+    fn excuse(&mut self, onto: Oid, step: &Step, red: &[Gate]) -> Result<Step, QueueError>;
     /// Asks gates about a commit. Gives also how many were run for it.
     fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<(Verdict, usize), QueueError>;
     /// Moves the target from `base` to the last of `steps`, and closes their tickets.

@@ -27,37 +27,72 @@ impl<G: Ground> Drain<'_, G> {
         Ok(())
     }
 
-    /// Nobody is blamed for what was red before. That is known only once the same gate was run on the target; it need
-    /// not be where something of the batch has just passed it.
+    /// Nobody is blamed for what was red before.
     pub(super) fn conclude(&mut self) -> Result<(), QueueError> {
         let reds = std::mem::take(&mut self.batch.reds);
         for (ticket, failing, with) in reds {
-            let was_red = self.batch.landed.is_empty() && self.was_red_before(&failing)?;
-            if !was_red && ticket.resolved.is_some() {
-                self.forget_resolution(&ticket, &failing)?;
-            } else if !was_red {
-                self.ground.note(&ticket, red(&failing, &with))?;
-                self.set_aside(&ticket, Outcome::Red { failing, with });
+            if !self.was_red_before(&failing)? {
+                self.hold_back(&ticket, failing, with)?;
             } else if self.rules.red_target == RedTarget::Hold {
                 self.is_over = true;
                 self.set_aside(&ticket, Outcome::RedBefore { failing });
             } else {
-                let base = self.base()?;
-                let stack = self.stack(base, std::slice::from_ref(&ticket))?;
-                if !stack.is_empty() && self.publish(base, &stack)? == Published::Moved {
-                    self.set_aside(&ticket, Outcome::RedBefore { failing });
-                }
+                self.land_all_the_same(&ticket)?;
             }
         }
         Ok(())
     }
 
+    /// That is known only once the same gate was run on the target; it need not be where something of the batch has
+    /// just passed it.
     fn was_red_before(&mut self, failing: &Failing) -> Result<bool, QueueError> {
-        let Some(base) = self.batch.base else {
+        let Some(base) = self.batch.base.filter(|_| !self.batch.passed.contains(&failing.gate)) else {
             return Ok(false);
         };
         let verdict = self.ask(base, std::slice::from_ref(&failing.gate), Asking::Once)?;
         Ok(matches!(verdict, Verdict::Red(_)))
+    }
+
+    fn hold_back(&mut self, ticket: &Ticket, failing: Failing, with: Vec<TaskId>) -> Result<(), QueueError> {
+        if ticket.resolved.is_some() {
+            return self.forget_resolution(ticket, &failing);
+        }
+        self.ground.note(ticket, red(&failing, &with))?;
+        self.set_aside(ticket, Outcome::Red { failing, with });
+        Ok(())
+    }
+
+    /// Lands a ticket that nothing keeps back but gates that were red before. Every other gate is asked, about exactly
+    /// what lands.
+    fn land_all_the_same(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
+        let base = self.base()?;
+        let Some(whole) = self.stack(base, std::slice::from_ref(ticket))?.pop() else {
+            return Ok(());
+        };
+        let (mut step, mut excused) = (whole.clone(), Vec::new());
+        while !step.gates.is_empty() {
+            match self.judge_all_the_same(&step)? {
+                Verdict::Green => break,
+                Verdict::Red(failing) if self.was_red_before(&failing)? => excused.push(failing.gate),
+                Verdict::Red(failing) => return self.hold_back(ticket, failing, Vec::new()),
+                Verdict::Broken(failing) => return self.break_off(&[step], &failing),
+            }
+            step = self.ground.excuse(base, &whole, &excused)?;
+        }
+        if self.publish(base, &[step])? == Published::Moved {
+            self.set_aside(ticket, Outcome::Waiting { reason: "its target, which has just moved".into() });
+        }
+        Ok(())
+    }
+
+    /// What was green before is asked once more before it is called red.
+    fn judge_all_the_same(&mut self, step: &Step) -> Result<Verdict, QueueError> {
+        match self.ask(step.commit, &step.gates, Asking::Once)? {
+            Verdict::Red(failing) if !self.was_red_before(&failing)? => {
+                self.confirm(step.commit, &step.gates, &failing)
+            }
+            verdict => Ok(verdict),
+        }
     }
 
     /// A resolution that is red was none: the conflict is there again, and the next try is told.

@@ -64,6 +64,8 @@ pub struct Drain<'a, G: Ground> {
 struct BatchState {
     base: Option<Oid>,
     landed: Vec<TaskId>,
+    /// The gates that what landed has passed.
+    passed: Vec<Gate>,
     reds: Vec<(Ticket, Failing, Vec<TaskId>)>,
 }
 
@@ -238,7 +240,12 @@ impl<'a, G: Ground> Drain<'a, G> {
         if part == Part::Half && stack.len() > 1 {
             return Ok(verdict);
         }
-        let again = self.ask(commit, &gates, Asking::Again)?;
+        self.confirm(commit, &gates, failing)
+    }
+
+    /// Asks once more what was red. If it is green now, it is flaky, and said to be.
+    fn confirm(&mut self, commit: Oid, gates: &[Gate], failing: &Failing) -> Result<Verdict, QueueError> {
+        let again = self.ask(commit, gates, Asking::Again)?;
         if again == Verdict::Green {
             self.report.flaky.push(failing.gate.name.clone());
             let words =
@@ -260,7 +267,8 @@ impl<'a, G: Ground> Drain<'a, G> {
             return Ok(published);
         }
         self.seen = stack.last().map(|step| step.commit);
-        for Step { ticket, commit, .. } in stack {
+        for Step { ticket, commit, gates } in stack {
+            self.batch.passed.extend_from_slice(gates);
             self.landed.insert(ticket.task.clone());
             self.batch.landed.push(ticket.task.clone());
             let commit = *commit;

@@ -9,7 +9,24 @@ use crate::{
 };
 
 impl Yard<'_> {
-    pub(super) fn message(&self, ticket: &Ticket, gates: &[Gate]) -> Result<String, QueueError> {
+    /// The commit that joins `onto` with a ticket's source. It names the gates that it has to pass, and apart from
+    /// them those that were red before.
+    pub(super) fn write_merge(
+        &mut self,
+        (onto, tree): (Oid, Oid),
+        ticket: &Ticket,
+        gates: &[Gate],
+        red: &[Gate],
+    ) -> Result<Step, QueueError> {
+        let gates: Vec<Gate> = gates.iter().filter(|gate| !red.contains(gate)).cloned().collect();
+        let message = self.message(ticket, &gates, red)?;
+        let parents = [onto, ticket.source];
+        let commit = self.repository.write_joint(tree, &parents, &message, self.signing)?;
+        self.trees.insert(commit, tree);
+        Ok(Step { ticket: ticket.clone(), commit, gates })
+    }
+
+    fn message(&self, ticket: &Ticket, gates: &[Gate], red: &[Gate]) -> Result<String, QueueError> {
         let status = Status::Merge;
         let wording = Wording { name: &ticket.name, attempt: Attempt(0), max: 0 };
         let subject = Subject {
@@ -18,15 +35,19 @@ impl Yard<'_> {
             status,
             text: wording.text(status),
         };
-        let names: Vec<&str> = gates.iter().map(|gate| gate.name.as_str()).collect();
-        let gate = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let names = |gates: &[Gate]| -> Vec<String> { gates.iter().map(|gate| gate.name.clone()).collect() };
+        let gate = if gates.is_empty() { "none".to_owned() } else { names(gates).join(", ") };
+        let body = match red {
+            [] => Body::default(),
+            red => Body::new("Gates that were red before:", &names(red).join("\n")),
+        };
         let mut trailers = Trailers::default();
         let _ = trailers.set(Key::Source, ticket.source.to_string());
         let _ = trailers.set(Key::Gate, gate);
         if let Some(session) = &ticket.session {
             let _ = trailers.set(Key::Session, session.as_str());
         }
-        let message = Message::compose(subject, Body::default(), &trailers)
+        let message = Message::compose(subject, body, &trailers)
             .map_err(|faults| QueueError::Unsound { task: ticket.task.clone(), faults })?;
         Ok(message.render())
     }

@@ -112,11 +112,21 @@ impl Ground for Yard<'_> {
             return Ok(Merged::NoChange);
         }
         let gates = self.gates_for(ticket, onto, tree)?;
-        let message = self.message(ticket, &gates)?;
-        let parents = [onto, ticket.source];
-        let commit = self.repository.write_joint(tree, &parents, &message, self.signing)?;
-        self.trees.insert(commit, tree);
-        Ok(Merged::Clean(Box::new(Step { ticket: ticket.clone(), commit, gates })))
+        let step = self.write_merge((onto, tree), ticket, &gates, &[])?;
+        Ok(Merged::Clean(Box::new(step)))
+    }
+
+    fn excuse(&mut self, onto: Oid, step: &Step, red: &[Gate]) -> Result<Step, QueueError> {
+        let names: Vec<&str> = red.iter().map(|gate| gate.name.as_str()).collect();
+        let words = format!(
+            "{} need not pass what is red on {} too: {}",
+            step.ticket.task,
+            self.into,
+            names.join(", ")
+        );
+        (self.voice)(News::Note { words });
+        let tree = self.tree_of(step.commit)?;
+        self.write_merge((onto, tree), &step.ticket, &step.gates, red)
     }
 
     fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<(Verdict, usize), QueueError> {
