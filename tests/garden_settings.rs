@@ -184,6 +184,7 @@ fn no_key_is_forgotten() {
         "merge.gates.*.timeout",
         "merge.gates.*.when",
         "merge.batch",
+        "merge.keep",
         "merge.red-target",
         "merge.assist",
         "merge.resolve-attempts",

@@ -239,6 +239,24 @@ fn a_gate_leaves_nothing_behind_for_the_next() {
 }
 
 #[test]
+fn ignored_files_go_before_the_next_gate_unless_they_are_kept() {
+    let orchard = Orchard::bare_orchard();
+    orchard.write(".gitignore", "*.o\ncache/\n.env\n");
+    orchard.commit("ignore\n");
+    orchard.run_start("main", "s1");
+    ["T1", "T2", "T3"].iter().for_each(|task| orchard.branch_off(task, "complete"));
+    orchard.write(".env", "set up");
+    orchard.git(["config", "arborist.worktree.copy", ".env"]).succeeds();
+    orchard.git(["config", "arborist.merge.batch", "1"]).succeeds();
+    set_gate(&orchard, "test -e .env && ! test -e a.o && mkdir cache && touch a.o cache/b left.txt");
+    orchard.merge(&["T1", "T2"]).succeeds().out("2 landed (T1, T2)");
+
+    orchard.git(["config", "arborist.merge.keep", "cache/"]).succeeds();
+    set_gate(&orchard, "test -e .env && ! test -e a.o && test -e cache/b && ! test -e left.txt");
+    orchard.merge(&["T3"]).succeeds().out("1 landed (T3)");
+}
+
+#[test]
 fn a_gate_is_asked_only_where_its_paths_are_changed() {
     let orchard = gated(&["T1", "T2"], "false");
     orchard.git(["config", "arborist.merge.gates.check.when", "T2.*"]).succeeds();

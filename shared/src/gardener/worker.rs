@@ -215,7 +215,7 @@ fn test_in_scratch(
 ) -> Result<End, GardenerError> {
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     let scratch = lanes.pool.scratch("phase", commit)?;
-    lanes.pool.refresh(&scratch, commit)?;
+    lanes.pool.refresh(&scratch, commit, &lanes.queue.keep)?;
     let (place, attendance, _lock) = scratch.into_parts();
     let voice = reports.clone();
     let mut shop = tools.workshop(&place, attendance, move |news| {

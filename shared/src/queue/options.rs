@@ -81,6 +81,8 @@ pub struct Options {
     pub resolve_attempts: u32,
     /// What the plan says of tasks, for whoever resolves them.
     pub briefs: Briefs,
+    /// Patterns of ignored files that stay from one gate to the next.
+    pub keep: Vec<String>,
     /// How worktrees for tests are made.
     pub worktrees: WorktreeOptions,
     /// Where logs are kept, relative to the top.
@@ -113,6 +115,7 @@ impl Options {
             resolver: resolver(settings)?,
             resolve_attempts: resolve_attempts(settings),
             briefs: Briefs::new(),
+            keep: settings.words("merge.keep").unwrap_or_default().to_vec(),
             worktrees: WorktreeOptions::new(settings, cancel),
             log_dir: settings.text("log-dir").unwrap_or("spec/logs").to_owned(),
             secrets,

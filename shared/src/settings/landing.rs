@@ -37,6 +37,14 @@ pub(super) const LANDING: &[Setting] = &[
         about: "How many tasks are tested at once before they land. If that is red they are halved until the bad ones stand alone.",
     },
     Setting {
+        key: "merge.keep",
+        variable: Some("ARBORIST_MERGE_KEEP"),
+        kind: Kind::Words,
+        expected: "a list of patterns in quotes",
+        default: "none",
+        about: "Patterns of ignored files that stay from one gate to the next, such as build caches. All others are removed before a gate runs, and the worktree is set up again.",
+    },
+    Setting {
         key: "merge.red-target",
         variable: Some("ARBORIST_MERGE_RED_TARGET"),
         kind: Kind::Text,

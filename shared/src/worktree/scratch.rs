@@ -3,7 +3,7 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use super::{Pool, WorktreeError, stale};
+use super::{Pool, WorktreeError, set_up::forget_set_up, stale};
 use crate::{
     git::{Repository, Worktree},
     name::{Oid, TaskId},
@@ -103,8 +103,9 @@ impl Pool {
         Ok(found)
     }
 
-    /// Puts a scratch worktree to `commit`, clean but for what is ignored, and set up as worktrees are.
-    pub fn refresh(&self, scratch: &Scratch, commit: Oid) -> Result<(), WorktreeError> {
+    /// Puts a scratch worktree to `commit`, clean but for ignored files that match one of `kept`, and set up as
+    /// worktrees are.
+    pub fn refresh(&self, scratch: &Scratch, commit: Oid, kept: &[String]) -> Result<(), WorktreeError> {
         let lane = &scratch.repository;
         for name in ["index.lock", "HEAD.lock"] {
             stale::clear(&lane.git_dir.join(name));
@@ -114,6 +115,8 @@ impl Pool {
         }
         lane.check_out_commit(commit)?;
         lane.remove_untracked()?;
+        lane.remove_ignored(kept)?;
+        forget_set_up(lane);
         let environment = [
             ("ARBORIST_WORKTREE".to_owned(), scratch.path.display().to_string()),
             ("ARBORIST_REPOSITORY".to_owned(), self.places.main.display().to_string()),

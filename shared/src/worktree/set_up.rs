@@ -19,6 +19,11 @@ const MARK: &str = "arborist/set-up";
 /// So much of what a failed command said is shown.
 const SAID: usize = 1000;
 
+/// What was set up is gone, or may be: the next set-up does all of it again.
+pub(super) fn forget_set_up(lane: &Repository) {
+    let _ = fs::remove_file(lane.git_dir.join(MARK));
+}
+
 impl Pool {
     /// Sets a worktree up, unless that has been done to its end in the way that is wanted now.
     pub(super) fn set_up(

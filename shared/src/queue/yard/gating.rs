@@ -94,7 +94,7 @@ impl Yard<'_> {
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
         let pool = self.pool()?;
         let mut scratch = pool.scratch("gate", commit)?;
-        pool.refresh(&scratch, commit)?;
+        pool.refresh(&scratch, commit, &self.options.keep)?;
         let ended = self.supervise(gate, &mut scratch, file);
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(QueueError::Stopped);

@@ -71,7 +71,7 @@ impl Yard<'_> {
         let Some(mut scratch) = pool.take_scratch(&place_of(&ticket.task), onto)? else {
             return Ok(Err("its worktree is in use".into()));
         };
-        pool.refresh(&scratch, onto)?;
+        pool.refresh(&scratch, onto, &[])?;
         scratch.repository.begin_merge(ticket.resolved.unwrap_or(ticket.source))?;
         let before = scratch.repository.snapshot()?;
         let prompt = self.prompt(ticket, onto)?;
@@ -228,7 +228,7 @@ impl Yard<'_> {
             .ok_or_else(|| QueueError::Resolver(format!("the worktree '{name}' is in use")))?;
         let place = &scratch.repository;
         if is_new {
-            pool.refresh(&scratch, position.tip())?;
+            pool.refresh(&scratch, position.tip(), &[])?;
             place.begin_merge(ticket.resolved.unwrap_or(ticket.source))?;
             return Ok(Handover::Opened(scratch.path));
         }
