@@ -308,3 +308,17 @@ fn of_several_the_first_that_can_land_are_chosen() {
     orchard.merge(&["T3", "T5", "--policy", "1"]).succeeds().out("1 not chosen (T5)");
     orchard.merge(&["T5", "--policy", "most"]).exits(129).err("it must be keep-clean, all-or-nothing, first");
 }
+
+#[test]
+fn paths_cannot_speak_to_the_terminal() {
+    let name = "a\u{1b}[31mb.txt";
+    let orchard = clash(
+        |orchard| orchard.write(name, "one\n"),
+        |orchard| orchard.write(name, "ours\n"),
+        |orchard| orchard.write(name, "theirs\n"),
+    );
+    orchard.merge(&["T2"]).exits(2).never("\u{1b}");
+    orchard.merge(&["status", "T2"]).succeeds().out("theirs 100644").never("\u{1b}");
+    orchard.merge(&["resolve", "T2"]).succeeds();
+    orchard.merge(&["resolve", "T2"]).exits(1).err("not resolved yet: ab.txt").never("\u{1b}");
+}

@@ -1,5 +1,7 @@
 //! Queueing: a finished task's branch becomes a ticket.
 
+use std::collections::HashSet;
+
 use arborist_core::{
     failure::{Exit, Failure},
     history::{Reading, Run, State},
@@ -76,7 +78,7 @@ pub(super) fn enlist(site: &Site, args: &AddArgs) -> Result<Vec<Added>, Failure>
     let clerk = Clerk { site, args, run: &run, plan: plan.as_ref(), into };
     let mut added = Vec::new();
     let mut writes: Vec<(Option<&Stored>, Ticket)> = Vec::new();
-    for task in &args.tasks {
+    for task in unique(&args.tasks) {
         let old = known.iter().find(|stored| stored.ticket.task == *task);
         let one = clerk.enlist(task, old.map(|old| &old.ticket))?;
         if let Added::Queued(ticket) = &one {
@@ -86,6 +88,12 @@ pub(super) fn enlist(site: &Site, args: &AddArgs) -> Result<Vec<Added>, Failure>
     }
     site.store().write(&writes)?;
     Ok(added)
+}
+
+/// Whoever names a task twice means it once.
+pub(super) fn unique(tasks: &[TaskId]) -> Vec<&TaskId> {
+    let mut seen = HashSet::new();
+    tasks.iter().filter(|task| seen.insert(*task)).collect()
 }
 
 /// Makes tickets.

@@ -6,7 +6,7 @@ use arborist_core::{
     queue::{LogEntry, QueueError, Standing, Stored, Ticket},
 };
 
-use super::{ScopeArgs, document, open::Site};
+use super::{ScopeArgs, add::unique, document, open::Site};
 use crate::{clock, entry::Outcome, ui::Ui};
 
 /// Takes tasks out of the queue.
@@ -46,8 +46,12 @@ pub(super) fn retry(args: &ScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome 
     if args.json {
         return document::print_queue(&site, ui);
     }
-    for stored in &stored {
-        ui.line(&format!("{} will be tried again", stored.ticket.task));
+    for Stored { ticket, .. } in &stored {
+        ui.line(&match ticket.standing {
+            Standing::Waiting => format!("{} waits already, and stays as it is", ticket.task),
+            Standing::Parked { .. } => format!("{} has landed and waits for a checkout only", ticket.task),
+            _ => format!("{} will be tried again", ticket.task),
+        });
     }
     Ok(Exit::Done)
 }
@@ -55,8 +59,8 @@ pub(super) fn retry(args: &ScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome 
 fn require(site: &Site, tasks: &[TaskId]) -> Result<Vec<Stored>, Failure> {
     let known = site.store().load(Some(&site.scope.branch))?;
     let find = |task: &TaskId| known.iter().find(|stored| stored.ticket.task == *task).cloned();
-    tasks
-        .iter()
+    unique(tasks)
+        .into_iter()
         .map(|task| find(task).ok_or_else(|| QueueError::NotQueued { task: task.clone() }.into()))
         .collect()
 }

@@ -2,6 +2,7 @@
 
 use arborist_core::{
     failure::Exit,
+    message::plain_text,
     name::TaskId,
     queue::{Handover, Queue, QueueError},
 };
@@ -68,7 +69,7 @@ fn tell(task: &TaskId, handover: &Handover, ui: &mut Ui) {
         }
         Handover::Unfinished(path, left) => {
             ui.line(&path.display().to_string());
-            ui.warn(&format!("not resolved yet: {}", left.join(", ")));
+            ui.warn(&plain_text(&format!("not resolved yet: {}", left.join(", "))).replace('\n', " "));
             ui.hint("resolve them and 'git add' or 'git rm' them there, then run the same command again");
         }
         Handover::Taken => {

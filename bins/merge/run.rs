@@ -8,6 +8,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::GardenerError,
     history::Reading,
+    message::plain_text,
     name::{BranchName, TaskId},
     process::{Cancel, FileLock},
     queue::{FanIn, News, Options, Outcome as Became, Queue, Report},
@@ -65,10 +66,14 @@ pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
     let cancel = watch_signals();
     loop {
         let wish = Wish { tasks: &[], into: args.into.as_ref() };
-        let report = drain(&site, &wish, &cancel, &args.landing, ui)?;
-        let exit = conclude(&site, &report, &args.landing, ui)?;
-        let Some(seconds) = args.watch else {
-            return Ok(exit);
+        let drained = drain(&site, &wish, &cancel, &args.landing, ui);
+        let (exit, seconds) = match (drained, args.watch) {
+            (Err(failure), Some(seconds)) if failure.exit == Exit::Locked => {
+                ui.warn(&format!("{}; looking again in {seconds} s", failure.message));
+                (failure.exit, seconds)
+            }
+            (drained, Some(seconds)) => (conclude(&site, &drained?, &args.landing, ui)?, seconds),
+            (drained, None) => return conclude(&site, &drained?, &args.landing, ui),
         };
         if cancel.wait(Duration::from_secs(seconds)) {
             return Ok(exit);
@@ -147,7 +152,7 @@ fn conclude(site: &Site, report: &Report, args: &LandingArgs, ui: &mut Ui) -> Ou
         ui.line(&words::summary(report));
     }
     if let Some(parking) = &report.parking {
-        ui.warn(&format!("what landed waits for a checkout: {}", parking.why));
+        ui.warn(&plain_text(&format!("what landed waits for a checkout: {}", parking.why)));
         ui.hint(&format!("bring it up with: {}", parking.command));
     }
     if report.is_stopped {

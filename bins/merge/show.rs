@@ -148,12 +148,13 @@ fn show(listed: &Listed, in_detail: bool, ui: &mut Ui) {
     match &listed.ticket.standing {
         Standing::Conflict { conflicts, .. } => {
             for conflict in conflicts {
-                ui.line(&format!("  {}", plain_text(&conflict.message)));
+                ui.line(&format!("  {}", plain_text(&conflict.message).replace('\n', " ")));
                 for (side, version) in
                     [("base", &conflict.base), ("ours", &conflict.ours), ("theirs", &conflict.theirs)]
                 {
                     if let Some(version) = version {
-                        ui.line(&format!("    {side:<6} {} {} {}", version.mode, version.id, version.path));
+                        let path = plain_text(&version.path).replace('\n', " ");
+                        ui.line(&format!("    {side:<6} {} {} {path}", version.mode, version.id));
                     }
                 }
             }

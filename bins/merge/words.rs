@@ -98,7 +98,7 @@ pub(super) fn tell(ui: &mut Ui, news: &News) {
                 _ => line,
             }
         }
-        News::Gating { gate, commit } => format!("testing {} with '{gate}'", commit.short()),
+        News::Gating { gate, commit } => plain_text(&format!("testing {} with '{gate}'", commit.short())),
         News::Resolving { task, attempt } => {
             format!("an agent resolves the conflict of {task}, try {attempt}")
         }
