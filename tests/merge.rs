@@ -4,7 +4,13 @@
 
 mod orchard;
 
-use arborist_testkit::TaskCommit;
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+use arborist_core::process::FileLock;
+use arborist_testkit::{Run, TaskCommit};
 use orchard::Orchard;
 use serde_json::Value;
 
@@ -344,4 +350,94 @@ fn it_works_in_repositories_of_every_kind() {
     let bare = orchard.root().join("bare.git");
     orchard.git(["clone", "-q", "--mirror", ".", bare.to_str().unwrap()]).succeeds();
     orchard.arborist_in(&bare, ["merge", "T1"]).succeeds().out("1 landed (T1)");
+}
+
+/// A `git` that does something once, before it is asked for this.
+fn before_git(orchard: &Orchard, asked: &str, script: &str) {
+    let path = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    let (git, mark) = (git.display(), orchard.root().join("done"));
+    let mark = mark.display();
+    orchard.plant(
+        "git",
+        &format!(
+            "#!/bin/sh\ncase \" $* \" in *' {asked} '*) test -e '{mark}' || {{ touch '{mark}'; \
+             unset GIT_INDEX_FILE; cd '{}'; PATH=$(dirname '{git}'):$PATH; {script}; }} >&2 ;; esac\n\
+             exec '{git}' \"$@\"\n",
+            orchard.path("").display()
+        ),
+    );
+}
+
+#[test]
+fn a_checkout_that_changes_while_something_lands_does_not_come_along() {
+    for asked in ["read-tree -m", "update-ref --create-reflog -m arborist: land"] {
+        let orchard = Orchard::grown(&["T1"]);
+        orchard.write("kept.txt", "mine");
+        orchard.git(["branch", "other"]).succeeds();
+        let other = orchard.git(["rev-parse", "other"]).answer();
+        before_git(&orchard, asked, "git switch -q other");
+        let mut command = orchard.command("git-arborist-merge", &orchard.path(""));
+        let report = Run::of(command.args(["T1", "--scope", "main"]), b"");
+        std::fs::remove_file(orchard.bin().join("git")).unwrap();
+        assert!(orchard.root().join("done").exists(), "{}", report.report());
+        assert_eq!(orchard.git(["rev-parse", "other"]).answer(), other, "{asked}: it was not asked for");
+        report.succeeds().out("1 landed (T1)");
+        assert_eq!(orchard.show("main", "T1.txt"), "T1");
+        if asked.starts_with("read-tree") {
+            assert_eq!(orchard.git(["status", "--porcelain"]).answer(), " M kept.txt");
+        }
+        assert_eq!(orchard.read("kept.txt"), "mine");
+    }
+}
+
+#[test]
+fn a_merge_that_the_user_has_not_finished_is_not_landed_into() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.git(["checkout", "-q", "-b", "side"]).succeeds();
+    orchard.write("side.txt", "side");
+    orchard.commit("side\n");
+    orchard.git(["checkout", "-q", "main"]).succeeds();
+    orchard.git(["merge", "-q", "--no-commit", "--no-ff", "side"]).succeeds();
+    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)").err("MERGE_HEAD");
+    orchard.git(["merge", "--abort"]).succeeds();
+    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
+}
+
+#[test]
+fn an_ignored_folder_where_a_file_is_to_be_is_in_the_way() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.write(".git/info/exclude", "T1.txt/\n");
+    orchard.write("T1.txt/mine", "mine");
+    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)").err("'T1.txt/mine' would be overwritten");
+    assert_eq!(orchard.read("T1.txt/mine"), "mine");
+}
+
+#[test]
+fn whoever_names_a_task_twice_means_it_once() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.merge(&["add", "T1", "T1"]).succeeds().out("T1 is queued for main");
+    orchard.merge(&["retry", "T1", "T1"]).succeeds().out("T1 waits already").never("tried again");
+    orchard.merge(&["drop", "T1", "T1"]).succeeds().out("T1 is out of the queue");
+    orchard.merge(&["T1", "T1"]).succeeds().out("1 landed (T1)");
+}
+
+#[test]
+fn a_watch_goes_on_while_somebody_else_holds_the_lock() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.merge(&["add", "T1"]).succeeds();
+    let path = orchard.path(".git/arborist/locks/run-main");
+    let lock = FileLock::try_take(&path, "a test").unwrap();
+    let mut command = orchard.command("git-arborist-merge", &orchard.path(""));
+    command.args(["run", "--watch", "1"]).stderr(Stdio::piped()).stdout(Stdio::null());
+    let mut watch = command.spawn().unwrap();
+    let mut lines = BufReader::new(watch.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("looking again in 1 s")), "it ended");
+    drop(lock);
+    assert!(lines.any(|line| line.contains("T1 landed as")), "it ended");
+    let signal =
+        orchard.command("kill", &orchard.path("")).args(["-s", "INT", &watch.id().to_string()]).status();
+    assert!(signal.unwrap().success());
+    lines.for_each(drop);
+    watch.wait().unwrap();
 }

@@ -1,6 +1,6 @@
-//! Moving a branch that somebody may have checked out: who uses it, and a fast-forward that touches nothing of theirs.
+//! Moving a branch that somebody may have checked out: who uses it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::{GitCommand, GitError, Ref, Repository, Worktree, command::without_prefix};
 use crate::name::{BranchName, Oid};
@@ -15,19 +15,6 @@ pub enum Usage {
     /// It must not be moved, in git's words: it is rebased or bisected, or checked out twice.
     Busy(String),
 }
-
-/// What came of a fast-forward.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Taken {
-    /// The checkout and its branch are there.
-    Done,
-    /// git refused, with this reason; nothing changed.
-    Refused(String),
-}
-
-/// What a fast-forward must not do besides: run hooks, stash, or reach into submodules.
-const PINNED: [&str; 3] =
-    ["merge.autoStash=false", "submodule.recurse=false", "merge.verifySignatures=false"];
 
 impl Repository {
     /// What is parked among `refs` for `branch`, which is at `tip`. It counts only while it follows the branch.
@@ -73,22 +60,5 @@ impl Repository {
     pub fn check_out_commit(&self, commit: Oid) -> Result<(), GitError> {
         let command = self.change("checkout").args(["--quiet", "--force", "--detach"]);
         command.args([&commit.to_string(), "--"]).stdout().map(drop)
-    }
-
-    /// Brings the checkout at `place` and its branch to `commit`, unless that would touch what is changed, staged,
-    /// untracked or ignored there.
-    pub fn fast_forward(&self, place: &Path, commit: Oid) -> Result<Taken, GitError> {
-        let command = GitCommand::changing("merge", place, &PINNED).at_home().args([
-            "-q",
-            "--ff-only",
-            "--no-overwrite-ignore",
-            &commit.to_string(),
-        ]);
-        let ended = command.shielded().finish()?;
-        if ended.status.success() {
-            return Ok(Taken::Done);
-        }
-        let said = without_prefix(&ended.complaint());
-        Ok(Taken::Refused(said.lines().next().unwrap_or_default().to_owned()))
     }
 }

@@ -36,6 +36,9 @@ pub(super) enum Moving {
     Elsewhere,
 }
 
+/// How often the checkouts of a branch may change while it is moved.
+const PATIENCE: usize = 5;
+
 /// A branch to land on.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
@@ -94,15 +97,20 @@ impl<'a> Target<'a> {
 
     /// Moves the branch, and a checkout of it where that touches nothing of the user's.
     pub(super) fn advance(&self, from: Oid, to: Oid) -> Result<Moving, QueueError> {
-        match self.repository.usage(self.into, to)? {
-            Usage::Free => self.swap(from, to),
-            Usage::CheckedOut(place) => match self.repository.fast_forward(&place, to)? {
-                Taken::Done => Ok(Moving::Done),
-                Taken::Refused(_) if self.require()?.branch != from => Ok(Moving::Elsewhere),
-                Taken::Refused(why) => Ok(Moving::Refused(self.parking(why, Some(&place)))),
-            },
-            Usage::Busy(why) => Ok(Moving::Refused(self.parking(why, None))),
+        for _ in 0..PATIENCE {
+            let place = match self.repository.usage(self.into, to)? {
+                Usage::Free => return self.swap(from, to),
+                Usage::Busy(why) => return Ok(Moving::Refused(self.parking(why, None))),
+                Usage::CheckedOut(place) => place,
+            };
+            match self.repository.fast_forward(&place, self.into, (from, to))? {
+                Taken::Done => return Ok(Moving::Done),
+                _ if self.require()?.branch != from => return Ok(Moving::Elsewhere),
+                Taken::Refused(why) => return Ok(Moving::Refused(self.parking(why, Some(&place)))),
+                Taken::Overtaken => {}
+            }
         }
+        Ok(Moving::Refused(self.parking("its checkouts change all the time".into(), None)))
     }
 
     fn swap(&self, from: Oid, to: Oid) -> Result<Moving, QueueError> {

@@ -1,0 +1,131 @@
+//! Bringing a checkout forward with its branch. Files come first and the branch last, by its name: whatever is checked
+//! out there by then, no other branch is ever moved.
+
+use std::{
+    collections::HashSet,
+    ffi::OsStr,
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use super::{GitCommand, GitError, Repository, command::without_prefix};
+use crate::name::{BranchName, Oid};
+
+/// What came of a fast-forward.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// The checkout and its branch are there.
+    Done,
+    /// It would touch what is not ours, for this reason; nothing changed.
+    Refused(String),
+    /// Another branch is checked out there by now, or the branch was moved; nothing changed.
+    Overtaken,
+}
+
+/// What a fast-forward must not do besides: reach into submodules.
+const PINNED: [&str; 1] = ["submodule.recurse=false"];
+
+/// What tells that somebody is in the midst of something else.
+const GOING_ON: [&str; 3] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
+
+impl Repository {
+    /// Brings the checkout of `branch` at `place` and the branch itself from one commit to another, unless that would
+    /// touch what is changed, staged, untracked or ignored there.
+    pub fn fast_forward(
+        &self,
+        place: &Path,
+        branch: &BranchName,
+        (from, to): (Oid, Oid),
+    ) -> Result<Taken, GitError> {
+        let checkout = Checkout { place, branch };
+        if !checkout.is_on_branch()? {
+            return Ok(Taken::Overtaken);
+        }
+        if let Some(why) = checkout.find_obstacle(&self.added(from, to)?)? {
+            return Ok(Taken::Refused(why));
+        }
+        checkout.change("update-index").args(["-q", "--refresh"]).finish()?;
+        if let Err(why) = checkout.bring(from, to)? {
+            return Ok(Taken::Refused(why));
+        }
+        if checkout.is_on_branch()? && checkout.swap(from, to)? {
+            return Ok(Taken::Done);
+        }
+        match checkout.bring(to, from)? {
+            Ok(()) => Ok(Taken::Overtaken),
+            Err(why) => Ok(Taken::Refused(why)),
+        }
+    }
+}
+
+/// Somebody's checkout of a branch.
+struct Checkout<'a> {
+    place: &'a Path,
+    branch: &'a BranchName,
+}
+
+impl Checkout<'_> {
+    fn git(&self, name: &str) -> GitCommand {
+        GitCommand::reading(name, self.place).at_home()
+    }
+
+    fn change(&self, name: &str) -> GitCommand {
+        GitCommand::changing(name, self.place, &PINNED).at_home().shielded()
+    }
+
+    fn is_on_branch(&self) -> Result<bool, GitError> {
+        let head = self.git("symbolic-ref").args(["--quiet", "HEAD"]).answer()?.unwrap_or_default();
+        Ok(head.strip_suffix(b"\n") == Some(self.branch.to_ref().as_bytes()))
+    }
+
+    /// Brings index and files from one commit to another, or gives git's reason why not.
+    fn bring(&self, from: Oid, to: Oid) -> Result<Result<(), String>, GitError> {
+        let ended =
+            self.change("read-tree").args(["-m", "-u", &from.to_string(), &to.to_string()]).finish()?;
+        if ended.status.success() {
+            return Ok(Ok(()));
+        }
+        let said = without_prefix(&ended.complaint());
+        Ok(Err(said.lines().next().unwrap_or_default().to_owned()))
+    }
+
+    /// Moves the branch, if it is where it was.
+    fn swap(&self, from: Oid, to: Oid) -> Result<bool, GitError> {
+        let command = self.change("update-ref").args(["--create-reflog", "-m", "arborist: land"]);
+        let ended = command.args([self.branch.to_ref(), to.to_string(), from.to_string()]).finish()?;
+        Ok(ended.status.success())
+    }
+
+    /// What git itself would go over: an unfinished merge, and ignored files where new ones are to be.
+    fn find_obstacle(&self, added: &[Vec<u8>]) -> Result<Option<String>, GitError> {
+        for name in GOING_ON {
+            let asked = self.git("rev-parse").args(["--quiet", "--verify", name]).finish()?;
+            if asked.status.success() {
+                return Ok(Some(format!("{name} is there: something else is not finished")));
+            }
+        }
+        let mut lying = Vec::new();
+        added.iter().for_each(|path| find_lying(self.place, Path::new(OsStr::from_bytes(path)), &mut lying));
+        if lying.is_empty() {
+            return Ok(None);
+        }
+        let listed = self.git("ls-files").args(["-z", "--cached"]).stdout()?;
+        let known: HashSet<&[u8]> = listed.split(|b| *b == 0).collect();
+        let foreign = lying.iter().find(|path| !known.contains(path.as_os_str().as_bytes()));
+        Ok(foreign.map(|path| format!("'{}' would be overwritten", path.display())))
+    }
+}
+
+/// The files that lie where `path` is to be: at it, below it, or where a folder on the way to it must be.
+fn find_lying(top: &Path, path: &Path, lying: &mut Vec<PathBuf>) {
+    let is_file = |path: &Path| top.join(path).symlink_metadata().is_ok_and(|found| !found.is_dir());
+    let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(file) = folders.chain([path]).find(|path| is_file(path)) {
+        lying.push(file.to_owned());
+        return;
+    }
+    for entry in fs::read_dir(top.join(path)).into_iter().flatten().flatten() {
+        find_lying(top, &path.join(entry.file_name()), lying);
+    }
+}
