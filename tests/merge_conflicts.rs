@@ -4,7 +4,7 @@
 
 mod orchard;
 
-use std::{fs, path::PathBuf};
+use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt, path::PathBuf};
 
 use orchard::Orchard;
 use serde_json::Value;
@@ -321,4 +321,91 @@ fn paths_cannot_speak_to_the_terminal() {
     orchard.merge(&["status", "T2"]).succeeds().out("theirs 100644").never("\u{1b}");
     orchard.merge(&["resolve", "T2"]).succeeds();
     orchard.merge(&["resolve", "T2"]).exits(1).err("not resolved yet: ab.txt").never("\u{1b}");
+}
+
+#[test]
+fn marks_of_any_length_and_in_files_of_any_name_are_no_resolution() {
+    let odd = OsStr::from_bytes(b"odd\xff.txt");
+    let write = |orchard: &Orchard, text: &str| {
+        orchard.write("a.txt", text);
+        fs::write(orchard.path("").join(odd), text).unwrap();
+    };
+    let orchard = clash(
+        |orchard| {
+            orchard.write(".gitattributes", "a.txt conflict-marker-size=32\n");
+            write(orchard, "one\n");
+        },
+        |orchard| write(orchard, "ours\n"),
+        |orchard| write(orchard, "theirs\n"),
+    );
+    orchard.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
+    for (script, left) in
+        [("echo more >> a.txt; echo both > odd*", "a.txt"), ("echo both > a.txt; echo x >> odd*", "odd")]
+    {
+        orchard.agent(script);
+        orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+        orchard
+            .merge(&["status", "T2"])
+            .succeeds()
+            .out(&format!("try 1: marks of conflict are left in {left}"));
+        orchard.merge(&["drop", "T2"]).succeeds();
+    }
+    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    orchard.merge(&["T2"]).exits(2);
+    let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
+    orchard.git_in(&place, ["add", "-A"]).succeeds();
+    orchard.merge(&["resolve", "T2"]).exits(1).err("not resolved yet: a.txt, odd");
+}
+
+#[test]
+fn an_agent_has_to_do_something_about_every_conflict() {
+    let orchard = clash(
+        |orchard| {
+            orchard.write("a.txt", "one\n");
+            orchard.write("b.bin", b"\0base");
+        },
+        |orchard| {
+            orchard.write("a.txt", "ours\n");
+            orchard.write("b.bin", b"\0ours");
+        },
+        |orchard| {
+            orchard.write("a.txt", "theirs\n");
+            orchard.write("b.bin", b"\0theirs");
+        },
+    );
+    orchard.agent("echo both > a.txt");
+    orchard.merge(&["T2"]).exits(2);
+    orchard.merge(&["status", "T2"]).succeeds().out("try 1: nothing was done about b.bin");
+}
+
+#[test]
+fn what_a_person_began_stays_while_an_agent_tries() {
+    let orchard = content();
+    orchard.merge(&["T2"]).exits(2);
+    let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
+    fs::write(place.join("a.txt"), "by hand\n").unwrap();
+    orchard.agent("echo more >> a.txt");
+    orchard.merge(&["retry", "T2"]).succeeds();
+    orchard.merge(&["run"]).exits(2).err("try 1");
+    assert_eq!(fs::read_to_string(place.join("a.txt")).unwrap(), "by hand\n");
+    orchard.merge(&["resolve", "T2"]).succeeds().out("T2 is in the queue again");
+    orchard.merge(&["run"]).succeeds().out("1 landed (T2)");
+    assert_eq!(orchard.show("main", "a.txt"), "by hand");
+}
+
+#[test]
+fn what_a_person_left_is_saved_before_another_merge_takes_its_place() {
+    let orchard = content();
+    orchard.merge(&["T2"]).exits(2);
+    let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
+    fs::write(place.join("a.txt"), "by hand\n").unwrap();
+    orchard.on_branch("T2", |orchard| {
+        orchard.write("a.txt", "theirs again\n");
+        orchard.finish("T2");
+    });
+    orchard.merge(&["run"]).exits(2);
+    orchard.merge(&["resolve", "T2"]).succeeds().err("is kept under refs/arborist/saved/main/resolve-T2/");
+    assert!(fs::read_to_string(place.join("a.txt")).unwrap().contains("theirs again"));
+    let saved = orchard.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+    assert_eq!(orchard.show(&saved, "a.txt"), "by hand");
 }

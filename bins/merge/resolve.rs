@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::{
     open::Site,
     run::{LandingArgs, options},
+    words,
 };
 use crate::{document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
@@ -36,7 +37,7 @@ pub(super) fn run(task: &TaskId, args: &LandingArgs, ui: &mut Ui) -> Outcome {
     let ticket = stored.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?.ticket;
     let options = options(&site, &watch_signals(), args)?;
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into)?;
-    let handover = queue.hand_over(task, &options, &mut |_| {})?;
+    let handover = queue.hand_over(task, &options, &mut |news| words::tell(ui, &news))?;
     if args.scope.json {
         print(ui, &document(task, &handover))?;
     } else {

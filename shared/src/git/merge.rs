@@ -11,7 +11,7 @@ use super::{
 use crate::{name::Oid, process::Finished};
 
 /// Settings that change what a merge comes to, pinned so that every machine comes to the same.
-const PINNED: [&str; 6] = [
+pub(super) const PINNED: [&str; 6] = [
     "merge.renames=true",
     "diff.renames=true",
     "merge.renameLimit=7000",
@@ -148,11 +148,11 @@ impl Repository {
     }
 
     /// What the merge of `theirs` in this worktree is put on top of: `HEAD`, or its first parent if the merge was
-    /// committed; `None` if it was given up.
+    /// committed; `None` if it was given up, or another is merged there.
     pub fn merging_onto(&self, theirs: Oid) -> Result<Option<Oid>, GitError> {
         let head = self.require_commit("HEAD")?;
-        if self.find_commit("MERGE_HEAD")?.is_some() {
-            return Ok(Some(head));
+        if let Some(merging) = self.find_commit("MERGE_HEAD")? {
+            return Ok((merging == theirs).then_some(head));
         }
         if !self.is_ancestor(theirs, head)? {
             return Ok(None);

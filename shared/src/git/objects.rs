@@ -1,5 +1,7 @@
 //! Objects by id, many in one call.
 
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
 use super::{GitError, RawCommit, Repository, command::checked};
 use crate::name::Oid;
 
@@ -23,6 +25,14 @@ impl Repository {
         let command = self.git("rev-parse").args(["--verify", "--quiet", "--end-of-options"]);
         let found = command.arg(format!("{commit}:{path}")).finish()?;
         Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok())
+    }
+
+    /// What stands at `path`, as bytes of a file name, in a tree.
+    pub fn find_entry(&self, tree: Oid, path: &[u8]) -> Result<Option<Oid>, GitError> {
+        let command =
+            self.git("ls-tree").args(["-z", "--full-tree", "--object-only", &tree.to_string(), "--"]);
+        let printed = command.arg(OsStr::from_bytes(path)).stdout()?;
+        Ok(printed.split(|b| *b == 0).next().and_then(Oid::from_hex))
     }
 
     /// The commits that are reachable from `tips` and not from `others`, newest first. Both go to git on its

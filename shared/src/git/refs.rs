@@ -109,6 +109,12 @@ impl Repository {
         Ok(command.answer()?.is_some())
     }
 
+    /// Whether a ref leads to `commit`.
+    pub fn is_held(&self, commit: Oid) -> Result<bool, GitError> {
+        let command = self.git("for-each-ref").args(["--count=1", "--contains", &commit.to_string()]);
+        Ok(!command.stdout()?.is_empty())
+    }
+
     /// The commit that `revision` names.
     pub fn require_commit(&self, revision: &str) -> Result<Oid, GitError> {
         self.find_commit(revision)?.ok_or_else(|| GitError::Unknown(revision.to_owned(), "commit"))

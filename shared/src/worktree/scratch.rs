@@ -3,7 +3,7 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use super::{Pool, WorktreeError, set_up::forget_set_up, stale};
+use super::{Pool, WorktreeError, set_up::forget_set_up, stale, survey};
 use crate::{
     git::{Repository, Worktree},
     name::{Oid, TaskId},
@@ -79,14 +79,18 @@ impl Pool {
         Ok(Some(Scratch { repository, path, attendance, lock }))
     }
 
-    /// Whether there is a scratch worktree of this name.
-    pub fn has_scratch(&self, name: &str) -> Result<bool, WorktreeError> {
-        let is_it = |worktree: &Worktree| {
-            worktree.lock.as_deref() == Some(REASON)
-                && worktree.path.file_name().is_some_and(|file| file == name)
-                && worktree.path.is_dir()
+    /// Saves what lies in a scratch worktree and no ref leads to: what was changed there, and what was committed. Tells
+    /// where.
+    pub fn save_scratch(&self, scratch: &Scratch) -> Result<Option<String>, WorktreeError> {
+        let lane = &scratch.repository;
+        let Some(head) = lane.find_commit("HEAD")? else {
+            return Ok(None);
         };
-        Ok(self.repository.list_worktrees()?.iter().any(is_it))
+        let tree = lane.snapshot()?;
+        if tree == lane.tree_of(head)? && lane.is_held(head)? {
+            return Ok(None);
+        }
+        self.save_tree(lane, &survey::name_of(&scratch.path), (tree, head)).map(Some)
     }
 
     fn make_scratch(&self, path: &std::path::Path, commit: Oid) -> Result<Worktree, WorktreeError> {

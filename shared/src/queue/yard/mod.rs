@@ -1,11 +1,13 @@
 //! The ground that the queue stands on in earnest: a repository.
 
 mod gating;
+mod handover;
 mod land;
+mod marks;
 mod recover;
 mod resolving;
 
-pub use resolving::Handover;
+pub use handover::Handover;
 
 use std::collections::HashMap;
 

@@ -1,12 +1,10 @@
-//! Resolving a conflict: in a scratch worktree with the merge in it, by an agent or by a person. What comes of it goes
-//! back into the queue, to be merged and tested like everything else.
+//! Resolving a conflict: in a scratch worktree with the merge in it, by an agent. What comes of it goes back into the queue,
+//! to be merged and tested like everything else.
 
-use std::path::PathBuf;
-
-use super::Yard;
+use super::{Yard, handover::place_of, marks::Unsettled};
 use crate::{
     agent::{Outcome as Reply, Request, RunnerKind},
-    git::{Conflict, RefMove, Repository, Signing, Version},
+    git::{Conflict, RefMove, Version},
     history::Event,
     message::Status,
     name::{Oid, TaskId},
@@ -17,17 +15,6 @@ use crate::{
 
 /// So many landings are looked through for those that touched a file.
 const MOST_MET: usize = 50;
-
-/// What a person finds when they ask for a conflict.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Handover {
-    /// A worktree with the conflict in it.
-    Opened(PathBuf),
-    /// These paths there are not resolved yet.
-    Unfinished(PathBuf, Vec<String>),
-    /// What stood there is in the queue.
-    Taken,
-}
 
 impl Yard<'_> {
     /// Lets the resolver try it, or the task be done anew.
@@ -68,7 +55,7 @@ impl Yard<'_> {
     ) -> Result<Result<Oid, String>, QueueError> {
         let onto = self.target().require()?.tip();
         let pool = self.pool()?;
-        let Some(mut scratch) = pool.take_scratch(&place_of(&ticket.task), onto)? else {
+        let Some(mut scratch) = pool.take_scratch(&place_of("agent", &ticket.task), onto)? else {
             return Ok(Err("its worktree is in use".into()));
         };
         pool.refresh(&scratch, onto, &[])?;
@@ -77,7 +64,9 @@ impl Yard<'_> {
         let prompt = self.prompt(ticket, onto)?;
         let reply = self.call(resolver, &mut scratch, &prompt)?;
         let result = match reply {
-            Reply::Success { .. } => self.take(ticket, onto, &scratch.repository, Some(before))?,
+            Reply::Success { .. } => {
+                self.take(&Unsettled { ticket, place: &scratch.repository, onto }, Some(before))?
+            }
             Reply::Failed { message, .. } => Err(format!("{} failed: {message}", resolver.crew.name)),
             Reply::Limited { .. } => Err(format!("{} is at its limit", resolver.crew.name)),
         };
@@ -155,43 +144,6 @@ impl Yard<'_> {
         Ok(tasks)
     }
 
-    /// Takes what lies in a worktree as the resolution, unless there are marks of conflict in it, or nothing was done.
-    fn take(
-        &self,
-        ticket: &Ticket,
-        onto: Oid,
-        place: &Repository,
-        before: Option<Oid>,
-    ) -> Result<Result<Oid, String>, QueueError> {
-        let tree = place.snapshot()?;
-        if before == Some(tree) {
-            return Ok(Err("nothing was changed".into()));
-        }
-        let marked = self.marked(ticket, tree)?;
-        if !marked.is_empty() {
-            return Ok(Err(format!("marks of conflict are left in {}", marked.join(", "))));
-        }
-        let message = format!("the conflict of {} with {}, resolved\n", ticket.task, ticket.into);
-        let parents = [onto, ticket.source];
-        Ok(Ok(self.repository.write_joint(tree, &parents, &message, Signing::No)?))
-    }
-
-    /// The files in conflict that still have marks of it.
-    fn marked(&self, ticket: &Ticket, tree: Oid) -> Result<Vec<String>, QueueError> {
-        let Standing::Conflict { conflicts, .. } = &ticket.standing else {
-            return Ok(Vec::new());
-        };
-        let mut marked = Vec::new();
-        for path in conflicts.iter().flat_map(|conflict| &conflict.paths) {
-            let blob = self.repository.find_path(tree, path)?;
-            let bytes = blob.map(|blob| self.repository.find_blob(blob)).transpose()?.flatten();
-            if bytes.is_some_and(|bytes| has_marks(&bytes)) && !marked.contains(path) {
-                marked.push(path.clone());
-            }
-        }
-        Ok(marked)
-    }
-
     /// The task begins anew on what has landed meanwhile: what it did is saved, and its branch goes.
     fn withdraw(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
         let branch = ticket.scope.task_branch(&ticket.task);
@@ -217,71 +169,7 @@ impl Yard<'_> {
         Ok(Resolution::Withdrawn)
     }
 
-    /// Gives a conflict to a person, and takes back what they made of it.
-    pub(in crate::queue) fn hand_over(&mut self, ticket: &Ticket) -> Result<Handover, QueueError> {
-        let position = self.target().require()?;
-        let pool = self.pool()?;
-        let name = place_of(&ticket.task);
-        let is_new = !pool.has_scratch(&name)?;
-        let scratch = pool
-            .take_scratch(&name, position.tip())?
-            .ok_or_else(|| QueueError::Resolver(format!("the worktree '{name}' is in use")))?;
-        let place = &scratch.repository;
-        if is_new {
-            pool.refresh(&scratch, position.tip(), &[])?;
-            place.begin_merge(ticket.resolved.unwrap_or(ticket.source))?;
-            return Ok(Handover::Opened(scratch.path));
-        }
-        let left = self.left_to_do(ticket, place)?;
-        if !left.is_empty() {
-            return Ok(Handover::Unfinished(scratch.path, left));
-        }
-        let onto = place.merging_onto(ticket.source)?.ok_or_else(|| {
-            QueueError::Resolver(format!("the merge in '{}' was given up", scratch.path.display()))
-        })?;
-        match self.take(ticket, onto, place, None)? {
-            Err(why) => Err(QueueError::Resolver(why)),
-            Ok(commit) => {
-                let tries = Vec::new();
-                let ticket =
-                    Ticket { resolved: Some(commit), standing: Standing::Waiting, tries, ..ticket.clone() };
-                self.write(&ticket)?;
-                pool.remove_scratch(&scratch)?;
-                Ok(Handover::Taken)
-            }
-        }
-    }
-
-    /// The paths that a person has not settled: still unmerged, and with marks, or of a kind that leaves none.
-    fn left_to_do(&self, ticket: &Ticket, place: &Repository) -> Result<Vec<String>, QueueError> {
-        let tree = place.snapshot()?;
-        let marked = self.marked(ticket, tree)?;
-        let unmerged = place.unmerged()?;
-        let Standing::Conflict { conflicts, .. } = &ticket.standing else {
-            return Ok(Vec::new());
-        };
-        let leaves_marks = |path: &String| {
-            let of_path = |conflict: &&Conflict| conflict.paths.contains(path);
-            conflicts.iter().filter(of_path).all(|conflict| conflict.kind.leaves_marks())
-        };
-        let mut left = marked.clone();
-        left.extend(unmerged.into_iter().filter(|path| !marked.contains(path) && !leaves_marks(path)));
-        Ok(left)
-    }
-
     pub(super) fn pool(&self) -> Result<Pool, QueueError> {
         Ok(Pool::open(self.repository, self.scope, self.options.worktrees.clone())?)
     }
-}
-
-fn place_of(task: &TaskId) -> String {
-    let mut name = format!("resolve-{task}");
-    name.truncate(60);
-    name
-}
-
-/// Whether a line of it begins as git begins the two outer marks.
-fn has_marks(bytes: &[u8]) -> bool {
-    let is_mark = |line: &[u8]| line.starts_with(b"<<<<<<< ") || line.starts_with(b">>>>>>> ");
-    bytes.split(|b| *b == b'\n').any(is_mark)
 }
