@@ -194,6 +194,11 @@ impl GitCommand {
         self
     }
 
+    /// Starts it to be told things one after the other.
+    pub(super) fn converse(self) -> Result<Running, GitError> {
+        Ok(self.program.converse()?)
+    }
+
     /// Starts it; its output is read as it comes.
     pub fn start(self) -> Result<(String, Running), GitError> {
         Ok((self.name, self.program.start()?))

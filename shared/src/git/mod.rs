@@ -18,6 +18,7 @@ mod refs;
 mod repository;
 mod snapshot;
 mod submodules;
+mod transaction;
 mod upstream;
 mod version;
 mod worktrees;

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GitCommand, GitError, GitVersion, command::without_prefix};
+use super::{GitCommand, GitError, GitVersion, command::without_prefix, transaction::RefMover};
 use crate::name::{BranchName, ObjectFormat, Oid};
 
 /// Where `HEAD` points.
@@ -39,6 +39,8 @@ pub struct Repository {
     pub head: Head,
     /// True if git is told where everything is instead of looking for it: what lies in this worktree is an agent's.
     pub(super) is_pinned: bool,
+    /// The git that moves refs for it, once it was needed.
+    pub(super) mover: RefMover,
 }
 
 /// What is asked of `rev-parse` first, one line of answer each.
@@ -122,6 +124,7 @@ impl Repository {
             version,
             head,
             is_pinned: false,
+            mover: RefMover::default(),
         })
     }
 

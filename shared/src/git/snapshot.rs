@@ -167,13 +167,28 @@ impl Repository {
         Ok(paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
     }
 
+    /// Whether a file should be in the checkout and is not.
+    fn is_missing(&self, change: &Change) -> bool {
+        let path = self.top().join(OsStr::from_bytes(&change.path));
+        change.after.is_some() && path.symlink_metadata().is_err()
+    }
+
+    /// Brings these paths of the user's own index to what `HEAD` holds, and writes those files that are not in the checkout.
+    pub fn bring(&self, changes: &[Change]) -> Result<(), GitError> {
+        if changes.is_empty() || !changes.iter().all(|change| self.is_missing(change)) {
+            self.stage(changes)?;
+            return self.write_missing(changes);
+        }
+        let paths = changes.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
+        let command =
+            self.change("checkout").args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"]);
+        let command = command.env("GIT_LITERAL_PATHSPECS", "1");
+        checked("checkout", command.finish_with(paths.flatten().copied().collect())?).map(drop)
+    }
+
     /// Writes those of these files that are not in the checkout, as the index has them.
     pub fn write_missing(&self, changes: &[Change]) -> Result<(), GitError> {
-        let is_missing = |change: &&Change| {
-            let path = self.top().join(OsStr::from_bytes(&change.path));
-            change.after.is_some() && path.symlink_metadata().is_err()
-        };
-        let missing: Vec<&Change> = changes.iter().filter(is_missing).collect();
+        let missing: Vec<&Change> = changes.iter().filter(|change| self.is_missing(change)).collect();
         if missing.is_empty() {
             return Ok(());
         }

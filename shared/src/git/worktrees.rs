@@ -12,6 +12,7 @@ use std::{
 use super::{
     GitError, Head, Repository,
     command::{checked, without_prefix},
+    transaction::RefMover,
 };
 use crate::name::{BranchName, Oid};
 
@@ -113,6 +114,7 @@ impl Repository {
             worktree: Some(worktree.path.clone()),
             head: Head { branch: worktree.branch.clone(), commit: worktree.head },
             is_pinned: true,
+            mover: RefMover::default(),
             ..self.clone()
         })
     }

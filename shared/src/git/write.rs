@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{GitCommand, GitError, Repository, command::checked};
-use crate::name::Oid;
+use crate::name::{ObjectFormat, Oid};
 
 /// A commit to be written.
 #[derive(Debug, Clone, Copy)]
@@ -59,13 +59,8 @@ impl Repository {
     /// Moves refs in one transaction: all of them are where we believe them to be, or none is moved. The first is
     /// the one that matters: after a crash it may be the only one that moved.
     pub fn move_refs(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
-        let nothing = "0".repeat(self.format.hex_len());
-        let shown = |id: Option<Oid>| id.map_or_else(|| nothing.clone(), |id| id.to_string());
-        let lines = moves
-            .iter()
-            .map(|RefMove { name, new, old }| format!("update {name} {} {}\n", shown(*new), shown(*old)));
         let command = self.change("update-ref").args(["--create-reflog", "-m", why, "--stdin"]);
-        let input = lines.collect::<String>().into_bytes();
+        let input = lines_of_moves(self.format, moves).into_bytes();
         checked("update-ref", command.finish_with(input)?).map(drop)
     }
 
@@ -81,6 +76,15 @@ impl Repository {
         let command = self.change("hash-object").args(["-w", "--stdin"]);
         id_of("hash-object", &checked("hash-object", command.finish_with(content)?)?)
     }
+}
+
+/// As `update-ref --stdin` reads them.
+pub(super) fn lines_of_moves(format: ObjectFormat, moves: &[RefMove<'_>]) -> String {
+    let nothing = "0".repeat(format.hex_len());
+    let shown = |id: Option<Oid>| id.map_or_else(|| nothing.clone(), |id| id.to_string());
+    let line =
+        |RefMove { name, new, old }: &RefMove<'_>| format!("update {name} {} {}\n", shown(*new), shown(*old));
+    moves.iter().map(line).collect()
 }
 
 /// Whether a commit is signed.

@@ -98,6 +98,12 @@ impl Program {
         self.launch()
     }
 
+    /// Starts it to be told things one after the other. Ctrl-C on the terminal does not reach it.
+    pub fn converse(mut self) -> Result<Running, ProcessError> {
+        self.command.stdin(Stdio::piped());
+        self.shielded().launch()
+    }
+
     /// Runs it to its end with `input` on standard input.
     pub fn finish_with(mut self, input: Vec<u8>) -> Result<Finished, ProcessError> {
         self.command.stdin(Stdio::piped());
@@ -245,8 +251,14 @@ impl Running {
         }
     }
 
+    /// Tells it something, if it was started to be told things.
+    pub fn tell(&mut self, words: &[u8]) -> io::Result<()> {
+        self.child.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(words)
+    }
+
     /// Reads the rest of its output and waits for its end.
     pub fn finish(mut self) -> Result<Finished, ProcessError> {
+        drop(self.child.stdin.take());
         let read = self.pipes.take().map(Pipes::read).transpose();
         let (stdout, stderr) = read.map_err(|source| self.error(source))?.unwrap_or_default();
         let status = self.child.wait().map_err(|source| self.error(source))?;

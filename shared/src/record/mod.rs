@@ -253,7 +253,7 @@ impl<'a> Recorder<'a> {
         let name = self.tip.branch.to_ref();
         let mut moves = vec![RefMove { name: &name, new: Some(commit), old: Some(tip) }];
         moves.extend_from_slice(others);
-        if let Err(error) = self.repository.move_refs(&moves, "arborist") {
+        if let Err(error) = self.repository.move_refs_again(&moves) {
             let is_elsewhere = self.repository.find_branch(&self.tip.branch)? != Some(tip);
             return Err(if is_elsewhere {
                 RecordError::Moved { branch: self.tip.branch.clone() }

@@ -54,7 +54,7 @@ impl Recorder<'_> {
     ) -> Result<T, RecordError> {
         if changes.is_empty() || self.branch() != self.run() {
             let written = write(self, others)?;
-            bring(self.repository(), changes)?;
+            self.repository().bring(changes)?;
             return Ok(written);
         }
         let before = self.head();
@@ -62,7 +62,7 @@ impl Recorder<'_> {
         let begun = RefMove { name: &mark, new: Some(before), old: None };
         let moves: Vec<RefMove<'_>> = others.iter().copied().chain([begun]).collect();
         let written = write(self, &moves)?;
-        bring(self.repository(), changes)?;
+        self.repository().bring(changes)?;
         end(self.repository(), &mark, before)?;
         Ok(written)
     }
@@ -92,13 +92,8 @@ fn catch_up(repository: &Repository, before: Oid, head: Oid) -> Result<(), GitEr
     repository.write_missing(&as_in(head)?)
 }
 
-fn bring(repository: &Repository, changes: &[Change]) -> Result<(), GitError> {
-    repository.stage(changes)?;
-    repository.write_missing(changes)
-}
-
 fn end(repository: &Repository, mark: &str, before: Oid) -> Result<(), GitError> {
-    repository.move_refs(&[RefMove { name: mark, new: None, old: Some(before) }], "arborist: staged")
+    repository.move_refs_again(&[RefMove { name: mark, new: None, old: Some(before) }])
 }
 
 /// No task can be called so: marks of attempts stand beside it.

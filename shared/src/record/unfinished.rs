@@ -41,7 +41,7 @@ impl Unfinished {
             repository.write_commit(NewCommit { tree, parent: head, message: &message }, Signing::No)?
         };
         let name = Self::name_of(branch, task, attempt);
-        repository.move_refs(&[RefMove { name: &name, new: Some(before), old: None }], "arborist")?;
+        repository.move_refs_again(&[RefMove { name: &name, new: Some(before), old: None }])?;
         Ok(Self { name, task: task.clone(), attempt, before })
     }
 
