@@ -104,6 +104,7 @@ complete -c git-arborist -n '__git_arborist_in gardener' -l only -x -a '(__git_a
 complete -c git-arborist -n '__git_arborist_in gardener' -l until -x -a '(__git_arborist_tasks)' -d 'Up to this task or phase, in the order of the plan, and nothing behind it'
 complete -c git-arborist -n '__git_arborist_in gardener' -l jobs -x -d 'How many tasks are worked on at once, each in a worktree of its own: a number, or auto'
 complete -c git-arborist -n '__git_arborist_in gardener' -l isolate -d 'Use a worktree also for one task at a time, and leave the checkout alone'
+complete -c git-arborist -n '__git_arborist_in gardener' -l policy -x -d 'What lands of what was worked on at once: keep-clean (all that can), all-or-nothing, first, or a number of them'
 complete -c git-arborist -n '__git_arborist_in gardener' -l keep-going -d 'Go on with other tasks when one fails'
 complete -c git-arborist -n '__git_arborist_in gardener' -l retry-failed -d 'Let tasks that have failed before begin anew'
 complete -c git-arborist -n '__git_arborist_in gardener' -s h -l help -d 'Show what it does and takes'

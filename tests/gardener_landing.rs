@@ -127,3 +127,40 @@ fn branches_that_landed_go_if_that_is_wanted() {
     garden.arborist(["gardener", "--jobs", "2"]).succeeds();
     assert_eq!(garden.git(["branch", "--list", "arborist/*"]).answer(), "");
 }
+
+#[test]
+fn what_lands_together_or_not_at_all_does_not_land_where_one_failed() {
+    let garden = garden(TWO);
+    garden.agent(&WORKER.replace(
+        "echo \"$task\" >",
+        "if grep -qs $task \"$ROOT/broken\"; then exit 1; fi; echo \"$task\" >",
+    ));
+    garden.write("../broken", "T002\n");
+    let flags =
+        ["gardener", "--jobs", "2", "--policy", "all-or-nothing", "--max-retries", "1", "--keep-going"];
+    garden.arborist(flags).exits(1).out("1 failed (T002)").out("did not land");
+    assert_eq!(garden.git(["ls-files", "T*.txt"]).answer(), "");
+    garden.write("../broken", "");
+    garden.arborist(["gardener", "--jobs", "2", "--policy", "all-or-nothing", "--retry-failed"]).succeeds();
+    assert_eq!(garden.git(["ls-files", "T*.txt"]).answer(), "T001.txt\nT002.txt");
+}
+
+#[test]
+fn of_alternatives_the_first_that_can_land_does() {
+    let garden = garden(TWO);
+    garden.agent(&WORKER.replace("$task.txt", "same.txt"));
+    garden.arborist(["gardener", "--jobs", "2", "--policy", "first", "--keep-going"]).exits(1);
+    let log = garden.git(["log", "--merges", "--format=%s"]).answer();
+    assert_eq!(log.lines().filter(|line| line.contains("@merge)")).count(), 1, "{log}");
+}
+
+#[test]
+fn a_run_goes_on_from_what_is_parked() {
+    let garden = garden("- [ ] T001 [P] do a\n- [ ] T002 do b (depends on T001)\n");
+    garden.write("T001.txt", "mine\n");
+    garden.arborist(["gardener", "--jobs", "2", "--until", "T001"]).exits(2).out("parked");
+    let calls = garden.calls();
+    garden.arborist(["gardener", "--jobs", "2"]).exits(2).out("1 completed (T002)");
+    assert_eq!(garden.calls(), calls + 2, "what is parked is not done again");
+    assert_eq!(garden.read("T001.txt"), "mine\n");
+}

@@ -6,6 +6,7 @@ use arborist_core::{
     history::State,
     name::TaskId,
     progress::{Boxes, Progress},
+    queue::FanIn,
 };
 use clap::Parser;
 
@@ -51,6 +52,9 @@ pub struct GardenerArgs {
     /// Use a worktree also for one task at a time, and leave the checkout alone
     #[arg(long)]
     isolate: bool,
+    /// What lands of what was worked on at once: keep-clean (all that can), all-or-nothing, first, or a number of them
+    #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
+    policy: FanIn,
     /// Go on with other tasks when one fails
     #[arg(long)]
     keep_going: bool,
@@ -117,7 +121,7 @@ pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
     }
     let lanes = match args.jobs(&opened)? {
         Jobs::InPlace => None,
-        Jobs::Lanes(jobs) => Some(opened.lanes(jobs)?),
+        Jobs::Lanes(jobs) => Some(opened.lanes(jobs, args.policy, &planned)?),
     };
     let mut voice = Voice::new(&args.common, ui);
     let ended = opened.begin(&args.common, &planned, &mut voice, lanes.as_ref())?.run(&wish);

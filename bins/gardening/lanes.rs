@@ -3,22 +3,24 @@
 use arborist_core::{
     failure::Failure,
     gardener::{GardenerError, Lanes},
+    queue::{self, FanIn},
     worktree::{Pool, WorktreeOptions},
 };
 
-use super::{Opened, Voice, open::secrets};
+use super::{Opened, Planned, Voice, open::secrets};
 use crate::clock;
 
 impl Opened {
-    /// Lanes for so many tasks at once.
-    pub(crate) fn lanes(&self, jobs: usize) -> Result<Lanes<'_>, Failure> {
+    /// Lanes for so many tasks at once, of which this is to land.
+    pub(crate) fn lanes(&self, jobs: usize, policy: FanIn, planned: &Planned) -> Result<Lanes<'_>, Failure> {
+        let queue = queue::Options::new(&self.settings, secrets()?, &self.cancel, clock::now)?;
         Ok(Lanes {
             repository: &self.repository,
             pool: Pool::open(&self.repository, &self.branch, self.worktree_options())
                 .map_err(GardenerError::from)?,
             jobs,
             lock: &self.lock,
-            queue: arborist_core::queue::Options::new(&self.settings, secrets()?, &self.cancel, clock::now)?,
+            queue: queue::Options { fan_in: policy, ..queue.briefed(&planned.plan) },
         })
     }
 

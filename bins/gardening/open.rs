@@ -138,7 +138,11 @@ impl Opened {
         }
         self.tell_of_missing_tests(planned, voice);
         let tip = recorder.tip().clone();
-        let run = self.scan_at(tip.head)?;
+        let newest = match lanes {
+            Some(_) => Target::new(&self.repository, &self.branch).require()?.tip(),
+            None => tip.head,
+        };
+        let run = self.scan_at(newest)?;
         voice.begin(self.begun(&recorder, planned, &run));
         let mut tools = self.tools(recorder.hand().clone())?;
         tools.lanes = lanes;

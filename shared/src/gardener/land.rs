@@ -17,7 +17,7 @@ use crate::{
     pipeline::{End, PipelineError},
     plan::Task,
     progress::{Boxes, Progress},
-    queue::{self, Afterwards, Gate, Outcome, Queue, Store, Target, Ticket},
+    queue::{self, Afterwards, FanIn, Gate, Outcome, Queue, Store, Target, Ticket},
     record::RecordError,
     settings::Origin,
     worktree::Lease,
@@ -136,6 +136,9 @@ impl<'a> Gardener<'a> {
         if course.lander.is_some() || self.tools.cancel.is_cancelled() || (course.is_drained && !is_new) {
             return;
         }
+        if !self.may_land(course) {
+            return;
+        }
         let new = course.finished.iter().filter(|finished| !finished.is_queued);
         let new: Vec<TaskId> = new.map(|finished| finished.task.clone()).collect();
         let mut tickets = Vec::new();
@@ -151,6 +154,16 @@ impl<'a> Gardener<'a> {
             let landed = Box::new(Landed(drain(tools, tickets, &sender)));
             let _ = sender.send(Report::Landed(landed));
         }));
+    }
+
+    /// Where not everything lands that can, all that is at work is waited for, so that one look decides. What lands together
+    /// or not at all does not where one of it failed.
+    fn may_land(&self, course: &Course<'_, 'a, '_>) -> bool {
+        match self.tools.lanes.map(|lanes| lanes.queue.fan_in) {
+            None | Some(FanIn::KeepClean) => true,
+            Some(FanIn::Choose(_)) => course.running.is_empty(),
+            Some(FanIn::AllOrNothing) => course.running.is_empty() && course.summary.failed.is_empty(),
+        }
     }
 
     /// The tests of a phase gate the landing of its last leaf.
