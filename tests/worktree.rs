@@ -259,6 +259,24 @@ fn inside_the_checkout_it_is_hidden_from_status() {
 }
 
 #[test]
+fn what_stands_in_the_exclude_file_stays_as_it_is() {
+    let garden = Garden::sprout();
+    let (own, shared) = (garden.path(".git/info/exclude"), garden.root().join("my-excludes"));
+    let _ = fs::remove_file(&own);
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(&shared, b"caf\xe9.txt").unwrap();
+    std::os::unix::fs::symlink(&shared, &own).unwrap();
+    garden.git(["config", "arborist.worktree.base", "trees"]).succeeds();
+    add(&garden, "T1");
+    add(&garden, "T2");
+    assert_eq!(fs::read(&shared).unwrap(), b"caf\xe9.txt\n/trees/\n");
+    assert!(own.is_symlink());
+    let beside: Vec<_> =
+        fs::read_dir(garden.root()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!beside.iter().any(|name| name.to_string_lossy().starts_with("my-excludes.")), "{beside:?}");
+}
+
+#[test]
 fn it_is_the_same_from_anywhere() {
     let garden = Garden::sprout();
     garden.write("sub/a", "a");

@@ -220,20 +220,7 @@ impl Opened {
 
     /// Logs are nobody's work: an entry in the repository's own exclude file hides them.
     fn hide_logs(&self) -> Result<(), Failure> {
-        let file = self.repository.common_dir.join("info/exclude");
-        let line = format!("/{}/", self.options.log_dir.trim_matches('/'));
-        let text = std::fs::read_to_string(&file).unwrap_or_default();
-        if text.lines().any(|known| known == line) {
-            return Ok(());
-        }
-        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        let write = || {
-            std::fs::create_dir_all(file.parent().unwrap_or(&file))?;
-            std::fs::write(&file, format!("{text}{gap}{line}\n"))
-        };
-        write().map_err(|error| {
-            Failure::new(Exit::Fatal, format!("could not write '{}': {error}", file.display()))
-        })
+        Ok(self.repository.exclude(&format!("/{}/", self.options.log_dir.trim_matches('/')))?)
     }
 
     /// What is not committed could be lost or mixed in. The plan and the configuration are committed with the start.

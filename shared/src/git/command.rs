@@ -5,7 +5,7 @@ use std::{ffi::OsStr, path::Path};
 use super::GitVersion;
 use crate::{
     failure::{Exit, Explain},
-    process::{Awaited, Finished, ProcessError, Program, Running},
+    process::{Awaited, Finished, LockError, ProcessError, Program, Running},
 };
 
 /// What can go wrong when git is asked.
@@ -39,6 +39,17 @@ pub enum GitError {
         /// What was strange.
         what: String,
     },
+    /// A file of the repository could not be written.
+    #[error("could not write '{path}': {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Somebody else writes it.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// A name did not lead to an object.
     #[error("'{0}' names no {1} in this repository")]
     Unknown(String, &'static str),
@@ -46,7 +57,10 @@ pub enum GitError {
 
 impl Explain for GitError {
     fn exit(&self) -> Exit {
-        Exit::Fatal
+        match self {
+            Self::Lock(error) => error.exit(),
+            _ => Exit::Fatal,
+        }
     }
 
     fn hint(&self) -> Option<String> {
@@ -57,6 +71,7 @@ impl Explain for GitError {
             Self::NoRepository { .. } => {
                 Some("run this inside a repository, or name one with: git -C <path> arborist …".into())
             }
+            Self::Lock(error) => error.hint(),
             Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
             Self::Process(error) if error.source.kind() == std::io::ErrorKind::NotFound => {
                 Some("is git installed and on PATH?".into())

@@ -1,23 +1,56 @@
 //! The repository's own exclude file: what `git status` shows in no checkout of it.
 
-use std::fs;
+use std::{fs, io, path::Path, time::Duration};
 
 use super::{GitError, Repository};
-use crate::process::ProcessError;
+use crate::process::{Cancel, FileLock};
+
+/// How long another process may take to add its line.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Repository {
-    /// Adds a line to the exclude file, unless it stands there.
+    /// Adds a line to the exclude file, unless it stands there. Whoever reads meanwhile finds the old file or the new
+    /// one, and of two who write neither loses a line.
     pub fn exclude(&self, line: &str) -> Result<(), GitError> {
-        let file = self.common_dir.join("info/exclude");
-        let text = fs::read_to_string(&file).unwrap_or_default();
-        if text.lines().any(|known| known == line) {
+        let named = self.common_dir.join("info/exclude");
+        let file = named.canonicalize().unwrap_or(named);
+        if read(&file).is_ok_and(|text| holds(&text, line)) {
             return Ok(());
         }
-        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        let write = || {
-            fs::create_dir_all(self.common_dir.join("info"))?;
-            fs::write(&file, format!("{text}{gap}{line}\n"))
-        };
-        write().map_err(|source| ProcessError { program: "git".into(), source }.into())
+        let lock = self.common_dir.join("arborist/locks/exclude");
+        let _lock = FileLock::take_within(&lock, "git arborist", PATIENCE, &Cancel::new())?;
+        add(&file, line).map_err(|source| GitError::File { path: file.display().to_string(), source })
     }
+}
+
+fn add(file: &Path, line: &str) -> io::Result<()> {
+    let mut text = read(file)?;
+    if holds(&text, line) {
+        return Ok(());
+    }
+    if text.last().is_some_and(|last| *last != b'\n') {
+        text.push(b'\n');
+    }
+    text.extend_from_slice(line.as_bytes());
+    text.push(b'\n');
+    fs::create_dir_all(file.parent().unwrap_or(file))?;
+    let mut draft = file.as_os_str().to_owned();
+    draft.push(".arborist");
+    fs::write(&draft, text)?;
+    if let Ok(known) = file.metadata() {
+        fs::set_permissions(&draft, known.permissions())?;
+    }
+    fs::rename(&draft, file)
+}
+
+/// The bytes of a file, none if it is not there. They need not be text.
+fn read(file: &Path) -> io::Result<Vec<u8>> {
+    match fs::read(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read,
+    }
+}
+
+fn holds(text: &[u8], line: &str) -> bool {
+    text.split(|b| *b == b'\n').any(|known| known == line.as_bytes())
 }

@@ -70,8 +70,12 @@ impl Repository {
 
     /// The tip of a local branch, if there is such a branch. A tag of the same name does not matter.
     pub fn find_branch(&self, branch: &BranchName) -> Result<Option<Oid>, GitError> {
-        let name = branch.to_ref();
-        let refs = self.list_refs(&[&name])?;
+        self.find_ref(&branch.to_ref())
+    }
+
+    /// What the ref of this full name points at, if there is one.
+    pub fn find_ref(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        let refs = self.list_refs(&[name])?;
         Ok(refs.into_iter().find(|found| found.name == name).map(|found| found.target))
     }
 

@@ -135,7 +135,7 @@ impl<'a> Store<'a> {
         others: &[RefMove<'_>],
     ) -> Result<(), QueueError> {
         let name = log_of(into);
-        let old = self.find_ref(&name)?;
+        let old = self.repository.find_ref(&name)?;
         let mut moves = Vec::new();
         let known = self.load_log(into, 1)?;
         let entries: Vec<&LogEntry> = entries.iter().filter(|entry| !is_known(&known, entry)).collect();
@@ -182,7 +182,7 @@ impl<'a> Store<'a> {
     }
 
     fn read_log(&self, name: &str, count: usize) -> Result<Vec<LogEntry>, QueueError> {
-        let Some(tip) = self.find_ref(name)? else {
+        let Some(tip) = self.repository.find_ref(name)? else {
             return Ok(Vec::new());
         };
         let revisions = ["--first-parent".into(), format!("-n{count}"), tip.to_string()];
@@ -210,11 +210,6 @@ impl<'a> Store<'a> {
         }
         let tree = self.repository.empty_tree()?;
         Ok(*self.nothing.get_or_init(|| tree))
-    }
-
-    fn find_ref(&self, name: &str) -> Result<Option<Oid>, QueueError> {
-        let found = self.repository.list_refs(&[name])?;
-        Ok(found.into_iter().find(|found| found.name == name).map(|found| found.target))
     }
 }
 

@@ -116,9 +116,7 @@ pub struct Hand {
 impl Hand {
     /// For a run, as the user's configuration wants its commits.
     pub fn new(repository: &Repository, run: BranchName, session: SessionId) -> Result<Self, GitError> {
-        let signs = repository.git("config").args(["--type=bool", "--get", "commit.gpgSign"]).answer()?;
-        let signing = if signs.as_deref() == Some(b"true\n") { Signing::AsConfigured } else { Signing::No };
-        Ok(Self { run, session, signing })
+        Ok(Self { run, session, signing: repository.signing()? })
     }
 }
 

@@ -145,7 +145,7 @@ impl Pool {
                 }
             }
         }
-        let places = self.places.prepared(worktrees)?;
+        let places = self.places.prepared(&self.repository, worktrees)?;
         if let Some(half_made) = self.find_half_made(wish, &places, worktrees) {
             return Ok((Spot::Free(half_made.clone()), self.lock_place(&half_made.path, wish.task)?));
         }

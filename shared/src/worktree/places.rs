@@ -47,7 +47,11 @@ impl Places {
 
     /// The same with a folder that is there, and hidden where `git status` of a checkout would show it. Where nothing
     /// can be written beside the repository, it is inside.
-    pub(super) fn prepared(&self, worktrees: &[Worktree]) -> Result<Self, WorktreeError> {
+    pub(super) fn prepared(
+        &self,
+        repository: &Repository,
+        worktrees: &[Worktree],
+    ) -> Result<Self, WorktreeError> {
         let mut base = self.base.clone();
         if let Err(error) = make_writable(&base) {
             if !self.is_usual {
@@ -59,7 +63,7 @@ impl Places {
         let base = base.canonicalize().map_err(WorktreeError::file("find", &base))?;
         let places = Self { base, ..self.clone() };
         places.refuse_nesting(worktrees)?;
-        places.hide()?;
+        places.hide(repository)?;
         Ok(places)
     }
 
@@ -73,23 +77,12 @@ impl Places {
         }
     }
 
-    fn hide(&self) -> Result<(), WorktreeError> {
+    fn hide(&self, repository: &Repository) -> Result<(), WorktreeError> {
         let main = self.main.canonicalize().unwrap_or_else(|_| self.main.clone());
         let Ok(inside) = self.base.strip_prefix(&main) else {
             return Ok(());
         };
-        let line = format!("/{}/", inside.display());
-        let file = self.common_dir.join("info/exclude");
-        let text = fs::read_to_string(&file).unwrap_or_default();
-        if text.lines().any(|known| known == line) {
-            return Ok(());
-        }
-        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-        let write = || {
-            fs::create_dir_all(self.common_dir.join("info"))?;
-            fs::write(&file, format!("{text}{gap}{line}\n"))
-        };
-        write().map_err(WorktreeError::file("write", &file))
+        Ok(repository.exclude(&format!("/{}/", inside.display()))?)
     }
 
     /// Where a lane goes.

@@ -23,7 +23,7 @@ impl Pool {
     pub fn restore(&self, task: &TaskId) -> Result<Restored, WorktreeError> {
         let name = saver::ref_of(&self.run, task);
         let nothing = || WorktreeError::NothingSaved(task.clone());
-        let from = saver::find(&self.repository, &name)?.ok_or_else(nothing)?;
+        let from = self.repository.find_ref(&name)?.ok_or_else(nothing)?;
         let at = self.repository.require_commit(&format!("{from}^"))?;
         let lease = self.add(task, at)?;
         let lane = &lease.repository;

@@ -27,7 +27,7 @@ impl<'a> Saver<'a> {
     /// For a task that is worked on in the worktree of `repository`.
     pub fn new(repository: &'a Repository, run: &BranchName, task: &TaskId) -> Result<Self, GitError> {
         let name = ref_of(run, task);
-        let saved = match find(repository, &name)? {
+        let saved = match repository.find_ref(&name)? {
             Some(commit) => Some(Saved { tree: repository.tree_of(commit)?, commit }),
             None => None,
         };
@@ -68,9 +68,4 @@ impl<'a> Saver<'a> {
 /// The ref that holds a task's unfinished work. Marks of attempts stand beside it and end in a number.
 pub(super) fn ref_of(run: &BranchName, task: &TaskId) -> String {
     format!("refs/arborist/wip/{}/{task}/tree", run.component())
-}
-
-pub(super) fn find(repository: &Repository, name: &str) -> Result<Option<Oid>, GitError> {
-    let refs = repository.list_refs(&[name])?;
-    Ok(refs.into_iter().find(|found| found.name == name).map(|found| found.target))
 }

@@ -52,7 +52,7 @@ impl Pool {
     pub fn take_scratch(&self, name: &str, commit: Oid) -> Result<Option<Scratch>, WorktreeError> {
         let _gate = self.gate()?;
         let worktrees = self.repository.list_worktrees()?;
-        let places = self.places.prepared(&worktrees)?;
+        let places = self.places.prepared(&self.repository, &worktrees)?;
         let path = places.base.join(name);
         let Some(task) = name.parse::<TaskId>().ok() else {
             return Ok(None);

@@ -135,7 +135,7 @@ impl Yard<'_> {
     /// Every result follows the one before, so that a gate that is red and then green is seen to be both.
     fn remember(&self, said: &Said) -> Result<(), QueueError> {
         let name = ref_of(&said.gate, said.tree);
-        let old = self.find_ref(&name)?;
+        let old = self.repository.find_ref(&name)?;
         let json = serde_json::to_string(said)
             .map_err(|error| QueueError::Unreadable { name: name.clone(), why: error.to_string() })?;
         let word = match said.answer {

@@ -79,7 +79,7 @@ impl Yard<'_> {
         match self.target().advance(position.branch, last.commit)? {
             Moving::Elsewhere => Ok(Published::Moved),
             Moving::Refused(parking) => {
-                self.target().park(self.find_ref(&self.into.landing_ref())?, last.commit)?;
+                self.target().park(self.repository.find_ref(&self.into.landing_ref())?, last.commit)?;
                 for step in steps {
                     let standing = Standing::Parked { commit: step.commit };
                     self.note(&step.ticket, standing)?;
@@ -147,10 +147,5 @@ impl Yard<'_> {
             }
         }
         Ok(())
-    }
-
-    pub(super) fn find_ref(&self, name: &str) -> Result<Option<Oid>, QueueError> {
-        let found = self.repository.list_refs(&[name])?;
-        Ok(found.into_iter().find(|found| found.name == name).map(|found| found.target))
     }
 }

@@ -157,7 +157,7 @@ impl Yard<'_> {
             ticket.task,
             tip.short()
         );
-        if self.find_ref(&saved)?.is_none() {
+        if self.repository.find_ref(&saved)?.is_none() {
             let save = RefMove { name: &saved, new: Some(tip), old: None };
             self.repository.move_refs(&[save], "arborist: to be done anew")?;
         }
