@@ -283,6 +283,29 @@ fn a_branch_in_the_middle_of_a_rebase_is_not_moved() {
 }
 
 #[test]
+fn a_checkout_whose_folder_is_gone_is_in_nobodys_way() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.elsewhere();
+    let gone = orchard.root().join("gone");
+    orchard.git(["worktree", "add", "-q", gone.to_str().unwrap(), "main"]).succeeds();
+    std::fs::remove_dir_all(&gone).unwrap();
+    orchard.merge(&["T1"]).succeeds().out("1 landed (T1)");
+    assert_eq!(orchard.show("main", "T1.txt"), "T1");
+}
+
+#[test]
+fn a_checkout_on_a_disk_that_may_come_back_is_waited_for() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.elsewhere();
+    let gone = orchard.root().join("gone");
+    orchard.git(["worktree", "add", "-q", "--lock", gone.to_str().unwrap(), "main"]).succeeds();
+    std::fs::remove_dir_all(&gone).unwrap();
+    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)").err("gone");
+    orchard.git(["worktree", "unlock", gone.to_str().unwrap()]).succeeds();
+    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
+}
+
+#[test]
 fn untracked_attributes_do_not_change_what_a_merge_comes_to() {
     let orchard = Orchard::grown(&[]);
     orchard.write("list.txt", "a\n");

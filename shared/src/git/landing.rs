@@ -28,18 +28,27 @@ impl Repository {
 
     /// Who uses `branch`, which is about to go to `commit`.
     pub fn usage(&self, branch: &BranchName, commit: Oid) -> Result<Usage, GitError> {
-        let mut places = self.checkouts_of(branch)?;
+        let (mut places, gone) = self.users_of(branch)?;
         match (places.pop(), places.is_empty()) {
+            (None, _) if gone.iter().any(|worktree| worktree.lock.is_none()) => Ok(Usage::Free),
             (None, _) => self.probe(branch, commit),
             (Some(place), true) => Ok(Usage::CheckedOut(place)),
             (Some(_), false) => Ok(Usage::Busy("it is checked out more than once".into())),
         }
     }
 
-    /// The worktrees that have `branch` checked out.
+    /// The worktrees that have `branch` checked out, and whose folders are there.
     pub fn checkouts_of(&self, branch: &BranchName) -> Result<Vec<PathBuf>, GitError> {
+        Ok(self.users_of(branch)?.0)
+    }
+
+    /// The same, and the worktrees whose folders are gone. git itself forgets those some day, unless they are locked:
+    /// then they are on a disk that may come back.
+    fn users_of(&self, branch: &BranchName) -> Result<(Vec<PathBuf>, Vec<Worktree>), GitError> {
         let is_here = |worktree: &Worktree| worktree.branch.as_ref() == Some(branch);
-        Ok(self.list_worktrees()?.into_iter().filter(is_here).map(|worktree| worktree.path).collect())
+        let users = self.list_worktrees()?.into_iter().filter(is_here);
+        let (there, gone): (Vec<Worktree>, Vec<Worktree>) = users.partition(|user| user.path.is_dir());
+        Ok((there.into_iter().map(|worktree| worktree.path).collect(), gone))
     }
 
     /// A branch that is being rebased or bisected is checked out nowhere, and must not be moved either. To fetch into
