@@ -93,6 +93,21 @@ fn ignored_files_are_copied_and_nothing_that_git_would_commit() {
 }
 
 #[test]
+fn what_is_asked_for_later_is_copied_to_worktrees_that_are_there() {
+    let garden = garden("");
+    garden.write(".env", "secret");
+    garden.write("node_modules/x", "dependency");
+    let path = add(&garden, "T1");
+    assert!(!path.join(".env").exists());
+    garden.write(".worktreeinclude", ".env\n");
+    assert_eq!(add(&garden, "T1"), path);
+    assert_eq!(read(&path.join(".env")), "secret");
+    garden.git(["config", "arborist.worktree.copy", "node_modules"]).succeeds();
+    add(&garden, "T1");
+    assert_eq!(read(&path.join("node_modules/x")), "dependency");
+}
+
+#[test]
 fn nothing_is_copied_through_a_link() {
     let garden = garden("[worktree]\ncopy = [\".env\"]\n");
     fs::create_dir(garden.root().join("outside")).unwrap();

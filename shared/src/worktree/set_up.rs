@@ -32,11 +32,12 @@ impl Pool {
         environment: &[(String, String)],
     ) -> Result<Vec<Note>, WorktreeError> {
         let mark = lane.git_dir.join(MARK);
-        let wanted = digest(self.options.setup.join("\0").as_bytes());
+        let patterns = self.patterns();
+        let wanted = digest(format!("{:?} {patterns:?}", self.options.setup).as_bytes());
         if fs::read_to_string(&mark).is_ok_and(|done| done == wanted) {
             return Ok(Vec::new());
         }
-        let notes = self.copy_files(lane)?.into_iter().collect();
+        let notes = self.copy_files(lane, &patterns)?.into_iter().collect();
         for command in &self.options.setup {
             self.run_command(command, lane, environment)?;
         }
@@ -67,21 +68,24 @@ impl Pool {
         Err(WorktreeError::SetUp { command: command.to_owned(), ending: outcome.ending.to_string(), said })
     }
 
+    /// What somebody asked for of the main checkout's files that git does not keep.
+    fn patterns(&self) -> Vec<String> {
+        let listed = fs::read_to_string(self.places.main.join(INCLUDE)).unwrap_or_default();
+        let listed = listed.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        listed.map(str::to_owned).chain(self.options.copy.iter().cloned()).collect()
+    }
+
     /// Copies what the main checkout has, git ignores, and somebody asked for. What git would not ignore is not copied:
     /// it would be committed with the first change.
-    fn copy_files(&self, lane: &Repository) -> Result<Option<Note>, WorktreeError> {
+    fn copy_files(&self, lane: &Repository, patterns: &[String]) -> Result<Option<Note>, WorktreeError> {
         let main = &self.places.main;
-        let listed = fs::read_to_string(main.join(INCLUDE)).unwrap_or_default();
-        let listed = listed.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let patterns: Vec<String> =
-            listed.map(str::to_owned).chain(self.options.copy.iter().cloned()).collect();
         if patterns.is_empty() {
             return Ok(None);
         }
         let Some(main_repository) = self.main_repository()? else {
             return Ok(None);
         };
-        let mut found = main_repository.find_untracked(&patterns)?;
+        let mut found = main_repository.find_untracked(patterns)?;
         found.retain(|path| !is_beyond_link(&lane.dir, path));
         let (ignored, others) = lane.split_ignored(found)?;
         for path in &ignored {
