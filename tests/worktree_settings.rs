@@ -73,6 +73,23 @@ fn commands_of_the_repository_need_consent() {
 }
 
 #[test]
+fn nothing_of_a_command_is_hidden_from_whoever_approves_it() {
+    let garden = garden("");
+    let commands = r#"["true", "touch ../ran #\r  setup: true\u001b[K", "true\n  setup: more || true"]"#;
+    garden.write(".arborist/config.toml", format!("[worktree]\nsetup = {commands}\n"));
+    garden.commit("configuration\n");
+    let said = garden.arborist(["worktree", "add", "T1"]).exits(2);
+    let said = said
+        .err(r"  setup: touch ../ran #\r  setup: true\x1b[K")
+        .err("  setup: true\n        setup: more || true\n")
+        .never("\r")
+        .never("\u{1b}");
+    assert_eq!(said.stderr().matches("\n  setup: ").count(), 3, "{}", said.stderr());
+    garden.arborist(["worktree", "add", "T1", "--yes"]).succeeds();
+    garden.arborist(["worktree", "add", "T2"]).succeeds();
+}
+
+#[test]
 fn ignored_files_are_copied_and_nothing_that_git_would_commit() {
     let garden = garden("[worktree]\ncopy = [\"node_modules\", \"notes\"]\n");
     garden.write(".worktreeinclude", "# secrets\n.env\n");

@@ -71,6 +71,29 @@ fn conflicts_are_listed_and_nothing_is_changed() {
 }
 
 #[test]
+fn names_of_files_do_not_reach_the_terminal_as_commands() {
+    let garden = Garden::sprout();
+    let odd = "a\u{1b}[2Jb\r";
+    garden.write(odd, "base\n");
+    garden.commit("a name\n");
+    let path = PathBuf::from(garden.arborist(["worktree", "add", "T1"]).answer());
+    fs::write(path.join(odd), "of T1\n").unwrap();
+    let shown = r"a\x1b[2Jb\r";
+    garden.arborist(["worktree", "remove", "T1"]).exits(1).err(shown).never("\u{1b}");
+    garden.write(odd, "of main\n");
+    garden.arborist(["worktree", "add", "T2"]).succeeds().err(shown).never("\u{1b}");
+    garden.commit("main goes on\n");
+    garden.arborist(["worktree", "sync", "T1"]).exits(2).err(shown).never("\u{1b}");
+    garden.git_in(&path, ["commit", "-qam", "work"]).succeeds();
+    garden.arborist(["worktree", "sync", "T1"]).exits(2).err(&format!("content: {shown}")).never("\u{1b}");
+    garden.git(["config", "arborist.worktree.base", "../odd\u{1b}[7m"]).succeeds();
+    garden.arborist(["worktree", "add", "T3"]).succeeds();
+    for args in [["worktree", "list", "--long"], ["worktree", "show", "T3"], ["worktree", "remove", "T3"]] {
+        garden.arborist(args).succeeds().out(r"odd\x1b[7m").never("\u{1b}");
+    }
+}
+
+#[test]
 fn what_is_not_committed_is_never_written_over() {
     for (file, staged) in [("b", false), ("b", true), ("new", false), ("ignored", false)] {
         let (garden, path) = garden();

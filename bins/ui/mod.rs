@@ -11,7 +11,7 @@ use std::{
     panic::PanicHookInfo,
 };
 
-use arborist_core::{failure::Failure, git::Config};
+use arborist_core::{failure::Failure, git::Config, message::visible_lines};
 
 /// A colour or weight, by its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,9 +205,14 @@ impl Ui {
         screen::write(text);
     }
 
-    /// Warns.
+    /// Warns. As in all sentences, what others wrote may stand in it, and no terminal obeys it.
     pub fn warn(&mut self, text: &str) {
-        self.err(&format!("warning: {text}\n"));
+        self.err(&format!("warning: {}\n", visible_lines(text)));
+    }
+
+    /// Tells something that is worth knowing.
+    pub fn note(&mut self, text: &str) {
+        self.err(&format!("note: {}\n", visible_lines(text)));
     }
 
     /// Says what to try, unless advice is switched off.
@@ -235,7 +240,7 @@ impl Ui {
 
     /// Shows why a command failed.
     pub fn fail(&mut self, failure: &Failure) {
-        self.err(&format!("error: {}\n", failure.message));
+        self.err(&format!("error: {}\n", visible_lines(&failure.message)));
         for hint in &failure.hints {
             self.hint(hint);
         }

@@ -92,7 +92,7 @@ pub(super) fn tell_base(base: &Base, opened: &Opened, ui: &mut Ui) {
     match &base.reason {
         Reason::Local | Reason::Current => {}
         Reason::Fetched { from, more } => {
-            ui.err(&format!("note: '{run}' is {more} behind '{from}': taking {at} from there\n"));
+            ui.note(&format!("'{run}' is {more} behind '{from}': taking {at} from there"));
         }
         Reason::Diverged { from } => {
             ui.warn(&format!("'{run}' and '{from}' have diverged: taking '{run}' at {at}"));
@@ -130,6 +130,6 @@ fn tell(lease: &Lease, opened: &Opened, ui: &mut Ui) -> Result<(), Failure> {
         Begun::Adopted => format!("'{}' has a worktree already, at {at}", lease.task),
     };
     ui.err(&format!("{words}\n"));
-    lease.notes.iter().for_each(|note| ui.err(&format!("note: {note}\n")));
+    lease.notes.iter().for_each(|note| ui.note(&note.to_string()));
     Ok(())
 }

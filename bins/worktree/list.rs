@@ -1,6 +1,6 @@
 //! `git arborist worktree list`.
 
-use arborist_core::failure::Exit;
+use arborist_core::{failure::Exit, message::visible};
 use clap::Args;
 
 use super::{
@@ -78,7 +78,7 @@ fn cells(row: &Row) -> Vec<String> {
         text(row.branch.as_ref().map(ToString::to_string)),
         text(row.holder().map(ToString::to_string)),
     ];
-    cells.into()
+    cells.iter().map(|cell| visible(cell)).collect()
 }
 
 pub(super) fn megabytes(bytes: u64) -> String {

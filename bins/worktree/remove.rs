@@ -3,7 +3,10 @@
 use arborist_core::{failure::Exit, name::TaskId, worktree::Unsaved};
 use clap::Args;
 
-use super::open::{ScopeArgs, open};
+use super::{
+    open::{ScopeArgs, open},
+    rows::shown,
+};
 use crate::{entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
@@ -38,9 +41,9 @@ pub(super) fn run(args: &RemoveArgs, ui: &mut Ui) -> Outcome {
     let unsaved = if args.force { Unsaved::Saved } else { Unsaved::Refused };
     for task in &args.tasks {
         let (standing, notes) = opened.pool.remove(task, unsaved)?;
-        notes.iter().for_each(|note| ui.err(&format!("note: {note}\n")));
+        notes.iter().for_each(|note| ui.note(&note.to_string()));
         let kept = standing.branch.map(|branch| format!("; '{branch}' is kept")).unwrap_or_default();
-        ui.line(&format!("removed {}{kept}", standing.path.display()));
+        ui.line(&format!("removed {}{kept}", shown(&standing.path)));
     }
     Ok(Exit::Done)
 }
@@ -49,7 +52,7 @@ pub(super) fn run_recycle(args: &RecycleArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
     for task in &args.tasks {
         let standing = opened.pool.recycle(task)?;
-        ui.line(&format!("{} is free", standing.path.display()));
+        ui.line(&format!("{} is free", shown(&standing.path)));
     }
     Ok(Exit::Done)
 }
@@ -65,7 +68,7 @@ pub(super) fn run_repair(args: &PruneArgs, ui: &mut Ui) -> Outcome {
 pub(super) fn run_prune(args: &PruneArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
     for path in opened.pool.prune()? {
-        ui.line(&format!("forgot {}", path.display()));
+        ui.line(&format!("forgot {}", shown(&path)));
     }
     Ok(Exit::Done)
 }

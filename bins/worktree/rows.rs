@@ -6,6 +6,7 @@ use arborist_core::{
     failure::Failure,
     git::{Distance, Repository},
     history::{Reading, Run, Scope},
+    message::visible,
     name::{BranchName, Oid, TASK_BRANCHES, TaskId},
     process::Holder,
     worktree::{Kind, Pool, Standing},
@@ -164,6 +165,11 @@ impl Runs<'_> {
         }
         Ok(())
     }
+}
+
+/// A path for people: nothing in it is obeyed by a terminal.
+pub(super) fn shown(path: &Path) -> String {
+    visible(&path.to_string_lossy())
 }
 
 /// The bytes below a folder. Links are not followed.

@@ -82,7 +82,7 @@ fn code_of(status: ExitStatus) -> Exit {
 pub(super) fn run_restore(args: &RestoreArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
     let restored = opened.pool.restore(&args.task)?;
-    restored.notes.iter().for_each(|note| ui.err(&format!("note: {note}\n")));
+    restored.notes.iter().for_each(|note| ui.note(&note.to_string()));
     for change in &restored.changes {
         ui.line(&change.shown());
     }

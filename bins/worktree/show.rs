@@ -1,6 +1,6 @@
 //! `git arborist worktree show` and `path`.
 
-use arborist_core::{failure::Exit, name::TaskId, worktree::WorktreeError};
+use arborist_core::{failure::Exit, message::visible, name::TaskId, worktree::WorktreeError};
 use clap::Args;
 
 use super::{
@@ -63,10 +63,14 @@ pub(super) fn run_path(args: &PathArgs, ui: &mut Ui) -> Outcome {
 }
 
 fn show(ui: &mut Ui, row: &Row) {
-    ui.line(&format!("{}  {}", ui.paint(Tone::Strong, &row.title()), ui.paint(tone(row), row.state)));
+    ui.line(&format!(
+        "{}  {}",
+        ui.paint(Tone::Strong, &visible(&row.title())),
+        ui.paint(tone(row), row.state)
+    ));
     let mut field = |name: &str, value: Option<String>| {
         if let Some(value) = value {
-            ui.line(&format!("  {name:<9} {value}"));
+            ui.line(&format!("  {name:<9} {}", visible(&value)));
         }
     };
     let standing = row.standing.as_ref();

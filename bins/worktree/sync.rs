@@ -3,6 +3,7 @@
 use arborist_core::{
     failure::{Exit, Failure},
     git::Conflict,
+    message::visible,
     name::TaskId,
     worktree::{Reason, Synced},
 };
@@ -33,7 +34,7 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
     if !args.offline {
         let base = opened.pool.find_base(tip)?;
         if let Reason::Offline { remote, why } = &base.reason {
-            ui.err(&format!("note: nothing is synced: '{remote}' could not be reached ({why})\n"));
+            ui.note(&format!("nothing is synced: '{remote}' could not be reached ({why})"));
             ui.hint("sync with what is here by --offline");
             return Ok(Exit::Done);
         }
@@ -87,5 +88,5 @@ fn sync(
 }
 
 fn line_of(conflict: &Conflict) -> String {
-    format!("  {}: {}", conflict.kind.as_str(), conflict.paths.join(", "))
+    format!("  {}: {}", conflict.kind.as_str(), visible(&conflict.paths.join(", ")))
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use crate::{
     failure::{Exit, Explain},
+    message::visible,
     name::digest,
 };
 
@@ -60,11 +61,18 @@ pub fn require(commands: &BTreeSet<String>, consent: Consent) -> Result<(), Cons
         _ if unseen.is_empty() => Ok(()),
         Consent::Trusted => Ok(()),
         Consent::None => {
-            let lines: Vec<String> = unseen.iter().map(|command| format!("  {command}")).collect();
+            let lines: Vec<String> = unseen.iter().map(|command| shown(command)).collect();
             Err(ConsentError::Unapproved(lines.join("\n")))
         }
         Consent::Given => unseen.into_iter().try_for_each(|command| remember(command)),
     }
+}
+
+/// A command as it is shown: nothing in it can hide a part of it, and what follows its first line cannot be taken for
+/// another command.
+fn shown(command: &str) -> String {
+    let lines: Vec<String> = command.split('\n').map(visible).collect();
+    format!("  {}", lines.join("\n      "))
 }
 
 fn remember(command: &str) -> Result<(), ConsentError> {

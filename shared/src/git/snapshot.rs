@@ -12,6 +12,7 @@ use std::{
 
 use super::{GitCommand, GitError, Repository, command::checked, write::id_of};
 use crate::{
+    message::visible,
     name::{ObjectFormat, Oid},
     process::ProcessError,
 };
@@ -48,10 +49,10 @@ pub struct Change {
 }
 
 impl Change {
-    /// The path for people.
+    /// The path for people, with nothing in it that a terminal obeys.
     #[must_use]
     pub fn shown(&self) -> String {
-        String::from_utf8_lossy(&self.path).into_owned()
+        visible(&String::from_utf8_lossy(&self.path))
     }
 
     /// Whether it is a repository inside the repository.

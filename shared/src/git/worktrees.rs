@@ -14,7 +14,10 @@ use super::{
     command::{checked, without_prefix},
     transaction::RefMover,
 };
-use crate::name::{BranchName, Oid};
+use crate::{
+    message::visible,
+    name::{BranchName, Oid},
+};
 
 /// A worktree that git knows of. It need not be there any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,10 +48,10 @@ pub struct Dirt {
 }
 
 impl Dirt {
-    /// The path for people.
+    /// The path for people, with nothing in it that a terminal obeys.
     #[must_use]
     pub fn shown(&self) -> String {
-        String::from_utf8_lossy(&self.path).into_owned()
+        visible(&String::from_utf8_lossy(&self.path))
     }
 }
 

@@ -145,6 +145,33 @@ pub fn plain_text(text: &str) -> String {
     plain.trim_end().to_owned()
 }
 
+/// One line of foreign text with everything in it to be seen: what could move a cursor, hide a character or end the line
+/// stands there as an escape.
+#[must_use]
+pub fn visible(line: &str) -> String {
+    escape(line, &[])
+}
+
+/// The same for text of several lines.
+#[must_use]
+pub fn visible_lines(text: &str) -> String {
+    escape(text, &['\n', '\t'])
+}
+
+fn escape(text: &str, kept: &[char]) -> String {
+    let mut seen = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_hidden = c.is_control() || is_invisible(c) || matches!(c, '\u{2028}' | '\u{2029}');
+        match c {
+            c if !is_hidden || kept.contains(&c) => seen.push(c),
+            '\n' | '\r' | '\t' => seen.extend(c.escape_default()),
+            c if c.is_ascii() => seen.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => seen.extend(c.escape_unicode()),
+        }
+    }
+    seen
+}
+
 /// Marks that reorder or hide text in a terminal.
 pub(super) fn is_invisible(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -179,6 +206,13 @@ mod tests {
     fn terminal_codes_and_odd_line_ends_are_taken_out() {
         assert_eq!(plain_text("\u{1b}[31mred\u{1b}[0m\r\na\rb\tc\0\u{7}"), "red\na\nb    c");
         assert_eq!(plain_text("\u{1b}]0;title\u{7}x\u{202e}y\u{2028}z"), "xy\nz");
+    }
+
+    #[test]
+    fn what_could_hide_is_shown() {
+        assert_eq!(visible("a\u{1b}[2K\rb\tc\nd\u{9b}\u{202e}"), r"a\x1b[2K\rb\tc\nd\u{9b}\u{202e}");
+        assert_eq!(visible("caf\u{e9} \\x1b"), "caf\u{e9} \\x1b");
+        assert_eq!(visible_lines("a\r\n\tb\0"), "a\\r\n\tb\\x00");
     }
 
     #[test]

@@ -19,7 +19,7 @@ mod value;
 mod write;
 
 pub use block::read_as_git;
-pub use body::{Body, Section, plain_text};
+pub use body::{Body, Section, plain_text, visible, visible_lines};
 pub use claim::{claims, could_claim};
 pub use cleanup::{Cleanup, Editing, Recorded, final_message};
 pub use comment::CommentPrefix;

@@ -86,7 +86,7 @@ impl Pool {
         let known = lane.list_submodules(head)?;
         refuse_embedded(
             lane,
-            changes.iter().filter(|change| !known.iter().any(|known| known.path == change.shown())),
+            changes.iter().filter(|change| !known.iter().any(|known| known.path.as_bytes() == change.path)),
         )?;
         let name = survey::name_of(&lane.dir);
         let under = self.save_tree(lane, &name, (tree, head))?;
