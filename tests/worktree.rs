@@ -192,6 +192,34 @@ fn what_is_not_committed_keeps_a_worktree_or_is_saved() {
 }
 
 #[test]
+fn commits_on_no_branch_are_saved_before_their_worktree_goes() {
+    let garden = Garden::sprout();
+    let goes: [(&str, &[&str]); 3] = [
+        ("T1", &["worktree", "remove", "T1"]),
+        ("T2", &["worktree", "prune"]),
+        ("T3", &["worktree", "remove", "--force", "T3"]),
+    ];
+    for (task, command) in goes {
+        let path = add(&garden, task);
+        garden.git_in(&path, ["checkout", "-q", "--detach"]).succeeds();
+        garden.git_in(&path, ["commit", "-q", "--allow-empty", "-m", task]).succeeds();
+        let work = garden.git_in(&path, ["rev-parse", "HEAD"]).answer();
+        garden.git_in(&path, ["update-ref", "refs/worktree/mine", "HEAD"]).succeeds();
+        match task {
+            "T2" => fs::remove_dir_all(&path).unwrap(),
+            "T3" => fs::write(path.join("new"), "new").unwrap(),
+            _ => {}
+        }
+        let under = format!("refs/arborist/saved/main/{task}/");
+        garden.arborist(command).succeeds().err(&format!("saved as {under}"));
+        assert_eq!(garden.git(["for-each-ref", "--contains", &work, &under]).answer().lines().count(), 1);
+    }
+    let path = add(&garden, "T4");
+    garden.git_in(&path, ["checkout", "-q", "--detach"]).succeeds();
+    garden.arborist(["worktree", "remove", "T4"]).succeeds().never("saved");
+}
+
+#[test]
 fn a_dirty_checkout_is_a_warning() {
     let garden = Garden::sprout();
     garden.write("mine", "mine");

@@ -88,6 +88,25 @@ fn what_lies_in_a_free_lane_is_saved_before_the_next_task_has_it() {
 }
 
 #[test]
+fn commits_on_no_branch_of_a_free_lane_are_saved_before_the_next_task_has_it() {
+    let garden = garden();
+    let lane = lease(&garden, "T1");
+    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
+    fs::write(lane.join("a"), "mine").unwrap();
+    commit(&garden, &lane, "on no branch\n");
+    let work = garden.git_in(&lane, ["rev-parse", "HEAD"]).answer();
+    garden
+        .arborist(["worktree", "add", "--lane", "T2"])
+        .succeeds()
+        .err("commits of 'lane-1' that are on no branch are saved as refs/arborist/saved/main/lane-1/head-");
+    assert_eq!(fs::read_to_string(lane.join("a")).unwrap(), "a");
+    let saved = garden.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved/"]).answer();
+    assert_eq!(saved, work);
+    garden.arborist(["worktree", "recycle", "T2"]).succeeds();
+    garden.arborist(["worktree", "add", "--lane", "T3"]).succeeds().never("saved");
+}
+
+#[test]
 fn a_lane_with_a_repository_of_its_own_in_it_is_passed_over() {
     let garden = garden();
     let lane = lease(&garden, "T1");

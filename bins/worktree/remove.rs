@@ -67,7 +67,9 @@ pub(super) fn run_repair(args: &PruneArgs, ui: &mut Ui) -> Outcome {
 
 pub(super) fn run_prune(args: &PruneArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
-    for path in opened.pool.prune()? {
+    let (forgotten, notes) = opened.pool.prune()?;
+    notes.iter().for_each(|note| ui.note(&note.to_string()));
+    for path in forgotten {
         ui.line(&format!("forgot {}", shown(&path)));
     }
     Ok(Exit::Done)

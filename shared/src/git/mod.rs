@@ -34,7 +34,7 @@ pub use landing::Usage;
 pub use marks::Unmerged;
 pub use merge::{Conflict, ConflictKind, Merge, Version};
 pub use notes::NoteReader;
-pub use refs::{HeadOf, Ref, RefReader};
+pub use refs::{HeadOf, Holding, Ref, RefReader};
 pub use repository::{Head, Repository};
 pub use snapshot::{Change, PrivateIndex, Stamp};
 pub use submodules::Submodule;

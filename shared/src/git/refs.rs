@@ -57,6 +57,17 @@ impl RefReader {
     }
 }
 
+/// The question whether a ref leads to a commit, while it is looked for.
+#[derive(Debug)]
+pub struct Holding(Awaited);
+
+impl Holding {
+    /// Whether one does.
+    pub fn finish(self) -> Result<bool, GitError> {
+        Ok(checked("rev-list", self.0.finish()?)?.is_empty())
+    }
+}
+
 impl Repository {
     /// The refs below each of `prefixes`.
     pub fn list_refs(&self, prefixes: &[&str]) -> Result<Vec<Ref>, GitError> {
@@ -113,10 +124,17 @@ impl Repository {
         Ok(command.answer()?.is_some())
     }
 
-    /// Whether a ref leads to `commit`.
+    /// Whether a ref that outlives every worktree leads to `commit`.
     pub fn is_held(&self, commit: Oid) -> Result<bool, GitError> {
-        let command = self.git("for-each-ref").args(["--count=1", "--contains", &commit.to_string()]);
-        Ok(!command.stdout()?.is_empty())
+        self.start_holding(commit).finish()
+    }
+
+    /// Begins to look for such a ref.
+    #[must_use]
+    pub fn start_holding(&self, commit: Oid) -> Holding {
+        let passing = ["bisect", "rewritten", "worktree"].map(|name| format!("--exclude=refs/{name}/*"));
+        let command = self.git("rev-list").args(["-1", &commit.to_string(), "--not"]).args(passing);
+        Holding(command.arg("--glob=refs/*").finish_later())
     }
 
     /// The commit that `revision` names.

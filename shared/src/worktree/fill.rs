@@ -5,7 +5,7 @@ use std::{ffi::OsString, fs, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{Note, Pool, WorktreeError, claim::Origin, options::LargeFiles, stale, survey};
 use crate::{
-    git::{Change, Dirt, NewCommit, RefMove, Repository, Signing},
+    git::{Change, Dirt, Holding, NewCommit, RefMove, Repository, Signing},
     name::{BranchName, Oid},
 };
 
@@ -28,13 +28,21 @@ impl Pool {
         }
         // What was never filled to its end has no index, and nothing of anybody's in it.
         let is_used = origin == Origin::Recycled && lane.git_dir.join("index").exists();
+        let head = lane.head.commit.filter(|_| origin == Origin::Recycled);
+        let held = head.map(|head| (head, self.repository.start_holding(head)));
         let dirt = if is_used { lane.dirt()? } else { Vec::new() };
         refuse_dirty_submodules(lane, &dirt)?;
-        let saved = if dirt.is_empty() { None } else { self.save(lane)? };
+        let mut notes = Vec::new();
+        if !dirt.is_empty() {
+            notes.extend(self.save(lane)?);
+        }
+        if let Some((head, holding)) = held {
+            notes.extend(self.save_unheld(&survey::name_of(&lane.dir), head, holding)?);
+        }
         for name in HALF_DONE {
             let _ = fs::remove_dir_all(lane.git_dir.join(name));
         }
-        let before = lane.head.commit.filter(|_| is_used);
+        let before = head.filter(|_| is_used);
         self.write_files(lane, tip)?;
         if !dirt.is_empty()
             || before.is_some_and(|before| lane.ignores_otherwise(before, tip).unwrap_or(true))
@@ -44,9 +52,9 @@ impl Pool {
         if is_used && !self.options.keep.iter().any(|pattern| pattern == "*") {
             lane.remove_ignored(&self.options.keep)?;
         }
-        let without = self.fill_submodules(lane, branch, tip)?;
+        notes.extend(self.fill_submodules(lane, branch, tip)?);
         lane.attach(branch)?;
-        Ok(saved.into_iter().chain(without).collect())
+        Ok(notes)
     }
 
     fn write_files(&self, lane: &Repository, tip: Oid) -> Result<(), WorktreeError> {
@@ -91,6 +99,21 @@ impl Pool {
         let name = survey::name_of(&lane.dir);
         let under = self.save_tree(lane, &name, (tree, head))?;
         Ok(Some(Note::Saved { name, under }))
+    }
+
+    /// Keeps the commits that only `HEAD` of a worktree leads to, before it goes elsewhere.
+    pub(super) fn save_head(&self, name: &str, head: Oid) -> Result<Option<Note>, WorktreeError> {
+        self.save_unheld(name, head, self.repository.start_holding(head))
+    }
+
+    fn save_unheld(&self, name: &str, head: Oid, holding: Holding) -> Result<Option<Note>, WorktreeError> {
+        if holding.finish()? {
+            return Ok(None);
+        }
+        let under = format!("refs/arborist/saved/{}/{name}/head-{}", self.run.component(), head.short());
+        let moves = [RefMove { name: &under, new: Some(head), old: None }];
+        self.repository.move_refs(&moves, "arborist: save")?;
+        Ok(Some(Note::SavedCommits { name: name.to_owned(), under }))
     }
 
     /// Keeps a tree under a ref, with the commit that it follows.

@@ -12,6 +12,13 @@ pub enum Note {
         /// The ref that holds it.
         under: String,
     },
+    /// The commits of a worktree on no branch were kept.
+    SavedCommits {
+        /// The worktree.
+        name: String,
+        /// The ref that holds them.
+        under: String,
+    },
     /// Some submodules are not checked out.
     WithoutSubmodules {
         /// Which, and why.
@@ -28,6 +35,9 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Saved { name, under } => write!(f, "what lay in '{name}' is saved as {under}"),
+            Self::SavedCommits { name, under } => {
+                write!(f, "commits of '{name}' that are on no branch are saved as {under}")
+            }
             Self::WithoutSubmodules { which } => write!(f, "without these submodules: {which}"),
             Self::NotCopied { paths } => {
                 write!(f, "not copied, because git does not ignore it there: {paths}")

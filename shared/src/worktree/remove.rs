@@ -37,6 +37,7 @@ impl Pool {
         let _lock = self.lock_place(&standing.path, name)?;
         let mut notes = Vec::new();
         if standing.is_missing {
+            notes.extend(self.save_detached(&standing)?);
             self.forget(&standing.worktree)?;
             return Ok((standing, notes));
         }
@@ -51,6 +52,7 @@ impl Pool {
         if !dirt.is_empty() {
             notes.extend(self.save(&lane)?);
         }
+        notes.extend(self.save_detached(&standing)?);
         self.discard(&standing.path)?;
         Ok((standing, notes))
     }
@@ -68,16 +70,26 @@ impl Pool {
         Ok(standing)
     }
 
+    /// With a worktree its `HEAD` goes. Where that is on no branch it may be all that leads to somebody's commits.
+    fn save_detached(&self, standing: &Standing) -> Result<Option<Note>, WorktreeError> {
+        match standing.head.filter(|_| standing.branch.is_none()) {
+            Some(head) => self.save_head(&standing.name(), head),
+            None => Ok(None),
+        }
+    }
+
     /// Takes away the register's entries of worktrees whose folders are gone, and what is left of others.
-    pub fn prune(&self) -> Result<Vec<PathBuf>, WorktreeError> {
+    pub fn prune(&self) -> Result<(Vec<PathBuf>, Vec<Note>), WorktreeError> {
         let _gate = self.gate()?;
         let missing: Vec<Standing> =
             self.survey()?.into_iter().filter(|standing| standing.is_missing).collect();
+        let mut notes = Vec::new();
         for standing in missing.iter().filter(|standing| is_ours(&standing.worktree)) {
+            notes.extend(self.save_detached(standing)?);
             self.forget(&standing.worktree)?;
         }
         self.sweep();
-        Ok(missing.into_iter().map(|standing| standing.path).collect())
+        Ok((missing.into_iter().map(|standing| standing.path).collect(), notes))
     }
 
     /// Undoes a claim that came to nothing. Of what was there before nothing is touched.
