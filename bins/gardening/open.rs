@@ -43,7 +43,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     if repository.worktree.is_none() {
         return Err(GardenerError::Bare.into());
     }
-    let branch = repository.head.branch.clone().ok_or(arborist_core::history::HistoryError::Detached)?;
+    let branch = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
     let head = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
     let options = Options::new(&args.flags(), &settings)?;
     let path = repository.common_dir.join("arborist/locks").join(format!("run-{}", branch.component()));

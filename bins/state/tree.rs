@@ -103,7 +103,9 @@ fn summary(view: &View<'_>) -> String {
     let mut parts = vec![format!("{done} of {total} done")];
     let busy = State::ALL.iter().filter(|state| state.is_under_way()).map(|state| view.count(*state)).sum();
     let ready = view.progress.leaves().filter(|s| s.is_ready && s.state == State::Pending).count();
+    let is_apart = |s: &&Standing<'_>| s.state == State::Complete && !s.is_landed();
     let counts = [
+        (view.progress.counted().filter(is_apart).count(), "of them not landed"),
         (busy, "under way"),
         (view.count(State::Failed), "failed"),
         (view.count(State::Forked), "forked"),

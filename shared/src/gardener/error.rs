@@ -36,6 +36,8 @@ pub enum GardenerError {
     Queue(#[from] QueueError),
     #[error("another run of '{branch}' is going on: {source}")]
     Locked { branch: BranchName, source: LockError },
+    #[error("HEAD is detached, and a run needs a branch")]
+    Detached,
     #[error("'{0}' has no commits yet")]
     Unborn(BranchName),
     #[error("a run needs a checkout, and this repository has none")]
@@ -93,7 +95,12 @@ impl Explain for GardenerError {
             Self::Worktree(error) => error.exit(),
             Self::Queue(error) => error.exit(),
             Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
-            Self::Locked { .. } | Self::Unborn(_) | Self::Bare | Self::NoPlace | Self::NoPlan => Exit::Fatal,
+            Self::Locked { .. }
+            | Self::Detached
+            | Self::Unborn(_)
+            | Self::Bare
+            | Self::NoPlace
+            | Self::NoPlan => Exit::Fatal,
             Self::NoTask(_) | Self::NotReady(..) | Self::PhaseFailed(_) => Exit::No,
             Self::Dirty(_)
             | Self::PlanChanged { .. }
@@ -116,6 +123,7 @@ impl Explain for GardenerError {
             Self::Worktree(error) => return error.hint(),
             Self::Queue(error) => return error.hint(),
             Self::Locked { .. } => "wait for it, or end it; its lock ends with it".into(),
+            Self::Detached => "go to the run's branch, or make one: git switch [-c] <branch>".into(),
             Self::Unborn(_) => "make a first commit: git commit --allow-empty -m begin".into(),
             Self::Bare => "clone it, and run there".into(),
             Self::Dirty(_) => {

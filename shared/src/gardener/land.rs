@@ -104,12 +104,15 @@ impl<'a> Gardener<'a> {
             .filter(|history| is_complete(history) && !history.is_landed)
             .filter_map(|history| Some((history.id.clone(), history.last()?.commit)))
             .collect();
+        let run = &self.tools.hand.run;
+        let store = Store::new(self.repository);
+        let known = store.load(Some(run))?;
+        // Tickets of what has landed already are left of a crash: a look at the queue takes them away.
+        course.is_drained = known.is_empty() && waiting.is_empty();
         if waiting.is_empty() {
             return Ok(());
         }
-        let run = &self.tools.hand.run;
-        let store = Store::new(self.repository);
-        let (known, log) = (store.load(Some(run))?, store.load_log(run, LONGEST_LOG)?);
+        let log = store.load_log(run, LONGEST_LOG)?;
         for (task, source) in waiting {
             let is_known =
                 known.iter().any(|stored| stored.ticket.task == task && stored.ticket.source == source);
@@ -119,7 +122,6 @@ impl<'a> Gardener<'a> {
             let is_queued = is_known || is_dropped;
             course.finished.push(Finished { task, site: None, source, is_queued, why });
         }
-        course.is_drained = false;
         Ok(())
     }
 
