@@ -164,3 +164,31 @@ fn a_run_goes_on_from_what_is_parked() {
     assert_eq!(garden.calls(), calls + 2, "what is parked is not done again");
     assert_eq!(garden.read("T001.txt"), "mine\n");
 }
+
+#[test]
+fn who_resolves_a_conflict_is_who_was_asked_for_and_knows_both_tasks() {
+    let garden = garden(
+        r#"{"nodes": {
+  "T001": {"id": "T001", "name": "a", "description": "the first of both"},
+  "T002": {"id": "T002", "name": "b", "description": "the second of both"}},
+  "root_ids": ["T001", "T002"]}"#,
+    );
+    garden.agent(
+        r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  "Resolve"*) echo both > same.txt ;;
+  *) printf '%s' "$prompt" | head -1 > same.txt ;;
+esac
+"#,
+    );
+    garden.git(["config", "arborist.runner", "demo"]).succeeds();
+    garden.arborist(["gardener", "--jobs", "2", "--runner", "robot"]).succeeds().out("2 completed");
+    assert_eq!(garden.git(["show", "HEAD:same.txt"]).answer(), "both");
+    let prompts = (0..garden.calls()).map(|call| garden.prompt(call));
+    let asked: Vec<String> = prompts.filter(|prompt| prompt.starts_with("Resolve")).collect();
+    assert_eq!(asked.len(), 1);
+    for words in ["Description: the first of both", "Description: the second of both"] {
+        assert!(asked[0].contains(words), "{}", asked[0]);
+    }
+}

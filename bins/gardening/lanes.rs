@@ -13,7 +13,7 @@ use crate::clock;
 impl Opened {
     /// Lanes for so many tasks at once, of which this is to land.
     pub(crate) fn lanes(&self, jobs: usize, policy: FanIn, planned: &Planned) -> Result<Lanes<'_>, Failure> {
-        let queue = queue::Options::new(&self.settings, secrets()?, &self.cancel, clock::now)?;
+        let queue = queue::Options::new(&self.options.staff, secrets()?, &self.cancel, clock::now)?;
         Ok(Lanes {
             repository: &self.repository,
             pool: Pool::open(&self.repository, &self.branch, self.worktree_options())

@@ -10,6 +10,7 @@ use arborist_core::{
     history::Reading,
     message::plain_text,
     name::{BranchName, TaskId},
+    pipeline::{CrewFlags, Staff},
     process::{Cancel, FileLock},
     queue::{FanIn, News, Options, Outcome as Became, Queue, Report},
 };
@@ -133,7 +134,8 @@ pub(super) fn options(site: &Site, cancel: &Cancel, args: &LandingArgs) -> Resul
     let run = site.scan(Reading::Fresh)?;
     let secrets = Secrets::of_environment(std::env::vars())
         .map_err(|error| Failure::new(Exit::Fatal, error.to_string()))?;
-    let mut options = Options::new(&site.settings(&run)?, secrets, cancel, clock::now)?;
+    let staff = Staff::new(&CrewFlags::default(), &site.settings(&run)?);
+    let mut options = Options::new(&staff, secrets, cancel, clock::now)?;
     if let Some(plan) = site.plan(&run)? {
         options = options.briefed(&plan);
     }

@@ -85,6 +85,12 @@ impl Staff {
         Self { flags: flags.clone(), settings: settings.clone() }
     }
 
+    /// What is configured.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// Refuses names that nobody has, before there is a plan.
     pub fn check(&self) -> Result<(), AgentError> {
         self.reviewers()?;

@@ -7,7 +7,7 @@ use crate::{
     agent::{AgentError, RunnerKind, redact::Secrets},
     failure::{Exit, Explain},
     name::TaskId,
-    pipeline::{CrewFlags, Staff, backoff, call_limits},
+    pipeline::{Staff, backoff, call_limits},
     plan::{Plan, Task},
     process::Cancel,
     settings::{Origin, Settings},
@@ -96,13 +96,14 @@ pub struct Options {
 }
 
 impl Options {
-    /// What these settings say.
+    /// What the settings say, with whoever of the staff resolves conflicts.
     pub fn new(
-        settings: &Settings,
+        staff: &Staff,
         secrets: Secrets,
         cancel: &Cancel,
         clock: fn() -> i64,
     ) -> Result<Self, OptionsError> {
+        let settings = staff.settings();
         let deletes = settings.switch("merge.delete-branches") == Some(true);
         Ok(Self {
             gates: gates(settings),
@@ -112,7 +113,7 @@ impl Options {
             only: Vec::new(),
             afterwards: if deletes { Afterwards::Delete } else { Afterwards::Keep },
             on_conflict: on_conflict(settings)?,
-            resolver: resolver(settings)?,
+            resolver: resolver(staff)?,
             resolve_attempts: resolve_attempts(settings),
             briefs: Briefs::new(),
             keep: settings.words("merge.keep").unwrap_or_default().to_vec(),
@@ -173,11 +174,12 @@ fn batch(settings: &Settings) -> Batch {
 }
 
 /// Whoever is configured, unless people resolve conflicts themselves, or the program is not there.
-fn resolver(settings: &Settings) -> Result<Option<Resolver>, OptionsError> {
+fn resolver(staff: &Staff) -> Result<Option<Resolver>, OptionsError> {
+    let settings = staff.settings();
     if settings.switch("merge.assist") == Some(false) {
         return Ok(None);
     }
-    let crew = Staff::new(&CrewFlags::default(), settings).resolver()?;
+    let crew = staff.resolver()?;
     let is_there = matches!(crew.runner, RunnerKind::Program(_)) && crew.require_program().is_ok();
     Ok(is_there.then(|| Resolver {
         foreign: crew.foreign_lines(settings),
