@@ -409,3 +409,50 @@ fn what_a_person_left_is_saved_before_another_merge_takes_its_place() {
     let saved = orchard.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
     assert_eq!(orchard.show(&saved, "a.txt"), "by hand");
 }
+
+#[test]
+fn an_agent_that_resolves_leaves_the_repository_alone() {
+    let table = [
+        ("git branch mine", "refs/heads/mine was moved while it ran"),
+        ("git branch -D spare", "refs/heads/spare was moved while it ran"),
+        (
+            "git update-ref refs/arborist/landing/main HEAD",
+            "refs/arborist/landing/main was moved while it ran",
+        ),
+        (
+            "git update-ref refs/heads/arborist/task/main/T2 main",
+            "arborist/task/main/T2 was moved while it ran",
+        ),
+        ("git config alias.x '!evil'", "config was changed while it ran"),
+        (
+            "h=$(git rev-parse --git-common-dir)/hooks; mkdir -p \"$h\"; echo evil > \"$h/post-merge\"",
+            "the hook post-merge was added while it ran",
+        ),
+    ];
+    for (trespass, said) in table {
+        let orchard = content();
+        orchard.git(["branch", "spare"]).succeeds();
+        orchard.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
+        orchard.agent(&format!("{trespass}; echo both > a.txt"));
+        let state = || {
+            let refs = orchard.git(["for-each-ref", "refs/heads", "refs/arborist/landing"]).answer();
+            (refs, orchard.git(["config", "--local", "--list"]).answer())
+        };
+        let before = state();
+        orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+        orchard.merge(&["status", "T2"]).succeeds().out(said);
+        assert_eq!(state(), before, "{trespass}");
+        assert!(!orchard.path(".git/hooks/post-merge").exists());
+    }
+}
+
+#[test]
+fn commits_of_a_resolving_agent_are_folded_and_saved() {
+    let orchard = content();
+    orchard.agent("echo both > a.txt; git commit -qam mine");
+    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)");
+    assert_eq!(orchard.show("main", "a.txt"), "both");
+    let saved = orchard.git(["for-each-ref", "--format=%(subject)", "refs/arborist/saved/main/T2"]).answer();
+    assert_eq!(saved, "mine");
+    assert!(!orchard.git(["log", "--format=%s", "main"]).answer().contains("mine"));
+}

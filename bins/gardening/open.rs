@@ -146,6 +146,9 @@ impl Opened {
         voice.begin(self.begun(&recorder, planned, &run));
         let mut tools = self.tools(recorder.hand().clone())?;
         tools.lanes = lanes;
+        if let Some(lanes) = lanes {
+            tools.sentry = lanes.queue.sentry.clone();
+        }
         Ok(Gardener {
             repository: &self.repository,
             plan: &planned.plan,

@@ -7,7 +7,7 @@ use crate::{
     agent::{AgentError, RunnerKind, redact::Secrets},
     failure::{Exit, Explain},
     name::TaskId,
-    pipeline::{Staff, backoff, call_limits},
+    pipeline::{Sentry, Staff, backoff, call_limits},
     plan::{Plan, Task},
     process::Cancel,
     settings::{Origin, Settings},
@@ -79,6 +79,8 @@ pub struct Options {
     pub resolver: Option<Resolver>,
     /// How often that is tried.
     pub resolve_attempts: u32,
+    /// Watches what they must leave alone, together with all other agents.
+    pub sentry: Sentry,
     /// What the plan says of tasks, for whoever resolves them.
     pub briefs: Briefs,
     /// Patterns of ignored files that stay from one gate to the next.
@@ -115,6 +117,7 @@ impl Options {
             on_conflict: on_conflict(settings)?,
             resolver: resolver(staff)?,
             resolve_attempts: resolve_attempts(settings),
+            sentry: Sentry::default(),
             briefs: Briefs::new(),
             keep: settings.words("merge.keep").unwrap_or_default().to_vec(),
             worktrees: WorktreeOptions::new(settings, cancel),

@@ -61,17 +61,37 @@ impl Yard<'_> {
         pool.refresh(&scratch, onto, &[])?;
         scratch.repository.begin_merge(ticket.resolved.unwrap_or(ticket.source))?;
         let before = scratch.repository.snapshot()?;
-        let prompt = self.prompt(ticket, onto)?;
-        let reply = self.call(resolver, &mut scratch, &prompt)?;
-        let result = match reply {
-            Reply::Success { .. } => {
-                self.take(&Unsettled { ticket, place: &scratch.repository, onto }, Some(before))?
-            }
-            Reply::Failed { message, .. } => Err(format!("{} failed: {message}", resolver.crew.name)),
-            Reply::Limited { .. } => Err(format!("{} is at its limit", resolver.crew.name)),
+        let result = match self.call_watched(resolver, &mut scratch, (ticket, onto))? {
+            Ok(()) => self.take(&Unsettled { ticket, place: &scratch.repository, onto }, Some(before))?,
+            Err(why) => Err(why),
         };
         pool.remove_scratch(&scratch)?;
         Ok(result)
+    }
+
+    /// Calls the resolver, and puts back what it must leave alone. Commits of its own are saved. Says why nothing can
+    /// come of it.
+    fn call_watched(
+        &mut self,
+        resolver: &Resolver,
+        scratch: &mut Scratch,
+        (ticket, onto): (&Ticket, Oid),
+    ) -> Result<Result<(), String>, QueueError> {
+        let prompt = self.prompt(ticket, onto)?;
+        let fenced = self.fenced_refs(ticket)?;
+        let watch = self.options.sentry.watch(&scratch.repository);
+        let reply = self.call(resolver, scratch, &prompt);
+        let mut trespasses = watch.restore();
+        trespasses.extend(self.put_back(ticket, &fenced)?);
+        if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
+            self.save(ticket, own)?;
+        }
+        Ok(match reply? {
+            _ if !trespasses.is_empty() => Err(trespasses.join("; ")),
+            Reply::Success { .. } => Ok(()),
+            Reply::Failed { message, .. } => Err(format!("{} failed: {message}", resolver.crew.name)),
+            Reply::Limited { .. } => Err(format!("{} is at its limit", resolver.crew.name)),
+        })
     }
 
     fn call(
@@ -151,16 +171,7 @@ impl Yard<'_> {
             return Ok(Resolution::Left);
         }
         let (name, tip) = (branch.to_ref(), ticket.source);
-        let saved = format!(
-            "refs/arborist/saved/{}/{}/conflict-{}",
-            ticket.scope.component(),
-            ticket.task,
-            tip.short()
-        );
-        if self.repository.find_ref(&saved)?.is_none() {
-            let save = RefMove { name: &saved, new: Some(tip), old: None };
-            self.repository.move_refs(&[save], "arborist: to be done anew")?;
-        }
+        self.save(ticket, tip)?;
         let delete = RefMove { name: &name, new: None, old: Some(tip) };
         self.repository.move_refs(&[delete], "arborist: to be done anew")?;
         let entry = LogEntry::new(ticket, "withdrawn", None, (self.options.clock)());
