@@ -1,7 +1,7 @@
 //! While an agent works, what it has done so far is saved: after each of its turns, and now and then in between.
 
 use std::{
-    sync::mpsc::{Receiver, RecvTimeoutError},
+    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     time::Duration,
 };
 
@@ -26,7 +26,7 @@ pub(super) enum Sign {
 
 impl Sign {
     /// What follows from something that has happened.
-    pub(super) fn of(happening: &Happening) -> Option<Self> {
+    fn of(happening: &Happening) -> Option<Self> {
         match happening {
             Happening::Begins { step: "implement", .. } => Some(Self::Begun),
             Happening::Turned => Some(Self::Turned),
@@ -36,6 +36,41 @@ impl Sign {
             _ => None,
         }
     }
+}
+
+/// How many signs may wait. A turn that finds no room ends in the middle of others: a save is due already.
+const WAITING: usize = 8;
+
+/// Gives signs.
+pub(super) struct Signals(SyncSender<Sign>);
+
+impl Signals {
+    /// Those who give signs, and those who see them.
+    pub(super) fn new() -> (Self, Receiver<Sign>) {
+        let (sender, receiver) = sync_channel(WAITING);
+        (Self(sender), receiver)
+    }
+
+    /// Tells what has happened. An agent may end its turns faster than anybody can save.
+    pub(super) fn give(&self, happening: &Happening) {
+        match Sign::of(happening) {
+            Some(Sign::Turned) => drop(self.0.try_send(Sign::Turned)),
+            Some(sign) => drop(self.0.send(sign)),
+            None => {}
+        }
+    }
+}
+
+/// The next sign; several turns are one.
+fn next_sign(signs: &Receiver<Sign>, time: Duration) -> Result<Sign, RecvTimeoutError> {
+    let mut sign = signs.recv_timeout(time)?;
+    while sign == Sign::Turned {
+        match signs.try_recv() {
+            Ok(next) => sign = next,
+            Err(_) => break,
+        }
+    }
+    Ok(sign)
 }
 
 /// Whose work is saved, and how often.
@@ -52,7 +87,7 @@ impl Saving<'_> {
         let mut saver = None;
         let mut is_at_work = false;
         loop {
-            match signs.recv_timeout(self.every) {
+            match next_sign(signs, self.every) {
                 Ok(Sign::Begun) => is_at_work = true,
                 Ok(Sign::Written) => {
                     is_at_work = false;

@@ -1,11 +1,6 @@
 //! One worker: takes a task to its end in a place of its own, and reports.
 
-use std::{
-    path::PathBuf,
-    sync::mpsc::{SyncSender, channel},
-    thread,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::mpsc::SyncSender, thread, time::Duration};
 
 use super::{
     GardenerError, Lanes, Site,
@@ -13,7 +8,7 @@ use super::{
     lanes::Ground,
     phase,
     recover::{Known, words_of, write_down},
-    saving::{Saving, Sign},
+    saving::{Saving, Signals},
 };
 use crate::{
     agent::redact::Secrets,
@@ -181,14 +176,14 @@ fn work_at(
     reports: &SyncSender<Report>,
 ) -> (Site, Result<End, GardenerError>) {
     let Site { repository, tip, attendance, lease } = site;
-    let (signs, heard) = channel();
+    let (signs, heard) = Signals::new();
     let voice = reports.clone();
     let (tip, attendance, result) = thread::scope(|scope| {
         let saving = tools.saving(&repository, &task.id);
         scope.spawn(move || saving.go_on(&heard));
         let mut shop = tools.workshop(&repository, attendance, move |news| {
             // Nobody listens only when the run is at its end.
-            let _ = Sign::of(&news.happening).map(|sign| signs.send(sign));
+            signs.give(&news.happening);
             let _ = voice.send(Report::News(news));
         });
         if let Some(lease) = &lease {
