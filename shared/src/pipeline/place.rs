@@ -1,6 +1,8 @@
 //! Where an agent works: the user's own checkout, or a lane. What was there before is told from what the agent did, and
 //! what the agent did to the repository itself is undone.
 
+use std::thread;
+
 use super::{Dirt, Sentry, guard::Watch};
 use crate::{
     git::{Change, GitError, HeadOf, NewCommit, RefMove, Repository, Signing},
@@ -66,8 +68,13 @@ pub fn begin(
 pub fn end(recorder: &Recorder<'_>, begun: &Begun) -> Result<Work, GitError> {
     let repository = recorder.repository();
     let mut trespasses = begun.watch.restore();
-    let after = repository.snapshot()?;
-    let (tip, moved) = put_back_branch(recorder, &begun.unfinished.name)?;
+    // The worktree and the branch are two questions, and neither waits for the other.
+    let (after, moved) = thread::scope(|scope| {
+        let after = scope.spawn(|| repository.snapshot());
+        let moved = put_back_branch(recorder, &begun.unfinished.name);
+        (after.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), moved)
+    });
+    let (after, (tip, moved)) = (after?, moved?);
     trespasses.extend(moved);
     let changes = repository.changes(begun.before, after)?;
     let nested: Vec<String> =
