@@ -26,6 +26,8 @@ pub mod agent;
 
 pub mod record;
 
+pub mod session;
+
 pub mod pipeline;
 
 pub mod planner;

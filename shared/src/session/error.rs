@@ -1,0 +1,82 @@
+//! What can go wrong with sessions.
+
+use crate::{
+    failure::{Exit, Explain},
+    git::GitError,
+    name::{Oid, SessionId},
+    record::RecordError,
+};
+
+/// Why a session could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A commit of a turn could not be written.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// No session is called so.
+    #[error("there is no session '{0}'")]
+    Unknown(String),
+    /// Several sessions begin so.
+    #[error("'{prefix}' could be any of: {}", found.iter().map(SessionId::as_str).collect::<Vec<_>>().join(", "))]
+    Ambiguous {
+        /// What was asked for.
+        prefix: String,
+        /// What begins so.
+        found: Vec<SessionId>,
+    },
+    /// There is one already.
+    #[error("there is a session '{0}' already")]
+    Exists(SessionId),
+    /// A record is not what it should be.
+    #[error("the record {} of '{name}' cannot be read: {why}", commit.short())]
+    Unreadable {
+        /// The ref.
+        name: String,
+        /// The commit.
+        commit: Oid,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The session has no such turn.
+    #[error("session '{session}' has no turn {number}")]
+    NoTurn {
+        /// The session.
+        session: SessionId,
+        /// What was asked for.
+        number: u32,
+        /// How many there are.
+        turns: u32,
+    },
+    /// Others write so fast that we never come to it.
+    #[error("session '{0}' is written by others all the time")]
+    Busy(SessionId),
+}
+
+impl Explain for SessionError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Git(error) => error.exit(),
+            Self::Record(error) => error.exit(),
+            Self::Unknown(_) | Self::Ambiguous { .. } | Self::NoTurn { .. } => Exit::No,
+            Self::Exists(_) | Self::Unreadable { .. } => Exit::Fatal,
+            Self::Busy(_) => Exit::Locked,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Git(error) => error.hint(),
+            Self::Record(error) => error.hint(),
+            Self::Unknown(_) => Some("git arborist session list shows those that there are".into()),
+            Self::Ambiguous { .. } => Some("give more of its id".into()),
+            Self::NoTurn { turns: 0, .. } => Some("no turn of it was recorded".into()),
+            Self::NoTurn { session, turns, .. } => {
+                Some(format!("its turns are 1 to {turns}: git arborist session turns {session}"))
+            }
+            Self::Exists(_) | Self::Unreadable { .. } | Self::Busy(_) => None,
+        }
+    }
+}

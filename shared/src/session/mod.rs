@@ -1,0 +1,46 @@
+//! What a session did, kept in git beside the code: a chain of records under `refs/arborist/sessions/{id}`, and what was
+//! said in another under `refs/arborist/transcripts/{id}`.
+//!
+//! Each record is a commit without files. Its first parent is the record before it, its last the code that it is about, so
+//! whoever has fetched the chain has the code too. The message is a subject for people and one line of JSON. Every record
+//! carries what the session came to so far, so the newest tells most of what anybody asks.
+//!
+//! [`Chronicle`] writes one chain, [`Archive`] reads them all. What is read was written by anybody: it is bounded and
+//! checked, and nothing of it is ever run.
+
+mod archive;
+mod chain;
+mod chronicle;
+mod error;
+mod record;
+mod standing;
+mod transcript;
+
+pub use archive::{Archive, Origin, Shelf, Stored};
+pub use chronicle::{Chronicle, Draft};
+pub use error::SessionError;
+pub use record::{
+    Checkpoint, Context, Driver, End, Fork, Happening, Pause, Record, RepositoryStart, Resumed, Start,
+    TokenCount, ToolCall, Totals, Turn, Verdict,
+};
+pub use standing::{Standing, run_lock};
+pub use transcript::{Line, Transcript, Voice};
+
+use crate::name::SessionId;
+
+/// Where records stand.
+pub const SESSIONS: &str = "refs/arborist/sessions/";
+/// Where transcripts stand.
+pub const TRANSCRIPTS: &str = "refs/arborist/transcripts/";
+
+/// The ref of a session's records.
+#[must_use]
+pub fn ref_of(session: &SessionId) -> String {
+    format!("{SESSIONS}{session}")
+}
+
+/// The ref of what was said in a session.
+#[must_use]
+pub fn transcript_ref_of(session: &SessionId) -> String {
+    format!("{TRANSCRIPTS}{session}")
+}

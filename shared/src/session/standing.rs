@@ -1,0 +1,70 @@
+//! How a session stands: what its newest record says, and whether somebody is at work.
+
+use std::path::PathBuf;
+
+use super::{Driver, End, Happening, Shelf, Stored, Verdict};
+use crate::{git::Repository, name::BranchName, process::FileLock};
+
+/// How a session stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// A run is at work.
+    Running,
+    /// Another program drives it, and it has not ended.
+    Open,
+    /// It rests, and said so.
+    Paused,
+    /// Nobody is at work, and nobody said why.
+    Crashed,
+    /// It ended with something failed.
+    Failed,
+    /// It is done.
+    Complete,
+}
+
+impl Standing {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Open => "open",
+            Self::Paused => "paused",
+            Self::Crashed => "crashed",
+            Self::Failed => "failed",
+            Self::Complete => "complete",
+        }
+    }
+}
+
+/// The lock of the run of a branch.
+#[must_use]
+pub fn run_lock(repository: &Repository, branch: &BranchName) -> PathBuf {
+    repository.common_dir.join("arborist/locks").join(format!("run-{}", branch.component()))
+}
+
+impl Shelf {
+    /// How a session of this shelf stands. A run's lock is that of its branch, and of several sessions of one branch only
+    /// the last begun can be at work.
+    #[must_use]
+    pub fn standing(&self, repository: &Repository, stored: &Stored) -> Standing {
+        let record = &stored.record;
+        let is_last = || {
+            let same =
+                self.sessions.iter().filter(|other| other.record.context.branch == record.context.branch);
+            same.map(|other| (other.record.context.started, &other.record.session)).max()
+                == Some((record.context.started, &record.session))
+        };
+        let lock = || run_lock(repository, &record.context.branch);
+        if record.context.driver == Driver::Run && FileLock::find_holder(&lock()).is_some() && is_last() {
+            return Standing::Running;
+        }
+        match &record.happening {
+            Happening::End(End { result: Verdict::Complete, .. }) => Standing::Complete,
+            Happening::End(End { result: Verdict::Failed, .. }) => Standing::Failed,
+            Happening::Pause(_) => Standing::Paused,
+            _ if record.context.driver == Driver::Other => Standing::Open,
+            _ => Standing::Crashed,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The store of sessions: chains that several writers share, and what is read back from them.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::collections::BTreeSet;
+
+use arborist_core::{
+    git::{RefMove, Repository},
+    name::{Attempt, Oid, SessionId},
+    session::{
+        Archive, Chronicle, Draft, Driver, End, Happening, RepositoryStart, SessionError, Standing, Start,
+        TokenCount, Turn, Verdict, ref_of,
+    },
+};
+use arborist_testkit::Garden;
+
+fn ground() -> (Garden, Repository, Oid) {
+    let garden = Garden::sprout();
+    garden.git(["config", "user.name", "Ada"]).succeeds();
+    garden.git(["config", "user.email", "ada@example.com"]).succeeds();
+    let repository = Repository::discover_from(&garden.path("")).unwrap();
+    let head = repository.head.commit.unwrap();
+    (garden, repository, head)
+}
+
+fn start(base: Oid) -> Start {
+    Start {
+        repositories: vec![RepositoryStart { name: "repo".into(), branch: "main".parse().unwrap(), base }],
+        plan: None,
+        pipeline: "gardener".into(),
+        driver: Driver::Run,
+        options: [("runner".to_owned(), "claude".to_owned())].into(),
+        forked_from: None,
+    }
+}
+
+fn turn(number: u32, commit: Option<Oid>) -> Turn {
+    Turn {
+        number,
+        node: "T1".parse().unwrap(),
+        step: "implement".into(),
+        attempt: Attempt(0),
+        model: "m".into(),
+        provider: "p".into(),
+        runner: "r".into(),
+        files: vec!["a".into()],
+        tools: Vec::new(),
+        tokens: Some(TokenCount { read: 10, written: 1 }),
+        cost: Some(0.5),
+        commit,
+        message: None,
+        agent_session: None,
+        started: 1,
+        ended: 2,
+    }
+}
+
+fn session() -> SessionId {
+    "abc123".parse().unwrap()
+}
+
+#[test]
+fn several_writers_of_one_session_lose_nothing_and_share_no_number() {
+    let (garden, repository, head) = ground();
+    Chronicle::begin(&repository, session(), start(head), 7).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            // Each has its own chronicle, as processes have, and two threads.
+            let chronicle = Chronicle::find(&repository, &session()).unwrap().unwrap();
+            let chronicle = std::sync::Arc::new(chronicle);
+            for _ in 0..2 {
+                let chronicle = std::sync::Arc::clone(&chronicle);
+                scope.spawn(move || {
+                    for _ in 0..4 {
+                        let draft =
+                            |number| Ok::<_, SessionError>(Draft::of(Happening::Turn(turn(number, None))));
+                        chronicle.append(8, draft).unwrap();
+                    }
+                });
+            }
+        }
+    });
+    let archive = Archive::new(&repository);
+    let newest = archive.newest(&session()).unwrap().unwrap();
+    let records: Vec<_> = archive.walk(&newest).unwrap().collect::<Result<_, _>>().unwrap();
+    assert_eq!(records.len(), 17);
+    let numbers: BTreeSet<u32> =
+        records.iter().filter_map(|stored| stored.record.turn()).map(|turn| turn.number).collect();
+    assert_eq!(numbers, (1..=16).collect());
+    assert_eq!((newest.record.totals.turns, newest.record.totals.tokens_in), (16, 160));
+    assert_eq!(newest.record.totals.cost, Some(8.0));
+    let first = archive.start_of(&newest).unwrap();
+    assert_eq!((first.record.sequence, first.record.context.started), (0, 7));
+    assert_eq!(archive.turn(&newest, 5).unwrap().record.turn().unwrap().number, 5);
+    assert!(matches!(archive.turn(&newest, 17), Err(SessionError::NoTurn { turns: 16, .. })));
+    garden.git(["fsck", "--strict"]).succeeds();
+}
+
+#[test]
+fn a_turns_commit_and_its_record_appear_together_or_not_at_all() {
+    let (garden, repository, head) = ground();
+    let chronicle = Chronicle::begin(&repository, session(), start(head), 7).unwrap();
+    let tree = garden.git(["rev-parse", "HEAD^{tree}"]).answer();
+    let commit: Oid = garden.commit_object(&tree, &[head.to_string()], "a turn\n").parse().unwrap();
+    let append = |old| {
+        chronicle.append(8, |number| {
+            let moves = vec![RefMove { name: "refs/heads/main", new: Some(commit), old }];
+            let happening = Happening::Turn(turn(number, Some(commit)));
+            Ok::<_, SessionError>(Draft { happening, about: Some(commit), transcript: None, moves })
+        })
+    };
+    assert!(matches!(append(Some(commit)), Err(SessionError::Git(_))), "the branch is not there");
+    assert_eq!(chronicle.newest().sequence, 0);
+    let record = append(Some(head)).unwrap();
+    assert_eq!(garden.git(["rev-parse", "main"]).answer(), commit.to_string());
+    assert_eq!(garden.git(["rev-parse", &ref_of(&session())]).answer(), record.to_string());
+    assert_eq!(garden.git(["rev-parse", &format!("{record}^2")]).answer(), commit.to_string());
+    assert_eq!(chronicle.newest().totals.commits, 1);
+}
+
+#[test]
+fn what_is_no_record_is_told_and_read_no_further() {
+    let (garden, repository, head) = ground();
+    let chronicle = Chronicle::begin(&repository, session(), start(head), 7).unwrap();
+    let again = Chronicle::begin(&repository, session(), start(head), 7);
+    assert!(matches!(again, Err(SessionError::Exists(_))));
+    let copy = ref_of(&"other".parse().unwrap());
+    garden.git(["update-ref", &copy, &ref_of(&session())]).succeeds();
+    garden.git(["update-ref", "refs/arborist/sessions/noise", "main"]).succeeds();
+    let archive = Archive::new(&repository);
+    let shelf = archive.list().unwrap();
+    assert_eq!(shelf.sessions.len(), 1);
+    assert_eq!(shelf.unreadable.len(), 2, "{:?}", shelf.unreadable);
+    assert!(matches!(shelf.require("x"), Err(SessionError::Unknown(_))));
+    assert_eq!(shelf.standing(&repository, shelf.require("abc").unwrap()), Standing::Crashed);
+    let end = || Happening::End(End { result: Verdict::Complete, words: String::new() });
+    chronicle.append(9, |_| Ok::<_, SessionError>(Draft::of(end()))).unwrap();
+    let shelf = archive.list().unwrap();
+    assert_eq!(shelf.standing(&repository, shelf.require("abc1").unwrap()), Standing::Complete);
+}
