@@ -137,7 +137,11 @@ fn failing_tests_are_feedback_and_used_up_attempts_fail_the_task() {
     assert!(garden.read(log).contains("broken"), "the whole output is kept");
     assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "logs are hidden");
     garden.arborist(["gardener"]).exits(1).out("left");
-    garden.arborist(["reset", "T001"]).succeeds();
+    garden.arborist(["reset", "T01"]).exits(1).err("did you mean 'T001'?");
+    garden.arborist(["reset", "T001"]).succeeds().err("git revert");
+    let head = garden.git(["rev-parse", "HEAD"]).answer();
+    garden.arborist(["reset", "T001"]).succeeds().out("T001 is reset already");
+    assert_eq!(garden.git(["rev-parse", "HEAD"]).answer(), head, "once is enough");
     garden.arborist(["gardener"]).succeeds().out("2 completed");
 }
 

@@ -88,6 +88,26 @@ fn a_signal_ends_the_agent_keeps_its_work_and_is_told_by_the_exit_code() {
 }
 
 #[test]
+fn what_a_run_has_in_hand_is_not_ready_for_anybody_else() {
+    let garden = garden(SLEEPER);
+    let waiting = Waiting::start(&garden, &[]);
+    let pid = waiting.child.id();
+    garden.arborist(["state"]).succeeds().out("1 under way").out(&format!("process {pid}")).out("begun");
+    garden.arborist(["state", "--ready"]).succeeds().out("nothing is ready");
+    let document =
+        serde_json::from_str::<serde_json::Value>(&garden.arborist(["state", "--json"]).answer()).unwrap();
+    assert_eq!((&document["running"]["pid"], &document["tasks"][0]["running"]), (&pid.into(), &true.into()));
+    assert_eq!(document["tasks"][0]["ready"], false);
+    waiting.send("-KILL");
+    assert_eq!(waiting.child.wait_with_output().unwrap().status.signal(), Some(9));
+    garden.arborist(["state"]).succeeds().never("goes on").out("ready").out("cut off");
+    garden.arborist(["state", "T1"]).succeeds().out("the last attempt was cut off");
+    std::fs::write(garden.root().join("well"), "").unwrap();
+    garden.arborist(["garden"]).succeeds();
+    garden.arborist(["state"]).succeeds().never("cut off");
+}
+
+#[test]
 fn an_agent_that_had_done_nothing_loses_no_attempt_by_a_signal() {
     let garden = garden(&SLEEPER.replace("echo half >> half.txt;", ""));
     let waiting = Waiting::start(&garden, &[]);

@@ -46,9 +46,8 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     let branch = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
     let head = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
     let options = Options::new(&args.flags(), &settings)?;
-    let path = repository.common_dir.join("arborist/locks").join(format!("run-{}", branch.component()));
     let what = format!("git arborist on {branch}");
-    let lock = FileLock::try_take(&path, &what)
+    let lock = FileLock::try_take(&repository.run_lock(&branch), &what)
         .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
     let hook = pre_commit(&repository, &config)?;
     Ok(Opened { repository, options, settings, branch, head, lock, hook, cancel: watch_signals() })

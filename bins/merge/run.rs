@@ -105,8 +105,7 @@ fn drain(
     ui: &mut Ui,
 ) -> Result<Report, Failure> {
     let scope = &site.scope.branch;
-    let path = site.repository.common_dir.join("arborist/locks").join(format!("run-{}", scope.component()));
-    let _lock = FileLock::try_take(&path, "git arborist merge")
+    let _lock = FileLock::try_take(&site.repository.run_lock(scope), "git arborist merge")
         .map_err(|source| GardenerError::Locked { branch: scope.clone(), source })?;
     let mut targets: Vec<BranchName> =
         site.store().load(Some(scope))?.into_iter().map(|stored| stored.ticket.into).collect();

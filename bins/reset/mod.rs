@@ -6,8 +6,8 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::GardenerError,
     git::{Config, Repository},
-    history::{Reading, Run, Scope},
-    message::{Status, Wording},
+    history::{Reading, Run, Scope, TaskHistory},
+    message::{Status, Wording, nearest},
     name::{Attempt, TaskId},
     process::FileLock,
     record::{Entry, Recorder},
@@ -38,8 +38,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     ui.configure(&config.finish()?);
     let scope = Scope::resolve(&repository, None)?;
     let head = scope.tip.ok_or_else(|| GardenerError::Unborn(scope.branch.clone()))?;
-    let path = repository.common_dir.join("arborist/locks").join(format!("run-{}", scope.branch.component()));
-    let locked = FileLock::try_take(&path, "git arborist reset");
+    let locked = FileLock::try_take(&repository.run_lock(&scope.branch), "git arborist reset");
     let _lock = locked.map_err(|source| GardenerError::Locked { branch: scope.branch.clone(), source })?;
     let run = Run::scan(&repository, scope, Reading::Fresh)?;
     let no_run = || {
@@ -48,15 +47,37 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     };
     let start = run.start.as_ref().ok_or_else(no_run)?;
     if let Some(unknown) = args.tasks.iter().find(|task| run.find(task).is_none()) {
-        return Err(Failure::new(Exit::No, format!("nothing has happened to '{unknown}' yet"))
-            .hint("see: git arborist state"));
+        return Err(untouched(&run, unknown));
     }
     let mut recorder = Recorder::new(&repository, run.scope.branch.clone(), start.session.clone(), head)?;
+    let mut has_reset = false;
     for task in &args.tasks {
-        let name = run.find(task).and_then(|history| history.name()).unwrap_or(task.as_str());
+        let history = run.find(task);
+        if history.is_some_and(is_reset) {
+            ui.line(&format!("{task} is reset already"));
+            continue;
+        }
+        let name = history.and_then(|history| history.name()).unwrap_or(task.as_str());
         let entry = Entry::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
         let event = recorder.record(entry, recorder.tree())?;
         ui.line(&format!("{} reset {task}", event.commit.short()));
+        has_reset = true;
+    }
+    if has_reset {
+        ui.hint("what the task has committed stays; 'git revert' takes it back");
     }
     Ok(Exit::Done)
+}
+
+fn is_reset(history: &TaskHistory) -> bool {
+    history.forks.is_empty() && history.last().is_some_and(|last| last.status() == Status::Reset)
+}
+
+/// A task that history does not know needs no reset, or is another one than was meant.
+fn untouched(run: &Run, task: &TaskId) -> Failure {
+    let failure = Failure::new(Exit::No, format!("no commit of this run is about '{task}'"));
+    match nearest(task.as_str(), run.tasks.iter().map(|history| history.id.as_str())) {
+        Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
+        None => failure.hint("a task that was never taken up needs no reset; see: git arborist state"),
+    }
 }

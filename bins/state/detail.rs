@@ -18,7 +18,7 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>, task: &TaskId) {
         return;
     };
     tree::warn_of_ignored(ui, view);
-    let (mark, tone) = tree::mark(ui, standing);
+    let (mark, tone) = tree::mark(ui, view, standing);
     let name = plain_text(standing.name);
     ui.line(&format!(
         "{} {} {}",
@@ -42,7 +42,7 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>, task: &TaskId) {
 }
 
 fn facts(view: &View<'_>, standing: &Standing<'_>) -> Vec<(&'static str, String)> {
-    let mut facts = vec![("state", state_words(standing))];
+    let mut facts = vec![("state", state_words(view, standing))];
     let phase =
         standing.planned.and_then(|task| task.parent.as_ref()).and_then(|parent| view.progress.find(parent));
     facts.extend(phase.map(|phase| ("phase", plain_text(phase.name))));
@@ -62,13 +62,19 @@ fn facts(view: &View<'_>, standing: &Standing<'_>) -> Vec<(&'static str, String)
     facts
 }
 
-fn state_words(standing: &Standing<'_>) -> String {
+fn state_words(view: &View<'_>, standing: &Standing<'_>) -> String {
     let mut words = standing.state.as_str().to_owned();
     if let Some(attempt) = standing.attempt() {
         words.push_str(&format!(", attempt {}", attempt.ordinal()));
     }
     if standing.is_stray {
         words.push_str(", not in the plan");
+    }
+    if view.work.has(standing) {
+        words.push_str(", a run has it in hand");
+    }
+    if view.work.has_cut_off(standing) {
+        words.push_str(", the last attempt was cut off");
     }
     if standing.is_ready {
         words.push_str(", ready to be taken up");

@@ -32,6 +32,8 @@ pub struct StateDocument {
     summary: BTreeMap<&'static str, usize>,
     /// How many commits of the run claim to be task commits and are not sound, so that they do not count.
     ignored: usize,
+    /// Who runs it at this moment; null if nobody does.
+    running: Option<RunningDocument>,
     /// What the run has spent, as far as agents told.
     totals: TotalsDocument,
     /// The tasks and phases that were asked for, in the order of the plan.
@@ -45,6 +47,17 @@ struct PlanDocument {
     path: String,
     /// The blob that the run froze; null for a file as it is now.
     blob: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct RunningDocument {
+    /// Its process.
+    pid: u32,
+    /// Its machine.
+    host: String,
+    /// Since when, in RFC 3339.
+    since: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -76,6 +89,8 @@ struct TaskDocument {
     time: Option<String>,
     /// Whether it can be taken up now.
     ready: bool,
+    /// Whether a run that goes on has it in hand.
+    running: bool,
     /// Whether it is complete on the run's branch.
     landed: bool,
     /// Whether the plan knows it; true where there is no plan.
@@ -109,15 +124,17 @@ impl StateDocument {
             plan: plan(&view.plan),
             summary: State::ALL.iter().map(|state| (state.as_str(), view.count(*state))).collect(),
             ignored: run.ignored,
+            running: view.work.holder.as_ref().map(|holder| RunningDocument {
+                pid: holder.pid,
+                host: holder.host.clone(),
+                since: holder.since.clone(),
+            }),
             totals: TotalsDocument {
                 tokens_in: view.totals.tokens_in,
                 tokens_out: view.totals.tokens_out,
                 cost: view.totals.cost,
             },
-            tasks: view
-                .asked()
-                .map(|standing| TaskDocument::new(standing, view.options.with_history))
-                .collect(),
+            tasks: view.asked().map(|standing| TaskDocument::new(standing, view)).collect(),
         }
     }
 }
@@ -150,7 +167,7 @@ fn plan(shown: &Shown) -> Option<PlanDocument> {
 }
 
 impl TaskDocument {
-    fn new(standing: &Standing<'_>, with_history: bool) -> Self {
+    fn new(standing: &Standing<'_>, view: &View<'_>) -> Self {
         fn texts<T: ToString>(items: &[T]) -> Vec<String> {
             items.iter().map(ToString::to_string).collect()
         }
@@ -165,6 +182,7 @@ impl TaskDocument {
             commit: last.map(|event| event.commit.to_string()),
             time: last.map(|event| rfc3339(event.time)),
             ready: standing.is_ready,
+            running: view.work.has(standing),
             landed: standing.is_landed(),
             planned: !standing.is_stray,
             depends_on: task.map(|task| texts(&task.depends_on)).unwrap_or_default(),
@@ -173,7 +191,9 @@ impl TaskDocument {
             children: task.map(|task: &Task| texts(&task.children)).unwrap_or_default(),
             forks: standing.history.map(|history| texts(&history.forks)).unwrap_or_default(),
             trailers: last.map(|event| trailers(&event.trailers)).unwrap_or_default(),
-            history: with_history
+            history: view
+                .options
+                .with_history
                 .then(|| standing.history.map(|history| events(&history.events)).unwrap_or_default()),
         }
     }

@@ -4,6 +4,7 @@ mod detail;
 pub mod document;
 mod source;
 mod tree;
+mod work;
 
 use std::path::{Path, PathBuf};
 
@@ -15,9 +16,12 @@ use arborist_core::{
     name::{BranchName, LANDINGS, TASK_REFS, TaskId},
     plan::Plan,
     progress::{Progress, Standing, Totals},
+    record::Unfinished,
     settings::Settings,
 };
 use clap::Parser;
+
+use work::Work;
 
 use crate::{catalog, document::print, entry::Outcome, ui::Ui};
 
@@ -77,6 +81,7 @@ pub(crate) struct View<'a> {
     plan: source::Shown,
     progress: Progress<'a>,
     totals: Totals,
+    work: Work,
     options: Options,
 }
 
@@ -90,7 +95,8 @@ pub(crate) struct Options {
 /// Runs the command.
 pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let here = Path::new(".");
-    let (config, refs) = (Config::start(here)?, RefReader::start(here, &[TASK_REFS, LANDINGS]));
+    let (config, refs) =
+        (Config::start(here)?, RefReader::start(here, &[TASK_REFS, LANDINGS, Unfinished::REFS]));
     let repository = Repository::discover()?;
     let config = config.finish()?;
     ui.configure(&config);
@@ -100,6 +106,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     if let Some(tip) = scope.tip {
         scope.tip = repository.find_landing(&refs, &scope.branch, tip)?.or(scope.tip);
     }
+    let work = Work::find(&repository, &scope.branch, &refs);
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
     // The process ends when it is shown: to free ten thousand commits one by one would be a tenth of its time.
     let run: &Run = Box::leak(Box::new(Run::scan_listed(&repository, scope, Reading::Cached, refs)?));
@@ -107,10 +114,11 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
         return Err(unknown_scope(run));
     }
     let found = source::find(&repository, &settings, run, args.tree.as_deref())?;
-    let progress = Progress::new(found.plan.as_ref(), run, found.boxes);
+    let mut progress = Progress::new(found.plan.as_ref(), run, found.boxes);
+    work.hold(&mut progress);
     let totals = Totals::of_run(run);
     let Format { kind, exit_code, options } = args.into_format();
-    let view = View { run, plan: found.shown, progress, totals, options };
+    let view = View { run, plan: found.shown, progress, totals, work, options };
     view.refuse_unknown(found.plan.as_ref())?;
     view.show(ui, kind)?;
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })

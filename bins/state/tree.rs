@@ -39,9 +39,9 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
     let columns = Columns { ids, names, are_narrow: width.is_some() };
     for standing in asked {
         if standing.is_leaf() {
-            show_task(ui, standing, &columns);
+            show_task(ui, view, standing, &columns);
         } else {
-            show_phase(ui, standing);
+            show_phase(ui, view, standing);
         }
         if view.options.with_history {
             standing
@@ -101,7 +101,8 @@ pub(super) fn show_line(ui: &mut Ui, view: &View<'_>) {
 fn summary(view: &View<'_>) -> String {
     let (done, total) = counts(view);
     let mut parts = vec![format!("{done} of {total} done")];
-    let busy = State::ALL.iter().filter(|state| state.is_under_way()).map(|state| view.count(*state)).sum();
+    let is_busy = |s: &&Standing<'_>| s.state.is_under_way() || view.work.has(s);
+    let busy = view.progress.counted().filter(is_busy).count();
     let ready = view.progress.leaves().filter(|s| s.is_ready && s.state == State::Pending).count();
     let is_apart = |s: &&Standing<'_>| s.state == State::Complete && !s.is_landed();
     let counts = [
@@ -134,6 +135,9 @@ fn show_heading(ui: &mut Ui, view: &View<'_>) {
     let (full, empty) = if ui.has_unicode() { ("█", "░") } else { ("#", "-") };
     let bar = format!("{}{}", ui.paint(Tone::Good, &full.repeat(filled)), empty.repeat(BAR - filled));
     ui.line(&format!("[{bar}] {percent}%{}", spent(view)));
+    if let Some(holder) = &view.work.holder {
+        ui.line(&ui.paint(Tone::Busy, &format!("a run goes on, {holder}")));
+    }
     if let Some(line) = origin(view) {
         ui.line(&ui.paint(Tone::Dim, &line));
     }
@@ -165,8 +169,8 @@ fn origin(view: &View<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-fn show_phase(ui: &mut Ui, standing: &Standing<'_>) {
-    let (mark, tone) = mark(ui, standing);
+fn show_phase(ui: &mut Ui, view: &View<'_>, standing: &Standing<'_>) {
+    let (mark, tone) = mark(ui, view, standing);
     let name = one_line(standing.name);
     let indent = "  ".repeat(standing.depth);
     let state = if standing.state == State::Pending { "" } else { standing.state.as_str() };
@@ -180,22 +184,25 @@ fn show_phase(ui: &mut Ui, standing: &Standing<'_>) {
     ui.line(line.trim_end());
 }
 
-fn show_task(ui: &mut Ui, standing: &Standing<'_>, columns: &Columns) {
-    let (mark, tone) = mark(ui, standing);
+fn show_task(ui: &mut Ui, view: &View<'_>, standing: &Standing<'_>, columns: &Columns) {
+    let (mark, tone) = mark(ui, view, standing);
     let (ids, room) = (columns.ids, columns.names.saturating_sub(2 * standing.depth));
     let name = one_line(standing.name);
     let name = if columns.are_narrow { cut(&name, room) } else { name };
     let indent = "  ".repeat(standing.depth);
     let pad = room.saturating_sub(name.width());
-    let word =
-        if standing.is_ready && standing.state == State::Pending { "ready" } else { standing.state.as_str() };
+    let word = match standing.state {
+        State::Pending if view.work.has(standing) => "begun",
+        State::Pending if standing.is_ready => "ready",
+        state => state.as_str(),
+    };
     let line = format!(
         "{indent}{} {:<ids$} {name}{}  {} {}",
         ui.paint(tone, mark),
         standing.id,
         " ".repeat(pad),
         ui.paint(tone, &format!("{word:<13}")),
-        remark(standing),
+        remark(view, standing),
     );
     ui.line(line.trim_end());
 }
@@ -221,8 +228,11 @@ fn cut(text: &str, width: usize) -> String {
 }
 
 /// What else there is to say: the attempt, how long ago, what it waits for.
-fn remark(standing: &Standing<'_>) -> String {
+fn remark(view: &View<'_>, standing: &Standing<'_>) -> String {
     let mut parts = Vec::new();
+    if view.work.has_cut_off(standing) {
+        parts.push("cut off".into());
+    }
     if let Some(last) = standing.history.and_then(|history| history.last()).filter(|last| last.is_failure()) {
         parts.extend(failure_word(last));
     }
@@ -269,12 +279,13 @@ fn list<T: ToString>(items: &[T], separator: &str) -> String {
     }
 }
 
-pub(super) fn mark(ui: &Ui, standing: &Standing<'_>) -> (&'static str, Tone) {
+pub(super) fn mark(ui: &Ui, view: &View<'_>, standing: &Standing<'_>) -> (&'static str, Tone) {
     let (fancy, plain, tone) = match standing.state {
         State::Complete => ("✔", "x", Tone::Good),
         State::Failed => ("✘", "!", Tone::Bad),
         State::Forked => ("⑂", "?", Tone::Bad),
         State::Skipped => ("⊘", "-", Tone::Dim),
+        State::Pending if view.work.has(standing) => ("▶", ">", Tone::Busy),
         State::Pending if standing.is_ready => ("○", "o", Tone::Strong),
         State::Pending => ("·", ".", Tone::Dim),
         _ if standing.history.and_then(|history| history.last()).is_some_and(Event::is_failure) => {

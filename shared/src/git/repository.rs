@@ -128,6 +128,12 @@ impl Repository {
         })
     }
 
+    /// The lock that a run of `branch` holds while it goes.
+    #[must_use]
+    pub fn run_lock(&self, branch: &BranchName) -> PathBuf {
+        self.common_dir.join("arborist/locks").join(format!("run-{}", branch.component()))
+    }
+
     /// A reading call of git in this repository.
     #[must_use]
     pub fn git(&self, name: &str) -> GitCommand {

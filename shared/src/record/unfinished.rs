@@ -20,8 +20,11 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
+    /// Where marks stand.
+    pub const REFS: &str = "refs/arborist/wip/";
+
     fn folder(branch: &BranchName) -> String {
-        format!("refs/arborist/wip/{}/", branch.component())
+        format!("{}{}/", Self::REFS, branch.component())
     }
 
     /// The ref that marks an attempt.
@@ -58,6 +61,17 @@ impl Unfinished {
             Some(Self { name: found.name, task, attempt, before: found.target })
         });
         Ok(found.collect())
+    }
+
+    /// The task of the run of `branch` that a ref marks, on that branch or on the task's own, if it marks one.
+    #[must_use]
+    pub fn task_of(mark: &str, branch: &BranchName) -> Option<TaskId> {
+        let (place, rest) = mark.strip_prefix(Self::REFS)?.split_once('/')?;
+        let (task, attempt) = rest.split_once('/')?;
+        attempt.parse::<u32>().ok()?;
+        let task: TaskId = task.parse().ok()?;
+        let is_ours = place == branch.component() || place == branch.task_branch(&task).component();
+        is_ours.then_some(task)
     }
 
     /// The move that takes the mark away.

@@ -1,0 +1,46 @@
+//! What a run has in hand at this moment. It is asked of the run's lock and of the marks of attempts, and never decides a
+//! task's state: only that nobody else should take it up.
+
+use std::collections::HashSet;
+
+use arborist_core::{
+    git::{Ref, Repository},
+    name::{BranchName, TaskId},
+    process::{FileLock, Holder},
+    progress::{Progress, Standing},
+    record::Unfinished,
+};
+
+/// Who is at work, and on what.
+pub(super) struct Work {
+    /// The run that holds the branch, if one goes on.
+    pub(super) holder: Option<Holder>,
+    /// Tasks with an attempt that has begun and is not written down.
+    begun: HashSet<TaskId>,
+}
+
+impl Work {
+    pub(super) fn find(repository: &Repository, branch: &BranchName, refs: &[Ref]) -> Self {
+        let begun = refs.iter().filter_map(|found| Unfinished::task_of(&found.name, branch)).collect();
+        Self { holder: FileLock::find_holder(&repository.run_lock(branch)), begun }
+    }
+
+    /// Whether a run that goes on has this task in hand.
+    pub(super) fn has(&self, standing: &Standing<'_>) -> bool {
+        self.holder.is_some() && (standing.state.is_under_way() || self.begun.contains(standing.id))
+    }
+
+    /// Whether an attempt of this task was cut off, so that the next run begins by writing it down.
+    pub(super) fn has_cut_off(&self, standing: &Standing<'_>) -> bool {
+        self.holder.is_none() && self.begun.contains(standing.id)
+    }
+
+    /// What a run has in hand is not ready for anybody else.
+    pub(super) fn hold(&self, progress: &mut Progress<'_>) {
+        for standing in &mut progress.standings {
+            if self.has(standing) {
+                standing.is_ready = false;
+            }
+        }
+    }
+}
