@@ -21,12 +21,17 @@ fn it_writes_what_it_finds_and_the_result_is_a_configuration() {
     let text = garden.read(".arborist/config.toml");
     assert!(text.contains("test-command = \"cargo test\""), "{text}");
     assert!(text.contains("runner = \""), "{text}");
+    for section in
+        ["[steps.review]", "[runners.robot]", "[timeouts]", "[worktree]", "[[merge.gates]]", "[merge]"]
+    {
+        assert!(text.contains(&format!("# {section}")), "{section} in {text}");
+    }
     garden.arborist(["state"]).succeeds();
     let all: String = text
         .lines()
         .map(|line| {
             line.strip_prefix("# ")
-                .filter(|rest| rest.contains(" = ") || rest.starts_with("[runners"))
+                .filter(|rest| rest.contains(" = ") || rest.starts_with('['))
                 .unwrap_or(line)
                 .to_owned()
                 + "\n"

@@ -56,13 +56,19 @@ pub fn run(args: DemoArgs, ui: &mut Ui) -> Outcome {
         &["log", "--reverse", "--format=%h %s"],
     ];
     for step in steps {
-        ui.out(&ui.paint(Tone::Strong, &format!("$ git {}\n", step.join(" "))));
+        ui.out(&ui.paint(Tone::Strong, &format!("$ git {}\n", typed(step))));
         ui.err("");
         git(step[0], &folder).args(&step[1..]).attend()?;
         ui.line("");
     }
     ui.line(&format!("Look around: cd {shown} && git log -p"));
     Ok(Exit::Done)
+}
+
+/// As a person would type it.
+fn typed(step: &[&str]) -> String {
+    let quoted = |arg: &&str| if arg.contains([' ', '%']) { format!("'{arg}'") } else { (*arg).to_owned() };
+    step.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn git(name: &str, folder: &Path) -> GitCommand {

@@ -1,5 +1,7 @@
 //! `git arborist init`: a commented configuration with what was found here.
 
+mod template;
+
 use std::{fs, path::Path};
 
 use arborist_core::{
@@ -9,7 +11,6 @@ use arborist_core::{
     git::{Config, Repository},
     plan::propose_test,
     process::find_program,
-    settings::{Kind, SETTINGS, Setting},
 };
 use clap::Parser;
 
@@ -67,7 +68,9 @@ pub fn run(args: InitArgs, ui: &mut Ui) -> Outcome {
     let repository = Repository::discover()?;
     let top = repository.worktree.as_deref().ok_or(GardenerError::Bare)?;
     let agents = installed();
-    let text = configuration(top, agents.first().copied());
+    let test = propose_test(|name| fs::read_to_string(top.join(name)).ok());
+    let text =
+        template::write(agents.first().copied(), test.as_ref().map(|found| found.test.command.as_str()));
     if args.dry_run {
         ui.out(&text);
         return Ok(Exit::Done);
@@ -115,33 +118,4 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
     fs::create_dir_all(folder)
         .and_then(|()| fs::write(file, text))
         .map_err(|error| Failure::new(Exit::Fatal, format!("could not write '{}': {error}", file.display())))
-}
-
-/// Every key with what it does; those that were found out stand, the others are commented.
-fn configuration(top: &Path, agent: Option<&str>) -> String {
-    let test = propose_test(|name| fs::read_to_string(top.join(name)).ok());
-    let mut text =
-        "# Configuration of git arborist. It is tracked: everybody who clones this repository has it.\n"
-            .to_owned();
-    for setting in SETTINGS.iter().filter(|setting| !setting.key.contains('.')) {
-        let found = match setting.key {
-            "runner" => agent.map(str::to_owned),
-            "test-command" => test.as_ref().map(|proposal| proposal.test.command.clone()),
-            _ => None,
-        };
-        text += &entry(setting, found.as_deref());
-    }
-    text + "\n# Any program can be a runner:\n# [runners.robot]\n# command = [\"robot\", \"--model\", \"{model}\", \"{prompt}\"]\n"
-}
-
-fn entry(setting: &Setting, found: Option<&str>) -> String {
-    let Setting { key, about, default, kind, .. } = setting;
-    let comment = format!("\n# {about}\n# Default: {default}.\n");
-    match (found, kind) {
-        (Some(value), _) => format!("{comment}{key} = {}\n", serde_json::Value::from(value)),
-        (None, Kind::Count) => format!("{comment}# {key} = 5\n"),
-        (None, Kind::Switch) => format!("{comment}# {key} = false\n"),
-        (None, Kind::Words) => format!("{comment}# {key} = [\"…\"]\n"),
-        (None, _) => format!("{comment}# {key} = \"…\"\n"),
-    }
 }

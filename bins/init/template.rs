@@ -1,0 +1,105 @@
+//! The configuration that is written: every key with what it does. What was found out stands, all else is commented.
+
+use arborist_core::settings::{Kind, SETTINGS, Setting};
+
+const WIDTH: usize = 100;
+
+/// The file, with the agent and the test command that were found.
+pub(super) fn write(agent: Option<&str>, test: Option<&str>) -> String {
+    let mut text =
+        "# Configuration of git arborist. It is tracked: everybody who clones this repository has it.\n"
+            .to_owned();
+    for setting in SETTINGS.iter().filter(|setting| !setting.key.contains('.')) {
+        let found = match setting.key {
+            "runner" => agent,
+            "test-command" => test,
+            _ => None,
+        };
+        text += &comment(setting);
+        text += &match found {
+            Some(value) => format!("{} = {}\n", setting.key, serde_json::Value::from(value)),
+            None => format!("# {} = {}\n", setting.key, sample(setting)),
+        };
+    }
+    let mut headings: Vec<String> = Vec::new();
+    for setting in SETTINGS.iter().filter(|setting| setting.key.contains('.')) {
+        let heading = heading(setting.key).0;
+        if !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    for heading in headings {
+        text += &section(&heading);
+    }
+    text
+}
+
+/// The keys below one heading, all of them commented.
+fn section(name: &str) -> String {
+    let is_list = name == "merge.gates";
+    let mut text =
+        if is_list { format!("\n# [[{name}]]\n# name = \"test\"\n") } else { format!("\n# [{name}]\n") };
+    for setting in SETTINGS.iter().filter(|setting| setting.key.contains('.')) {
+        let (heading, key) = heading(setting.key);
+        if heading == name {
+            text += &comment(setting);
+            text += &format!("# {key} = {}\n", sample(setting));
+        }
+    }
+    text
+}
+
+/// Where a key stands in the file, and what is left of it there. A `*` is given a name that reads well.
+fn heading(key: &str) -> (String, String) {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in key.split('.') {
+        let before = parts.last().copied();
+        match (part, before) {
+            ("*", Some("gates")) => {}
+            ("*", Some("steps")) => parts.push("review"),
+            ("*", Some("runners")) => parts.push("robot"),
+            ("*", _) => parts.push("NAME"),
+            (part, _) => parts.push(part),
+        }
+    }
+    let of_key = if key.ends_with(".*") { 2 } else { 1 };
+    let (heading, rest) = parts.split_at(parts.len() - of_key);
+    (heading.join("."), rest.join("."))
+}
+
+fn comment(setting: &Setting) -> String {
+    let mut text = String::from("\n#");
+    let mut width = 1;
+    for word in format!("{} Default: {}.", setting.about, setting.default).split_whitespace() {
+        if width + 1 + word.chars().count() > WIDTH {
+            text += "\n#";
+            width = 1;
+        }
+        text += " ";
+        text += word;
+        width += 1 + word.chars().count();
+    }
+    text + "\n"
+}
+
+/// What could stand there: what holds anyway, where that is a value.
+fn sample(setting: &Setting) -> String {
+    let Setting { kind, default, .. } = setting;
+    let is_number = default.parse::<f64>().is_ok();
+    match kind {
+        Kind::Switch => (*default).to_owned(),
+        Kind::Count | Kind::Amount | Kind::Size if is_number => (*default).to_owned(),
+        Kind::Size => "\"auto\"".to_owned(),
+        Kind::Count => "1000".to_owned(),
+        Kind::Amount => "10.0".to_owned(),
+        Kind::Words => "[\"…\"]".to_owned(),
+        Kind::Text if !is_value(default) => "\"…\"".to_owned(),
+        Kind::Text => format!("\"{default}\""),
+    }
+}
+
+/// Some keys say in words what holds without them, or name the key that holds then.
+fn is_value(default: &str) -> bool {
+    let is_word = ["nothing", "none", "always"].contains(&default);
+    !is_word && !default.contains(' ') && SETTINGS.iter().all(|setting| setting.key != default)
+}
