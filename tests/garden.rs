@@ -74,7 +74,13 @@ fn garden_takes_the_next_task_or_the_one_that_is_named() {
     let garden = garden(WORKER);
     garden.arborist(["garden", "T002"]).exits(1).err("it waits for T001");
     garden.arborist(["garden", "T009"]).exits(1).err("no task 'T009'");
-    garden.arborist(["garden", "--dry-run"]).succeeds().out("T001 Create the schema");
+    garden
+        .arborist(["garden", "--dry-run", "--review-runner", "codex", "--review-model", "o9"])
+        .succeeds()
+        .out("T001 Create the schema")
+        .out("implement  robot")
+        .out("test       no command")
+        .out("review     codex (o9)");
     assert_eq!(garden.calls(), 0);
     garden.arborist(["garden"]).succeeds().out("1 completed (T001)");
     garden.arborist(["garden", "T001"]).succeeds().out("T001 is complete");

@@ -12,7 +12,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Planned, Voice, open},
+    gardening::{GardeningArgs, Planned, Voice, foretell, open},
     ui::Ui,
 };
 
@@ -79,7 +79,9 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Err(GardenerError::NotReady(task, waits.join(", ")).into());
     }
     if args.common.is_dry_run() {
-        ui.line(&format!("{task} {}", standing.name));
+        if let Some(task) = standing.planned {
+            foretell(ui, &opened.options, task)?;
+        }
         return Ok(Exit::Done);
     }
     let wish = Wish { only: vec![task], ..Wish::default() };

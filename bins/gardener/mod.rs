@@ -13,7 +13,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Opened, Voice, open},
+    gardening::{GardeningArgs, Opened, Voice, foretell, open},
     ui::Ui,
 };
 
@@ -114,7 +114,7 @@ pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
                 None => false,
             };
             if is_due {
-                ui.line(&format!("{} {}", task.id, task.name));
+                foretell(ui, &opened.options, task)?;
             }
         }
         return Ok(Exit::Done);

@@ -3,11 +3,13 @@
 mod budget;
 mod crew;
 pub mod event;
+mod forecast;
 mod lanes;
 mod open;
 mod planned;
 mod voice;
 
+pub(crate) use forecast::tell as foretell;
 pub(crate) use open::{Opened, open, watch_signals};
 pub(crate) use planned::Planned;
 pub(crate) use voice::Voice;

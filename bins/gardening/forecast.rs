@@ -1,0 +1,38 @@
+//! What would be run, and by whom, for `--dry-run`.
+
+use arborist_core::{
+    agent::limits::Chain,
+    failure::Failure,
+    message::plain_text,
+    pipeline::{Crew, Options},
+    plan::Task,
+};
+
+use crate::ui::{Tone, Ui};
+
+/// One task and its steps.
+pub(crate) fn tell(ui: &mut Ui, options: &Options, task: &Task) -> Result<(), Failure> {
+    let title = format!("{} {}", task.id, plain_text(&task.name));
+    ui.line(&ui.paint(Tone::Strong, &title));
+    let (tests, has_tests) = options.tests_of(task);
+    let commands: Vec<String> = tests.iter().map(|test| plain_text(&test.command)).collect();
+    let tested = if has_tests { commands.join("; ") } else { "no command".to_owned() };
+    let steps = [
+        ("implement", people(&options.staff.implementers(task)?)),
+        ("test", tested),
+        ("review", people(&options.staff.reviewers()?)),
+    ];
+    for (step, by) in steps {
+        ui.line(&format!("    {step:<10} {by}"));
+    }
+    Ok(())
+}
+
+/// Who works, and who does it instead.
+fn people(chain: &Chain<Crew>) -> String {
+    let named = |crew: &Crew| match &crew.model {
+        Some(model) => format!("{} ({})", crew.name, plain_text(model)),
+        None => crew.name.clone(),
+    };
+    chain.iter().map(named).collect::<Vec<_>>().join(", else ")
+}
