@@ -121,7 +121,10 @@ pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
     }
     let lanes = match args.jobs(&opened)? {
         Jobs::InPlace => None,
-        Jobs::Lanes(jobs) => Some(opened.lanes(jobs, args.policy, &planned)?),
+        Jobs::Lanes(jobs) => {
+            let session = opened.session(&args.common, &run);
+            Some(opened.lanes((jobs, args.policy), &planned, session)?)
+        }
     };
     let mut voice = Voice::new(&args.common, ui);
     let ended = opened.begin(&args.common, &planned, &mut voice, lanes.as_ref())?.run(&wish);

@@ -3,6 +3,7 @@
 use arborist_core::{
     failure::Failure,
     gardener::{GardenerError, Lanes},
+    name::SessionId,
     queue::{self, FanIn},
     worktree::{Pool, WorktreeOptions},
 };
@@ -12,11 +13,17 @@ use crate::clock;
 
 impl Opened {
     /// Lanes for so many tasks at once, of which this is to land.
-    pub(crate) fn lanes(&self, jobs: usize, policy: FanIn, planned: &Planned) -> Result<Lanes<'_>, Failure> {
-        let queue = queue::Options::new(&self.options.staff, secrets()?, &self.cancel, clock::now)?;
+    pub(crate) fn lanes(
+        &self,
+        (jobs, policy): (usize, FanIn),
+        planned: &Planned,
+        session: &SessionId,
+    ) -> Result<Lanes<'_>, Failure> {
+        let mut queue = queue::Options::new(&self.options.staff, secrets()?, &self.cancel, clock::now)?;
+        queue.worktrees.session = Some(session.clone());
         Ok(Lanes {
             repository: &self.repository,
-            pool: Pool::open(&self.repository, &self.branch, self.worktree_options())
+            pool: Pool::open(&self.repository, &self.branch, queue.worktrees.clone())
                 .map_err(GardenerError::from)?,
             jobs,
             lock: &self.lock,

@@ -1,6 +1,6 @@
 //! Opening a run: lock, recovery, plan, consent, in this order, before any agent is started.
 
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::OnceLock, time::Duration};
 
 use arborist_core::{
     agent::redact::Secrets,
@@ -9,7 +9,7 @@ use arborist_core::{
     gardener::{Gardener, GardenerError, Lanes, Site, Tools, approval, recover, start, words_of},
     git::{Config, GitVersion, Repository},
     history::{Reading, Run, Scope, State},
-    name::{BranchName, Oid},
+    name::{BranchName, Oid, SessionId},
     pipeline::{Options, PreCommit, Sentry, require_programs},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
     progress::{Boxes, Progress, Totals},
@@ -28,6 +28,7 @@ pub(crate) struct Opened {
     pub(crate) settings: Settings,
     pub(crate) branch: BranchName,
     head: Oid,
+    session: OnceLock<SessionId>,
     pub(super) lock: FileLock,
     hook: PreCommit,
     pub(super) cancel: Cancel,
@@ -50,7 +51,17 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     let lock = FileLock::try_take(&repository.run_lock(&branch), &what)
         .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
     let hook = pre_commit(&repository, &config)?;
-    Ok(Opened { repository, options, settings, branch, head, lock, hook, cancel: watch_signals() })
+    Ok(Opened {
+        repository,
+        options,
+        settings,
+        branch,
+        head,
+        session: OnceLock::new(),
+        lock,
+        hook,
+        cancel: watch_signals(),
+    })
 }
 
 fn pre_commit(repository: &Repository, config: &Config) -> Result<PreCommit, Failure> {
@@ -91,6 +102,14 @@ impl Opened {
         Ok(Run::scan(&self.repository, scope, Reading::Fresh)?)
     }
 
+    /// The session of the run that goes on, else a new one: the same whenever it is asked for.
+    pub(crate) fn session(&self, args: &GardeningArgs, run: &Run) -> &SessionId {
+        self.session.get_or_init(|| match (&run.start, args.new_run) {
+            (Some(start), false) => start.session.clone(),
+            _ => start::new_session(self.head),
+        })
+    }
+
     /// Everything that must be so before an agent is started; then hands over a gardener.
     pub(crate) fn begin<'a>(
         &'a self,
@@ -114,10 +133,7 @@ impl Opened {
         if !ended.is_empty() {
             voice.warn(&format!("ended what a crashed run had left running: {ended}"));
         }
-        let session = match (&run.start, args.new_run) {
-            (Some(start), false) => start.session.clone(),
-            _ => start::new_session(self.head),
-        };
+        let session = self.session(args, &run).clone();
         let mut recorder = Recorder::new(&self.repository, self.branch.clone(), session, self.head)?;
         settle(&self.repository, &self.branch, self.head)?;
         for attempt in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {

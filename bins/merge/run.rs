@@ -135,6 +135,7 @@ pub(super) fn options(site: &Site, cancel: &Cancel, args: &LandingArgs) -> Resul
         .map_err(|error| Failure::new(Exit::Fatal, error.to_string()))?;
     let staff = Staff::new(&CrewFlags::default(), &site.settings(&run)?);
     let mut options = Options::new(&staff, secrets, cancel, clock::now)?;
+    options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
     if let Some(plan) = site.plan(&run)? {
         options = options.briefed(&plan);
     }

@@ -19,6 +19,7 @@ use crate::{
     plan::Task,
     process::{Attendance, Cancel},
     record::{Hand, Recorder, Tip},
+    worktree::run_variables,
 };
 
 /// What all workers of a run have in common.
@@ -84,7 +85,12 @@ impl<'a> Tools<'a> {
             demo: self.demo.clone(),
             hook: self.hook,
             clock: self.clock,
-            environment: Vec::new(),
+            environment: run_variables(
+                repository,
+                &self.hand.run,
+                Some(&self.hand.session),
+                repository.top(),
+            ),
             voice: Box::new(voice),
             memory: Memory::default(),
             sentry: self.sentry.clone(),
@@ -187,7 +193,7 @@ fn work_at(
             let _ = voice.send(Report::News(news));
         });
         if let Some(lease) = &lease {
-            shop.environment = lease.environment.clone();
+            shop.environment.extend(lease.environment.clone());
         }
         let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip);
         let result = match work {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{GitCommand, GitError, GitVersion, command::without_prefix, transaction::RefMover};
-use crate::name::{BranchName, ObjectFormat, Oid};
+use crate::name::{BranchName, ObjectFormat, Oid, RepoName};
 
 /// Where `HEAD` points.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,6 +138,14 @@ impl Repository {
     #[must_use]
     pub fn git(&self, name: &str) -> GitCommand {
         self.pin(GitCommand::reading(name, &self.dir))
+    }
+
+    /// What it is called where nobody has named it: as the folder of its main checkout, also in a linked worktree.
+    #[must_use]
+    pub fn name(&self) -> RepoName {
+        let is_inside = self.common_dir.file_name().is_some_and(|name| name == ".git");
+        let folder = self.common_dir.parent().filter(|_| is_inside).unwrap_or(&self.common_dir);
+        RepoName::of_folder(folder)
     }
 
     /// Tells git where this repository is, if it may not look for it by itself.

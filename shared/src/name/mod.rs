@@ -2,11 +2,13 @@
 
 mod branch;
 mod oid;
+mod repo;
 mod session;
 mod task;
 
 pub use branch::{BranchName, LANDINGS, TASK_BRANCHES, TASK_REFS};
 pub use oid::{ObjectFormat, Oid, digest};
+pub use repo::RepoName;
 pub use session::SessionId;
 pub use task::TaskId;
 

@@ -3,10 +3,10 @@
 
 use std::{fs, path::Path};
 
-use super::{WorktreeError, claim::Claim};
+use super::{Pool, WorktreeError, claim::Claim};
 use crate::{
     git::{Repository, Worktree},
-    name::{TaskId, digest},
+    name::{BranchName, SessionId, TaskId, digest},
 };
 
 /// The first port that is given away.
@@ -40,16 +40,44 @@ fn read(git_dir: &Path) -> Option<u16> {
     fs::read_to_string(git_dir.join(FILE)).ok()?.trim().parse().ok()
 }
 
-/// The variables of a claimed place.
-pub(super) fn variables(main: &Path, claim: &Claim, task: &TaskId) -> Vec<(String, String)> {
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    [
-        ("ARBORIST_TASK", task.to_string()),
-        ("ARBORIST_WORKTREE", text(&claim.path)),
-        ("ARBORIST_REPOSITORY", text(main)),
-        ("ARBORIST_PORT", claim.port.to_string()),
-        ("ARBORIST_PORTS", format!("{}-{}", claim.port, claim.port + BLOCK - 1)),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
+/// What every program of a run finds in its environment: which repository it is in, for which run, and where.
+#[must_use]
+pub fn run_variables(
+    repository: &Repository,
+    run: &BranchName,
+    session: Option<&SessionId>,
+    place: &Path,
+) -> Vec<(String, String)> {
+    let known = [
+        ("ARBORIST_REPO", Some(repository.name().to_string())),
+        ("ARBORIST_BRANCH", Some(run.to_string())),
+        ("ARBORIST_SESSION", session.map(ToString::to_string)),
+        ("ARBORIST_WORKTREE", Some(text(place))),
+    ];
+    known.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+impl Pool {
+    /// The variables of a place that belongs to no task.
+    pub(super) fn place_variables(&self, place: &Path) -> Vec<(String, String)> {
+        let session = self.options.session.as_ref();
+        let mut variables = run_variables(&self.repository, &self.run, session, place);
+        variables.push(("ARBORIST_REPOSITORY".to_owned(), text(&self.places.main)));
+        variables
+    }
+
+    /// The variables of a place that a task has claimed.
+    pub(super) fn task_variables(&self, claim: &Claim, task: &TaskId) -> Vec<(String, String)> {
+        let own = [
+            ("ARBORIST_TASK", task.to_string()),
+            ("ARBORIST_PORT", claim.port.to_string()),
+            ("ARBORIST_PORTS", format!("{}-{}", claim.port, claim.port + BLOCK - 1)),
+        ];
+        let own = own.map(|(name, value)| (name.to_owned(), value));
+        self.place_variables(&claim.path).into_iter().chain(own).collect()
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
 }

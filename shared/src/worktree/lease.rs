@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{
     Kind, Note, Pool, WorktreeError,
     claim::{Claim, Origin, Wanted, Wish},
-    environment, places, stale, survey,
+    places, stale, survey,
 };
 use crate::{
     git::Repository,
@@ -110,13 +110,13 @@ impl Pool {
             Origin::Found => Vec::new(),
             _ => self.fill(&claim.lane, &wish.branch, claim.origin)?,
         };
-        let environment = environment::variables(&self.places.main, claim, wish.task);
+        let environment = self.task_variables(claim, wish.task);
         notes.extend(self.set_up(&claim.lane, &environment)?);
         Ok(notes)
     }
 
     fn lease_of(&self, claim: Claim, wish: Wish<'_>, notes: Vec<Note>) -> Lease {
-        let environment = environment::variables(&self.places.main, &claim, wish.task);
+        let environment = self.task_variables(&claim, wish.task);
         let Claim { mut lane, path, begun, locks, .. } = claim;
         lane.head.branch = Some(wish.branch.clone());
         if let Ok(tip) = lane.find_branch(&wish.branch) {

@@ -27,6 +27,7 @@ mod survey;
 mod sync;
 
 pub use base::{Base, Reason};
+pub use environment::run_variables;
 pub use error::WorktreeError;
 pub use lease::{Begun, Lease};
 pub use note::Note;

@@ -121,11 +121,7 @@ impl Pool {
         lane.remove_untracked()?;
         lane.remove_ignored(kept)?;
         forget_set_up(lane);
-        let environment = [
-            ("ARBORIST_WORKTREE".to_owned(), scratch.path.display().to_string()),
-            ("ARBORIST_REPOSITORY".to_owned(), self.places.main.display().to_string()),
-        ];
-        self.set_up(lane, &environment).map(drop)
+        self.set_up(lane, &self.place_variables(&scratch.path)).map(drop)
     }
 
     /// Removes a scratch worktree that has nothing more to tell.

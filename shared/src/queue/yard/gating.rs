@@ -119,8 +119,8 @@ impl Yard<'_> {
         let program = Program::new("sh")
             .args(["-c", &gate.command])
             .dir(&scratch.path)
-            .env("ARBORIST_GATE", &gate.name)
-            .env("ARBORIST_WORKTREE", &scratch.path);
+            .env("ARBORIST_GATE", &gate.name);
+        let program = self.for_run(program, &scratch.path);
         let whole = Some(Duration::from_secs(gate.timeout));
         Supervised::new(program)
             .limits(Limits { whole, ..Limits::default() })

@@ -10,7 +10,7 @@ mod resolving;
 
 pub use handover::Handover;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
 use gating::Said;
 
@@ -21,6 +21,8 @@ use super::{
 use crate::{
     git::{Merge, Repository, Signing},
     name::{BranchName, Oid, TaskId},
+    process::Program,
+    worktree::run_variables,
 };
 
 /// Whether a task's branch goes when it has landed.
@@ -51,6 +53,13 @@ pub struct Yard<'a> {
 impl<'a> Yard<'a> {
     fn target(&self) -> Target<'a> {
         Target::new(self.repository, self.into)
+    }
+
+    /// A program that finds out from its environment what it runs for.
+    fn for_run(&self, program: Program, place: &Path) -> Program {
+        let session = self.options.worktrees.session.as_ref();
+        let variables = run_variables(self.repository, self.scope, session, place);
+        variables.iter().fold(program, |program, (name, value)| program.env(name, value))
     }
 
     fn tree_of(&mut self, commit: Oid) -> Result<Oid, QueueError> {

@@ -80,7 +80,7 @@ impl Yard<'_> {
         let prompt = self.prompt(ticket, onto)?;
         let fenced = self.fenced_refs(ticket)?;
         let watch = self.options.sentry.watch(&scratch.repository);
-        let reply = self.call(resolver, scratch, &prompt);
+        let reply = self.call(resolver, scratch, (&ticket.task, &prompt));
         let mut trespasses = watch.restore();
         trespasses.extend(self.put_back(ticket, &fenced)?);
         if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
@@ -98,7 +98,7 @@ impl Yard<'_> {
         &mut self,
         resolver: &Resolver,
         scratch: &mut Scratch,
-        prompt: &str,
+        (task, prompt): (&TaskId, &str),
     ) -> Result<Reply, QueueError> {
         let log = self.repository.top().join(self.new_log("resolve")?);
         let RunnerKind::Program(runner) = &resolver.crew.runner else {
@@ -119,7 +119,11 @@ impl Yard<'_> {
             retold: None,
         };
         let request = Request { prompt, model, dir: &dir, session: None, prompt_file: None };
-        let reply = caller.call(AtLimit::Wait, || Call::of_runner(runner, request, &log));
+        let reply = caller.call(AtLimit::Wait, || {
+            let call = Call::of_runner(runner, request, &log)?;
+            let program = self.for_run(call.program, &dir).env("ARBORIST_TASK", task.as_str());
+            Ok(Call { program, ..call })
+        });
         match reply {
             Ok(reply) => Ok(reply.outcome),
             Err(PipelineError::Stopped { .. }) => Err(QueueError::Stopped),

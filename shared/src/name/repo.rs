@@ -1,0 +1,132 @@
+//! Names of repositories: what a workspace, the plan and the tools of agents call them.
+
+use std::{fmt, path::Path, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use super::NameError;
+
+const KIND: &str = "name of a repository";
+
+/// Providers take names of tools of 64 characters at most, and this is only a part of one.
+const LONGEST: usize = 24;
+
+/// What a repository is called whose folder says nothing.
+const NAMELESS: &str = "repo";
+
+/// The name of a repository: letters, digits, `-` and single `_`, because two of these end it in the name of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct RepoName(String);
+
+impl RepoName {
+    /// The name as written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of a repository that nobody has named: that of its folder, made legal.
+    #[must_use]
+    pub fn of_folder(folder: &Path) -> Self {
+        let folder = folder.file_name().unwrap_or_default().to_string_lossy();
+        let folder = folder.strip_suffix(".git").unwrap_or(&folder);
+        let mut name = String::new();
+        for c in folder.chars() {
+            let c = if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+            let is_first = name.is_empty() && !c.is_ascii_alphanumeric();
+            let is_repeated = !c.is_ascii_alphanumeric() && name.ends_with(c);
+            if !is_first && !is_repeated && name.len() < LONGEST {
+                name.push(c);
+            }
+        }
+        let name = name.trim_end_matches(['-', '_']);
+        Self(if name.is_empty() { NAMELESS } else { name }.to_owned())
+    }
+}
+
+/// Why `name` is no name of a repository, if it is none.
+fn fault(name: &str) -> Option<&'static str> {
+    if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+        return Some("it must begin with an ASCII letter or digit");
+    }
+    if !name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-')) {
+        return Some("only ASCII letters, digits, '_' and '-' are allowed");
+    }
+    if name.contains("__") || name.ends_with('_') {
+        return Some("two '_' in a row, or one at its end, would end it in the name of a tool");
+    }
+    (name.len() > LONGEST).then_some("it is longer than 24 characters")
+}
+
+impl FromStr for RepoName {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        match fault(name) {
+            Some(why) => Err(NameError::new(name, KIND, why)),
+            None => Ok(Self(name.to_owned())),
+        }
+    }
+}
+
+impl TryFrom<String> for RepoName {
+    type Error = NameError;
+
+    fn try_from(name: String) -> Result<Self, NameError> {
+        name.parse()
+    }
+}
+
+impl From<RepoName> for String {
+    fn from(name: RepoName) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for RepoName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_gives_a_name() {
+        let table = [
+            ("/home/me/backend", "backend"),
+            ("/srv/git/backend.git", "backend"),
+            ("my app (2)", "my-app-2"),
+            ("a__b", "a_b"),
+            ("__init__", "init"),
+            ("été", "t"),
+            ("/", "repo"),
+            ("日本", "repo"),
+            ("a-name-that-is-longer-than-anybody-needs", "a-name-that-is-longer-th"),
+        ];
+        for (folder, name) in table {
+            assert_eq!(RepoName::of_folder(Path::new(folder)).as_str(), name, "{folder}");
+        }
+    }
+
+    #[test]
+    fn names_that_could_not_be_told_from_others_are_refused() {
+        for name in ["", "-x", "a.b", "a b", "a__b", "a_", "é", "a:b", "a/b", &"x".repeat(25)] {
+            assert!(name.parse::<RepoName>().is_err(), "{name}");
+        }
+        assert_eq!("back-end_2".parse::<RepoName>().unwrap().as_str(), "back-end_2");
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_folder_gives_is_always_a_name(folder in ".{0,40}") {
+            let name = RepoName::of_folder(Path::new(&folder));
+            prop_assert_eq!(fault(name.as_str()), None, "{}", name);
+        }
+    }
+}
