@@ -16,7 +16,16 @@ use crate::{
     ui::Ui,
 };
 
+const LONG_ABOUT: &str = "\
+Take one task through implement, test and review in this checkout, with retries.
+
+It is the task that is named, the next that is ready, or with -m one in your own words, without any plan. It belongs to the run of this
+branch: what 'git arborist gardener' does later builds on it. See git-arborist-gardener(1) for what happens in each step.";
+
 const EXAMPLES: &str = "\
+EXIT STATUS
+   1 if the task failed or is not ready, 2 if a person is needed, 3 if another run has this branch, 130 or 143 if it was stopped.
+
 EXAMPLES
    Take up the next task that is ready
        git arborist garden
@@ -28,7 +37,7 @@ EXAMPLES
        git arborist garden -m 'Add a health endpoint'";
 
 #[derive(Debug, Parser)]
-#[command(name = "git-arborist-garden", bin_name = "git arborist garden", about = catalog::about("garden"), after_help = EXAMPLES)]
+#[command(name = "git-arborist-garden", bin_name = "git arborist garden", about = catalog::about("garden"), long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[allow(missing_docs, reason = "the text for people stands in the attributes")]
 pub struct GardenArgs {
     /// The task; without one, the next that is ready
