@@ -78,3 +78,15 @@ fn a_reviewer_that_always_writes_has_approved_nothing() {
     );
     assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
 }
+
+#[test]
+fn a_reviewer_without_a_verdict_is_said_to_have_given_none_and_a_budget_that_nobody_measures_is_told() {
+    let garden = garden("echo 'looks fine to me'; exit 0");
+    garden
+        .arborist(["garden", "--max-cost", "5"])
+        .succeeds()
+        .err("no verdict in the reviewer's last line: looks fine to me")
+        .err("warning: robot may not tell what is used")
+        .err("hint: --max-time");
+    garden.arborist(["garden", "-m", "more", "--max-time", "500"]).succeeds().never("may not tell");
+}

@@ -3,14 +3,14 @@
 use std::{path::Path, sync::OnceLock, time::Duration};
 
 use arborist_core::{
-    agent::redact::Secrets,
+    agent::{RunnerKind, limits::Chain, redact::Secrets},
     consent,
     failure::{Exit, Failure},
     gardener::{Gardener, GardenerError, Lanes, Site, Tools, approval, recover, start, words_of},
     git::{Config, GitVersion, Repository},
     history::{Reading, Run, Scope, State},
     name::{BranchName, Oid, SessionId},
-    pipeline::{Options, PreCommit, Sentry, require_programs},
+    pipeline::{Budgets, Options, PreCommit, Sentry, require_programs},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
     progress::{Boxes, Progress, Totals},
     queue::Target,
@@ -152,6 +152,7 @@ impl Opened {
             start::write_change(&mut recorder, planned.file.as_ref(), "accepted")?;
         }
         self.tell_of_missing_tests(planned, voice);
+        self.tell_of_unmeasured(planned, voice)?;
         let tip = recorder.tip().clone();
         let newest = match lanes {
             Some(_) => Target::new(&self.repository, &self.branch).require()?.tip(),
@@ -192,6 +193,29 @@ impl Opened {
             ));
             voice.hint("name one with --test-command, or as test-command in .arborist/config.toml");
         }
+    }
+
+    /// A limit on what nobody tells is no limit.
+    fn tell_of_unmeasured(&self, planned: &Planned, voice: &mut Voice<'_>) -> Result<(), Failure> {
+        let Budgets { run, task } = &self.options.budgets;
+        let (has_cost, has_tokens) = (run.cost.or(task.cost).is_some(), run.tokens.or(task.tokens).is_some());
+        let mut silent: Vec<String> = Vec::new();
+        for crew in self.options.staff.chains(&planned.plan)?.iter().flat_map(Chain::iter) {
+            let RunnerKind::Program(runner) = &crew.runner else { continue };
+            let is_told =
+                (!has_cost || runner.events.tells_cost()) && (!has_tokens || runner.events.tells_tokens());
+            if !is_told && !silent.contains(&crew.name) {
+                silent.push(crew.name.clone());
+            }
+        }
+        if !silent.is_empty() {
+            let names = silent.join(", ");
+            voice.warn(&format!(
+                "{names} may not tell what is used: limits on cost and tokens do not hold there"
+            ));
+            voice.hint("--max-time holds for every agent");
+        }
+        Ok(())
     }
 
     fn attend(&self) -> Result<(Attendance, String), Failure> {

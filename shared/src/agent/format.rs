@@ -34,6 +34,18 @@ impl EventFormat {
             Self::Text => "text",
         }
     }
+
+    /// Whether programs that print this tell how many tokens they use.
+    #[must_use]
+    pub fn tells_tokens(self) -> bool {
+        self != Self::Text
+    }
+
+    /// Whether programs that print this tell what they cost.
+    #[must_use]
+    pub fn tells_cost(self) -> bool {
+        matches!(self, Self::Claude | Self::Opencode)
+    }
 }
 
 impl FromStr for EventFormat {

@@ -87,7 +87,7 @@ impl TaskRun<'_, '_, '_> {
             Verdict::Rejected => Status::ReviewRejected,
         };
         let words = body.sections.first().map(|section| section.text.clone()).unwrap_or_default();
-        let why = (verdict == Verdict::Rejected).then(|| last_line(&words));
+        let why = (verdict == Verdict::Rejected).then(|| reason(&words));
         let mut entry = self.entry(status, attempt);
         entry.body = body;
         entry.trailers = expense.trailers();
@@ -96,6 +96,13 @@ impl TaskRun<'_, '_, '_> {
         self.recorded(event, why.as_deref(), expense);
         Ok(())
     }
+}
+
+/// Why it is a no, in one line.
+fn reason(words: &str) -> String {
+    let last = last_line(words);
+    let is_verdict = ["REJECTED", "APPROVED", "the reviewer failed"].iter().any(|word| last.contains(word));
+    if is_verdict { last } else { format!("no verdict in the reviewer's last line: {last}") }
 }
 
 /// The word of a reviewer that did not keep to reading does not count.
