@@ -33,6 +33,11 @@ pub const VERBS: &[Verb] = &[
     Verb { name: "reset", topic: RUN, about: "Let a task begin anew" },
     Verb { name: "demo", topic: RUN, about: "See a whole run in a throw-away repository" },
     Verb { name: "worktree", topic: RUN, about: "Give tasks a worktree and a branch of their own" },
+    Verb {
+        name: "workspace",
+        topic: RUN,
+        about: "Look after the repositories of a plan: clone, fetch, push, run a command in each",
+    },
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, under way, ready or failed" },
     Verb { name: "trailers", topic: LOOK, about: "Read, check and query the trailers that hold the state" },
     Verb {

@@ -18,4 +18,5 @@ pub mod reset;
 pub mod state;
 pub mod trailers;
 pub mod ui;
+pub mod workspace;
 pub mod worktree;

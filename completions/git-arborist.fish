@@ -31,6 +31,7 @@ function __git_arborist_verbs
         reset\t'Let a task begin anew' \
         demo\t'See a whole run in a throw-away repository' \
         worktree\t'Give tasks a worktree and a branch of their own' \
+        workspace\t'Look after the repositories of a plan: clone, fetch, push, run a command in each' \
         state\t'Show which tasks are done, under way, ready or failed' \
         trailers\t'Read, check and query the trailers that hold the state' \
         init\t'Write a configuration with the agents and the tests found here' \
@@ -309,6 +310,40 @@ complete -c git-arborist -n '__git_arborist_in worktree prune' -s h -l help -d '
 complete -c git-arborist -n '__git_arborist_in worktree repair' -f
 complete -c git-arborist -n '__git_arborist_in worktree repair' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
 complete -c git-arborist -n '__git_arborist_in worktree repair' -s h -l help -d 'Show what it does and takes'
+
+# workspace
+complete -c git-arborist -n '__git_arborist_at workspace' -f -a status -d 'Show where each repository stands; nobody is asked but the disk'
+complete -c git-arborist -n '__git_arborist_at workspace' -f -a sync -d 'Clone repositories that are missing, and fetch the others with the branches and records of sessions'
+complete -c git-arborist -n '__git_arborist_at workspace' -f -a push -d 'Push the branches and records of sessions, by fast-forward only, and nothing else'
+complete -c git-arborist -n '__git_arborist_at workspace' -f -a foreach -d 'Run a command in each repository'
+complete -c git-arborist -n '__git_arborist_at workspace' -f
+complete -c git-arborist -n '__git_arborist_at workspace' -s h -l help -d 'Show what it does and takes'
+
+# workspace status
+complete -c git-arborist -n '__git_arborist_in workspace status' -f
+complete -c git-arborist -n '__git_arborist_in workspace status' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in workspace status' -l repo -x -d 'Only these repositories'
+complete -c git-arborist -n '__git_arborist_in workspace status' -s h -l help -d 'Show what it does and takes'
+
+# workspace sync
+complete -c git-arborist -n '__git_arborist_in workspace sync' -f
+complete -c git-arborist -n '__git_arborist_in workspace sync' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in workspace sync' -l repo -x -d 'Only these repositories'
+complete -c git-arborist -n '__git_arborist_in workspace sync' -l yes -d 'Approve the remotes and places that files of the repository name'
+complete -c git-arborist -n '__git_arborist_in workspace sync' -s h -l help -d 'Show what it does and takes'
+
+# workspace push
+complete -c git-arborist -n '__git_arborist_in workspace push' -f
+complete -c git-arborist -n '__git_arborist_in workspace push' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in workspace push' -l repo -x -d 'Only these repositories'
+complete -c git-arborist -n '__git_arborist_in workspace push' -l yes -d 'Approve the remotes and places that files of the repository name'
+complete -c git-arborist -n '__git_arborist_in workspace push' -s h -l help -d 'Show what it does and takes'
+
+# workspace foreach
+complete -c git-arborist -n '__git_arborist_in workspace foreach' -f
+complete -c git-arborist -n '__git_arborist_in workspace foreach' -l keep-going -d 'Go on with other repositories when the command fails in one'
+complete -c git-arborist -n '__git_arborist_in workspace foreach' -l repo -x -d 'Only these repositories'
+complete -c git-arborist -n '__git_arborist_in workspace foreach' -s h -l help -d 'Show what it does and takes'
 
 # state
 complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'

@@ -198,6 +198,15 @@ fn no_key_is_forgotten() {
         "budget.task-cost",
         "budget.task-tokens",
         "budget.task-time",
+        // tests/workspace*.rs, tests/remote*.rs
+        "workspace.repos.*.path",
+        "workspace.repos.*.remote",
+        "workspace.repos.*.branch-prefix",
+        "workspace.repos.*.push",
+        "workspace.repos.*.clone-depth",
+        "workspace.repos.*.default-branch",
+        "workspace.repos.*.tools.*",
+        "timeouts.network",
     ];
     let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
     assert_eq!(keys, tested);

@@ -18,6 +18,7 @@ use git_arborist::{
     plan::WavesDocument,
     state::document::StateDocument,
     trailers::{log::LogDocument, parse::ParseDocument},
+    workspace::document::{PushDocument, StatusDocument, SyncDocument},
     worktree::document::{ListDocument, RowDocument},
 };
 use orchard::Orchard;
@@ -35,6 +36,9 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("run-event", schema_for!(RunEvent)),
         ("worktree-list", schema_for!(ListDocument)),
         ("worktree-show", schema_for!(RowDocument)),
+        ("workspace-status", schema_for!(StatusDocument)),
+        ("workspace-sync", schema_for!(SyncDocument)),
+        ("workspace-push", schema_for!(PushDocument)),
         ("merge-queue", schema_for!(QueueDocument)),
         ("merge-run", schema_for!(RunDocument)),
         ("merge-log", schema_for!(MergeLogDocument)),

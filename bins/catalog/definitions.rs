@@ -15,6 +15,7 @@ pub fn definitions() -> Vec<clap::Command> {
         crate::reset::ResetArgs::command(),
         crate::demo::DemoArgs::command(),
         crate::worktree::WorktreeArgs::command(),
+        crate::workspace::WorkspaceArgs::command(),
         crate::state::StateArgs::command(),
         crate::trailers::TrailersArgs::command(),
         crate::init::InitArgs::command(),

@@ -58,6 +58,7 @@ fn heading(key: &str) -> (String, String) {
             ("*", Some("gates")) => {}
             ("*", Some("steps")) => parts.push("review"),
             ("*", Some("runners")) => parts.push("robot"),
+            ("*", Some("repos")) => parts.push("backend"),
             ("*", _) => parts.push("NAME"),
             (part, _) => parts.push(part),
         }
@@ -92,6 +93,7 @@ fn sample(setting: &Setting) -> String {
         Kind::Size => "\"auto\"".to_owned(),
         Kind::Count => "1000".to_owned(),
         Kind::Amount => "10.0".to_owned(),
+        Kind::Choice(words) => format!("\"{}\"", words.first().unwrap_or(&"…")),
         Kind::Words => "[\"…\"]".to_owned(),
         Kind::Text if !is_value(default) => "\"…\"".to_owned(),
         Kind::Text => format!("\"{default}\""),

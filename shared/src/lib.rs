@@ -28,6 +28,8 @@ pub mod record;
 
 pub mod session;
 
+pub mod workspace;
+
 pub mod pipeline;
 
 pub mod planner;

@@ -209,6 +209,11 @@ impl GitCommand {
         self
     }
 
+    /// The same to be run with limits.
+    pub(super) fn into_program(self) -> Program {
+        self.program
+    }
+
     /// Starts it to be told things one after the other.
     pub(super) fn converse(self) -> Result<Running, GitError> {
         Ok(self.program.converse()?)

@@ -66,8 +66,23 @@ impl Repository {
     /// The repository that git finds from `dir`. One call tells all that a branch with commits needs, the version too:
     /// a call for that alone costs a millisecond.
     pub fn discover_from(dir: &Path) -> Result<Self, GitError> {
+        Self::discover_by(dir, GitCommand::reading)
+    }
+
+    /// The repository whose checkout is `top`, whichever one our environment names.
+    pub fn open_at(top: &Path) -> Result<Self, GitError> {
+        let found = Self::discover_by(top, |name, dir| GitCommand::reading(name, dir).at_home())?;
+        let is_top = found.worktree.as_deref() == Some(top);
+        if !is_top {
+            let complaint = format!("'{}' is not the top of a checkout", top.display());
+            return Err(GitError::NoRepository { complaint });
+        }
+        Ok(Self { is_pinned: true, ..found })
+    }
+
+    fn discover_by(dir: &Path, ask: fn(&str, &Path) -> GitCommand) -> Result<Self, GitError> {
         let (name, value) = GitVersion::TRACE;
-        let asked = GitCommand::reading("rev-parse", dir)
+        let asked = ask("rev-parse", dir)
             .env(name, value)
             .args(QUESTIONS)
             .args(["HEAD", "--symbolic-full-name", "HEAD"])
@@ -84,20 +99,23 @@ impl Repository {
             let head = born_head(&lines[ANSWERS..])?;
             return Self::from_answers(dir, &lines, version, head);
         }
-        Self::discover_otherwise(dir, version)
+        Self::discover_otherwise(dir, version, ask)
     }
 
     /// The way for a branch without commits, where `rev-parse HEAD` fails, for a `HEAD` that is ambiguous, and for no
     /// repository at all.
-    fn discover_otherwise(dir: &Path, version: GitVersion) -> Result<Self, GitError> {
-        let asked = GitCommand::reading("rev-parse", dir).args(QUESTIONS).finish()?;
+    fn discover_otherwise(
+        dir: &Path,
+        version: GitVersion,
+        ask: fn(&str, &Path) -> GitCommand,
+    ) -> Result<Self, GitError> {
+        let asked = ask("rev-parse", dir).args(QUESTIONS).finish()?;
         if !asked.status.success() {
             return Err(no_repository(without_prefix(&asked.complaint())));
         }
-        let target = GitCommand::reading("symbolic-ref", dir).args(["-q", "HEAD"]).answer()?;
+        let target = ask("symbolic-ref", dir).args(["-q", "HEAD"]).answer()?;
         let name = target.map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned());
-        let commit =
-            GitCommand::reading("rev-parse", dir).args(["-q", "--verify", "HEAD^{commit}"]).finish()?;
+        let commit = ask("rev-parse", dir).args(["-q", "--verify", "HEAD^{commit}"]).finish()?;
         let head = Head {
             branch: name.as_deref().and_then(branch_of_ref),
             commit: String::from_utf8_lossy(&commit.stdout).trim().parse().ok(),

@@ -7,6 +7,7 @@ mod file;
 mod landing;
 mod setting;
 mod table;
+mod workspace;
 
 pub use setting::{Kind, Setting};
 pub use table::SETTINGS;
@@ -20,6 +21,7 @@ use crate::{
     failure::Explain,
     git::{Config, Repository},
     message::nearest,
+    name::{NameError, RepoName},
 };
 
 /// A setting that cannot be used, and where it stands.
@@ -42,6 +44,14 @@ pub enum SettingsError {
         key: String,
         /// What it must be.
         expected: &'static str,
+    },
+    /// A name within the key is none that may stand there.
+    #[error("{place}: {source}")]
+    WrongName {
+        /// File and line.
+        place: String,
+        /// Why.
+        source: NameError,
     },
     /// The file is no TOML.
     #[error("{place}: {what}")]
@@ -86,6 +96,9 @@ enum Value {
 
 impl Value {
     fn is_of(&self, kind: Kind) -> bool {
+        if let (Self::Text(text), Kind::Choice(words)) = (self, kind) {
+            return words.contains(&text.as_str());
+        }
         matches!(
             (self, kind),
             (Self::Text(_), Kind::Text)
@@ -111,6 +124,7 @@ impl Value {
             Kind::Size if text.trim() == "auto" => Some(Self::Text("auto".into())),
             Kind::Size => text.trim().parse().ok().map(Self::Count),
             Kind::Words => Some(Self::Words(text.lines().map(str::to_owned).collect())),
+            Kind::Choice(words) => words.contains(&text).then(|| Self::Text(text.to_owned())),
         }
     }
 }
@@ -134,6 +148,8 @@ struct Found {
     key: String,
     value: Value,
     origin: Origin,
+    /// File and line, or where git or the environment has it.
+    place: String,
 }
 
 /// The settings that hold, flags aside.
@@ -229,6 +245,17 @@ impl Settings {
         self.find(key).map(|found| found.origin)
     }
 
+    /// Where what holds for `key` stands: file and line.
+    #[must_use]
+    pub fn place(&self, key: &str) -> Option<&str> {
+        self.find(key).map(|found| found.place.as_str())
+    }
+
+    /// All keys that begin with `prefix`, by what follows it.
+    pub fn keys_below(&self, prefix: &str) -> impl Iterator<Item = &str> {
+        self.found.iter().filter_map(move |found| found.key.strip_prefix(prefix))
+    }
+
     /// The texts whose keys begin with `prefix`, by what follows it.
     pub fn below(&self, prefix: &str) -> impl Iterator<Item = (&str, &str)> {
         self.found.iter().filter_map(move |found| match &found.value {
@@ -294,12 +321,16 @@ impl Settings {
         let Some(value) = value else {
             return Err(SettingsError::WrongValue { place, key, expected: setting.expected });
         };
-        self.found.push(Found { key, value, origin });
+        self.found.push(Found { key, value, origin, place });
         Ok(())
     }
 }
 
 fn require_key(key: &str, place: &str) -> Result<&'static Setting, SettingsError> {
+    let repo = key.strip_prefix(workspace::REPOS).map(|rest| rest.split('.').next().unwrap_or(rest));
+    if let Some(Err(source)) = repo.map(str::parse::<RepoName>) {
+        return Err(SettingsError::WrongName { place: place.to_owned(), source });
+    }
     SETTINGS
         .iter()
         .find(|setting| setting.is(key))

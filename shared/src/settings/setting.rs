@@ -15,6 +15,8 @@ pub enum Kind {
     Words,
     /// A whole number, or `auto`.
     Size,
+    /// One of these words.
+    Choice(&'static [&'static str]),
 }
 
 /// One key of the configuration.

@@ -1,16 +1,18 @@
 //! Every key there is. The manual is made from this table.
 
-use super::{Kind, Setting, budget::BUDGET, landing::LANDING};
+use super::{Kind, Setting, budget::BUDGET, landing::LANDING, workspace::WORKSPACE};
 
-const PATH: &str = "a path, in quotes";
+pub(super) const PATH: &str = "a path, in quotes";
 pub(super) const SECONDS: &str = "a number of seconds";
 const RUNNERS: &str = "a list of runners in quotes, each with ':' and a model behind it or not";
 
 /// All keys.
-pub const SETTINGS: &[Setting] = &join([GENERAL, LANDING, &BUDGET]);
+pub const SETTINGS: &[Setting] = &join([GENERAL, LANDING, &BUDGET, WORKSPACE]);
 
-const fn join(parts: [&[Setting]; 3]) -> [Setting; GENERAL.len() + BUDGET.len() + LANDING.len()] {
-    let mut all = [GENERAL[0]; GENERAL.len() + BUDGET.len() + LANDING.len()];
+const COUNT: usize = GENERAL.len() + BUDGET.len() + LANDING.len() + WORKSPACE.len();
+
+const fn join(parts: [&[Setting]; 4]) -> [Setting; COUNT] {
+    let mut all = [GENERAL[0]; COUNT];
     let (mut at, mut part, mut place) = (0, 0, 0);
     while at < all.len() {
         if place == parts[part].len() {

@@ -1,0 +1,50 @@
+//! `git arborist workspace foreach`.
+
+use std::{ffi::OsString, os::unix::process::ExitStatusExt};
+
+use arborist_core::{failure::Exit, process::Program, workspace::WorkspaceError};
+use clap::Args;
+
+use super::open::{ChoiceArgs, open};
+use crate::{entry::Outcome, ui::Ui};
+
+#[derive(Debug, Args)]
+pub(super) struct ForeachArgs {
+    /// A command for a shell, or a program and its arguments
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+    /// Go on with other repositories when the command fails in one
+    #[arg(long)]
+    keep_going: bool,
+    #[command(flatten)]
+    choice: ChoiceArgs,
+}
+
+/// The command finds `ARBORIST_REPO` and `ARBORIST_WORKTREE` in its environment, as agents do.
+pub(super) fn run(args: &ForeachArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(ui)?;
+    let mut exit = Exit::Done;
+    for section in opened.chosen(&args.choice)? {
+        if opened.workspace.open(section)?.is_none() {
+            return Err(
+                WorkspaceError::Missing { name: section.name.clone(), path: section.path.clone() }.into()
+            );
+        }
+        ui.err(&format!("in {}\n", section.name));
+        let program = match args.command.as_slice() {
+            [script] => Program::new("sh").arg("-c").arg(script),
+            [name, rest @ ..] => Program::new(name).args(rest),
+            [] => return Ok(Exit::Usage),
+        };
+        let program = program.dir(&section.path).env("ARBORIST_REPO", section.name.as_str());
+        let status = program.env("ARBORIST_WORKTREE", &section.path).unbound().attend()?;
+        if !status.success() {
+            let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+            exit = Exit::Child(u8::try_from(code).unwrap_or(1));
+            if !args.keep_going {
+                return Ok(exit);
+            }
+        }
+    }
+    Ok(exit)
+}

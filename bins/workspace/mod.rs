@@ -1,0 +1,64 @@
+//! `git arborist workspace`: the repositories that one plan is about.
+
+pub mod document;
+mod foreach;
+mod open;
+mod push;
+mod status;
+mod sync;
+
+use clap::{Parser, Subcommand};
+
+use crate::{catalog, entry::Outcome, ui::Ui};
+
+const EXAMPLES: &str = "\
+CONFIGURATION
+   A second repository, in .arborist/config.toml of the one that has the plan
+       [workspace.repos.backend]
+       path = \"../backend\"
+       remote = \"git@example.com:org/backend.git\"
+       push = \"on_checkpoint\"
+       tools = { run-tests = \"cargo test\" }
+
+EXAMPLES
+   Where every repository stands
+       git arborist workspace status
+
+   Clone what is missing and fetch what is there
+       git arborist workspace sync
+
+   Push the branches and records of sessions, and nothing else
+       git arborist workspace push
+
+   Run a command in each of them
+       git arborist workspace foreach git log -1 --oneline";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-workspace", bin_name = "git arborist workspace", about = catalog::about("workspace"), after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct WorkspaceArgs {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Show where each repository stands; nobody is asked but the disk
+    Status(status::StatusArgs),
+    /// Clone repositories that are missing, and fetch the others with the branches and records of sessions
+    Sync(sync::SyncArgs),
+    /// Push the branches and records of sessions, by fast-forward only, and nothing else
+    Push(push::PushArgs),
+    /// Run a command in each repository
+    Foreach(foreach::ForeachArgs),
+}
+
+/// Runs the command.
+pub fn run(args: WorkspaceArgs, ui: &mut Ui) -> Outcome {
+    match args.verb {
+        Verb::Status(args) => status::run(&args, ui),
+        Verb::Sync(args) => sync::run(&args, ui),
+        Verb::Push(args) => push::run(&args, ui),
+        Verb::Foreach(args) => foreach::run(&args, ui),
+    }
+}

@@ -1,0 +1,88 @@
+//! What every verb begins with: the repository that has the plan, the others, and the sessions that there are.
+
+use std::path::Path;
+
+use arborist_core::{
+    consent,
+    failure::Failure,
+    git::{Config, Repository},
+    history::{Reading, Run, Scope},
+    name::SessionId,
+    settings::Settings,
+    workspace::{Cargo, Section, Transcripts, Workspace, WorkspaceError},
+};
+use clap::Args;
+
+use crate::{
+    gardening::{unasked_consent, watch_signals},
+    ui::Ui,
+};
+
+/// Which repositories are meant.
+#[derive(Debug, Args)]
+pub(super) struct ChoiceArgs {
+    /// Only these repositories
+    #[arg(long = "repo", value_name = "NAME")]
+    repos: Vec<String>,
+}
+
+/// Whether the user has seen what files of the repository want.
+#[derive(Debug, Args)]
+pub(super) struct ConsentArgs {
+    /// Approve the remotes and places that files of the repository name
+    #[arg(long)]
+    yes: bool,
+}
+
+/// A workspace, from the repository that has the plan.
+pub(super) struct Opened {
+    pub(super) workspace: Workspace,
+    /// The session that is meant where only one can be: that of the checked out run, else the newest.
+    pub(super) session: Option<SessionId>,
+    /// All of them.
+    pub(super) cargo: Cargo,
+}
+
+pub(super) fn open(ui: &mut Ui) -> Result<Opened, Failure> {
+    let config = Config::start(Path::new("."))?;
+    let repository = Repository::discover()?;
+    let config = config.finish()?;
+    ui.configure(&config);
+    let settings = Settings::load(&repository, &config)?;
+    let workspace = Workspace::load(&repository, &settings, &watch_signals())?;
+    let recorded = workspace.sessions(&repository)?;
+    let run = find_run(&repository)?;
+    let session = run.clone().or_else(|| recorded.first().cloned());
+    let mut sessions = recorded;
+    sessions.extend(run.filter(|run| !sessions.contains(run)));
+    let transcripts = Transcripts::of(&settings);
+    Ok(Opened { workspace, session, cargo: Cargo { sessions, transcripts } })
+}
+
+/// The session of the run that is checked out.
+fn find_run(repository: &Repository) -> Result<Option<SessionId>, Failure> {
+    if repository.head.branch.is_none() {
+        return Ok(None);
+    }
+    let scope = Scope::resolve(repository, None)?;
+    let run = Run::scan(repository, scope, Reading::Cached)?;
+    Ok(run.start.map(|start| start.session))
+}
+
+impl Opened {
+    /// The repositories that were asked for.
+    pub(super) fn chosen(&self, args: &ChoiceArgs) -> Result<Vec<&Section>, WorkspaceError> {
+        if args.repos.is_empty() {
+            return Ok(self.workspace.sections.iter().collect());
+        }
+        let find =
+            |name: &String| self.workspace.find(name).ok_or_else(|| WorkspaceError::Unknown(name.clone()));
+        args.repos.iter().map(find).collect()
+    }
+
+    /// Refuses what the user has not seen.
+    pub(super) fn require_consent(&self, args: &ConsentArgs) -> Result<(), Failure> {
+        let consent = if args.yes { consent::Consent::Given } else { unasked_consent() };
+        Ok(consent::require(&self.workspace.foreign_wishes(), consent)?)
+    }
+}

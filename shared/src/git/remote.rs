@@ -1,0 +1,289 @@
+//! Talking to remotes: within limits, never by a prompt on the terminal, and with nothing that a URL could start.
+
+use std::{ffi::OsStr, path::Path, time::Duration};
+
+use super::{GitCommand, GitError, Repository, command::without_prefix, remote_ssh};
+use crate::{
+    failure::{Exit, Explain},
+    message::visible,
+    name::{BranchName, Oid},
+    process::{Cancel, Ending, Limits, Outcome, Supervised},
+};
+
+/// How long an exchange may take in all, as a multiple of the silence that is borne.
+const WHOLE: u32 = 30;
+/// What is kept of an answer: a line for each ref.
+const LONGEST: usize = 1 << 20;
+
+/// Transports that run a program that a URL names, and what would push more than was asked for.
+const PINS: [&str; 5] = [
+    "protocol.ext.allow=never",
+    "protocol.fd.allow=never",
+    "push.followTags=false",
+    "push.gpgSign=false",
+    "push.recurseSubmodules=no",
+];
+
+/// What a caller of git may have put into our environment to sign in with.
+const SETTINGS: [&str; 2] = ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"];
+
+/// Why a remote could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RemoteError {
+    /// It could not be reached, or refused.
+    #[error("'{remote}' could not be reached: {why}")]
+    Unreached {
+        /// The remote, without secrets.
+        remote: String,
+        /// git's reason, in one line.
+        why: String,
+    },
+    /// Something else failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl Explain for RemoteError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Unreached { .. } => Exit::Fatal,
+            Self::Git(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unreached { .. } => Some(
+                "nothing is asked on the terminal: sign in with a credential helper, an SSH agent or GIT_ASKPASS".into(),
+            ),
+            Self::Git(error) => error.hint(),
+        }
+    }
+}
+
+/// How remotes are waited for.
+#[derive(Debug, Clone)]
+pub struct Network {
+    /// How long one may say nothing.
+    pub silence: Duration,
+    /// The wish to stop.
+    pub cancel: Cancel,
+}
+
+/// How much of a history is cloned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloneDepth {
+    /// All of it.
+    Whole,
+    /// The last commits.
+    Last(u64),
+}
+
+/// One ref to be pushed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Push {
+    /// Its full name, here and there.
+    pub name: String,
+    /// What it shall point at.
+    pub target: Oid,
+}
+
+/// What became of one ref.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pushed {
+    /// Its full name.
+    pub name: String,
+    /// Why it was refused, if it was.
+    pub refused: Option<String>,
+}
+
+impl Network {
+    /// Clones `url` to `path`, which must not exist. No hook runs, and no tag comes with it.
+    pub fn clone_to(
+        &self,
+        url: &str,
+        path: &Path,
+        (depth, branch): (CloneDepth, Option<&BranchName>),
+    ) -> Result<(), RemoteError> {
+        let dir = path.parent().unwrap_or(Path::new("."));
+        let command = GitCommand::changing("clone", dir, &PINS).at_home();
+        let mut command =
+            command.args(["--progress", "--origin=origin", "--no-local", "--no-recurse-submodules"]);
+        if let CloneDepth::Last(count) = depth {
+            command = command.arg(format!("--depth={count}"));
+        }
+        if let Some(branch) = branch {
+            command = command.args(["--branch", branch.as_str()]);
+        }
+        self.exchange(url, command.arg("--").arg(url).arg(path), None).map(drop)
+    }
+
+    /// Runs git to its end, within limits. Gives what it printed.
+    fn exchange(
+        &self,
+        remote: &str,
+        command: GitCommand,
+        repository: Option<&Repository>,
+    ) -> Result<String, RemoteError> {
+        let outcome = self.supervise(command, repository)?;
+        if outcome.ending.is_success() {
+            return Ok(outcome.stdout.text);
+        }
+        Err(RemoteError::Unreached { remote: shown_url(remote), why: reason(&outcome) })
+    }
+
+    fn supervise(&self, command: GitCommand, repository: Option<&Repository>) -> Result<Outcome, GitError> {
+        let command = match remote_ssh::command(repository)? {
+            Some(ssh) => command.env("GIT_SSH_COMMAND", ssh),
+            None => command,
+        };
+        let mut program = command.env("GCM_INTERACTIVE", "never").into_program();
+        for (name, value) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
+            program = program.env(name, value);
+        }
+        let limits =
+            Limits { whole: Some(self.silence * WHOLE), silence: Some(self.silence), ..Limits::default() };
+        Ok(Supervised::new(program).limits(limits).until(&self.cancel).tail(LONGEST).run(|_| ()))
+    }
+}
+
+impl Repository {
+    /// Fetches `refspecs` from a remote, by its name or its URL, and nothing else. `deepen` asks for so many more commits
+    /// at the edge of a shallow history.
+    pub fn fetch_refs(
+        &self,
+        (remote, refspecs): (&str, &[String]),
+        deepen: Option<u64>,
+        network: &Network,
+    ) -> Result<(), RemoteError> {
+        let command =
+            self.change_with("fetch", &PINS).args(["--progress", "--no-tags", "--no-write-fetch-head"]);
+        let mut command = command.args(["--no-recurse-submodules", "--no-auto-maintenance"]);
+        if let Some(more) = deepen {
+            command = command.arg(format!("--deepen={more}"));
+        }
+        network.exchange(remote, command.args(["--", remote]).args(refspecs), Some(self)).map(drop)
+    }
+
+    /// The refs of a remote that match `patterns`.
+    pub fn list_remote_refs(
+        &self,
+        (remote, patterns): (&str, &[&str]),
+        network: &Network,
+    ) -> Result<Vec<(String, Oid)>, RemoteError> {
+        let command = self.change_with("ls-remote", &PINS).args(["--refs", "--", remote]).args(patterns);
+        let printed = network.exchange(remote, command, Some(self))?;
+        let parse = |line: &str| {
+            let (oid, name) = line.split_once('\t')?;
+            Some((name.to_owned(), oid.parse().ok()?))
+        };
+        Ok(printed.lines().filter_map(parse).collect())
+    }
+
+    /// The branch that a remote calls its own.
+    pub fn ask_default_branch(
+        &self,
+        remote: &str,
+        network: &Network,
+    ) -> Result<Option<BranchName>, RemoteError> {
+        let command = self.change_with("ls-remote", &PINS).args(["--symref", "--", remote, "HEAD"]);
+        let printed = network.exchange(remote, command, Some(self))?;
+        let named = |line: &str| {
+            line.strip_prefix("ref: refs/heads/")?.strip_suffix("\tHEAD")?.parse::<BranchName>().ok()
+        };
+        Ok(printed.lines().find_map(named))
+    }
+
+    /// Pushes exactly these refs, each to its own name, by fast-forward only. Refs that are refused do not keep others back.
+    pub fn push_refs(
+        &self,
+        (remote, pushes): (&str, &[Push]),
+        network: &Network,
+    ) -> Result<Vec<Pushed>, RemoteError> {
+        let mirror = format!("remote.{remote}.mirror=false");
+        let pins: Vec<&str> = PINS.into_iter().chain([mirror.as_str()]).collect();
+        let command = self.change_with("push", &pins).args(["--porcelain", "--progress", "--no-verify"]);
+        let refspecs = pushes.iter().map(|push| format!("{}:{}", push.target, push.name));
+        let outcome = network.supervise(command.args(["--", remote]).args(refspecs), Some(self))?;
+        let rows: Vec<Pushed> = outcome.stdout.text.lines().filter_map(parse_row).collect();
+        // A refusal of single refs is exit code 1 with a row for each; anything else is no answer.
+        if outcome.ending.is_success() || (!rows.is_empty() && matches!(outcome.ending, Ending::Exited(1))) {
+            return Ok(rows);
+        }
+        Err(RemoteError::Unreached { remote: shown_url(remote), why: reason(&outcome) })
+    }
+}
+
+/// `FLAG TAB FROM:TO TAB SUMMARY`.
+fn parse_row(line: &str) -> Option<Pushed> {
+    let mut fields = line.splitn(3, '\t');
+    let (flag, refs, summary) = (fields.next()?, fields.next()?, fields.next()?);
+    let (_, name) = refs.split_once(':')?;
+    let refused = (flag == "!").then(|| visible(summary));
+    (flag.chars().count() == 1).then(|| Pushed { name: name.to_owned(), refused })
+}
+
+fn is_setting(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    SETTINGS.contains(&&*name)
+        || ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"].iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Why git ended as it did, in one line and without secrets. The first complaint is the cause.
+fn reason(outcome: &Outcome) -> String {
+    if outcome.ending.code().is_none() {
+        return match outcome.ending {
+            Ending::Silent { after } => format!("it said nothing for {} s", after.as_secs()),
+            _ => format!("git {}", outcome.ending),
+        };
+    }
+    let is_cause = |line: &&str| line.starts_with("fatal: ") || line.starts_with("error: ");
+    let lines = || outcome.stderr.text.lines().filter(|line| !line.trim().is_empty());
+    let line = lines().find(is_cause).or_else(|| lines().next_back()).unwrap_or_default();
+    visible(&without_prefix(line).split(' ').map(without_secret).collect::<Vec<_>>().join(" "))
+}
+
+/// A URL as it may be shown: without the password or token in it.
+#[must_use]
+pub fn shown_url(url: &str) -> String {
+    visible(&without_secret(url))
+}
+
+fn without_secret(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else {
+        return word.to_owned();
+    };
+    let end = rest.find('/').unwrap_or(rest.len());
+    match rest[..end].rsplit_once('@') {
+        Some((user, host)) if !scheme.ends_with("ssh") || user.contains(':') => {
+            format!("{scheme}://…@{host}{}", &rest[end..])
+        }
+        _ => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_of_a_url_is_shown() {
+        assert_eq!(shown_url("https://ada:token@example.com/a@b.git"), "https://…@example.com/a@b.git");
+        assert_eq!(shown_url("https://token@example.com"), "https://…@example.com");
+        for url in
+            ["https://example.com/a.git", "git@example.com:a.git", "ssh://git@example.com/a", "../a.git"]
+        {
+            assert_eq!(shown_url(url), url);
+        }
+    }
+
+    #[test]
+    fn rows_of_a_push_are_read() {
+        let row = parse_row("!\tabc:refs/heads/x\t[rejected] (non-fast-forward)").unwrap();
+        assert_eq!(row.refused.as_deref(), Some("[rejected] (non-fast-forward)"));
+        let row = parse_row("*\tabc:refs/heads/x\t[new branch]").unwrap();
+        assert_eq!((row.name.as_str(), row.refused), ("refs/heads/x", None));
+        assert_eq!(parse_row("To ../remote.git"), None);
+        assert_eq!(parse_row("Done"), None);
+    }
+}

@@ -1,0 +1,61 @@
+//! How ssh is started: as the user says, and so that it never asks on the terminal.
+
+use super::{GitCommand, GitError, Repository};
+
+/// No password, no question about a host's key, and no host that never answers.
+const BATCH: &str = "-o BatchMode=yes -o ConnectTimeout=20";
+
+/// The command for `GIT_SSH_COMMAND`; `None` leaves the user's own as it is, because it is not OpenSSH's.
+pub(super) fn command(repository: Option<&Repository>) -> Result<Option<String>, GitError> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let variant = match variable("GIT_SSH_VARIANT") {
+        Some(variant) => Some(variant),
+        None => setting(repository, "ssh.variant")?,
+    };
+    if variant.is_some_and(|variant| !["ssh", "auto"].contains(&variant.as_str())) {
+        return Ok(None);
+    }
+    let command = match variable("GIT_SSH_COMMAND") {
+        Some(command) => Some(command),
+        None => setting(repository, "core.sshCommand")?,
+    };
+    Ok(match (command, variable("GIT_SSH")) {
+        (Some(command), _) => is_openssh(&command).then(|| format!("{command} {BATCH}")),
+        (None, Some(_)) => None,
+        (None, None) => Some(format!("ssh {BATCH}")),
+    })
+}
+
+fn setting(repository: Option<&Repository>, key: &str) -> Result<Option<String>, GitError> {
+    let command = match repository {
+        Some(repository) => repository.git("config"),
+        None => GitCommand::reading("config", std::path::Path::new("/")),
+    };
+    let printed = command.args(["--get", key]).answer()?;
+    Ok(printed
+        .map(|bytes| String::from_utf8_lossy(&bytes).trim_end().to_owned())
+        .filter(|text| !text.is_empty()))
+}
+
+/// Options may follow only where nothing but ssh reads them: not behind a pipe, a list or another program.
+fn is_openssh(command: &str) -> bool {
+    let is_plain = !command.contains([';', '|', '&', '`', '(', '#', '\n']);
+    let program = command.split_whitespace().next().unwrap_or_default();
+    let name = program.trim_matches(['\'', '"']).rsplit('/').next().unwrap_or_default();
+    is_plain && name == "ssh"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_added_to_openssh_alone() {
+        for command in ["ssh", "ssh -i key", "/usr/bin/ssh -p 22", "'/usr/bin/ssh' -v"] {
+            assert!(is_openssh(command), "{command}");
+        }
+        for command in ["plink", "my-ssh", "ssh a; b", "sh -c ssh", "wrap ssh", ""] {
+            assert!(!is_openssh(command), "{command}");
+        }
+    }
+}

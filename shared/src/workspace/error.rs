@@ -1,0 +1,67 @@
+//! What keeps a workspace from being used.
+
+use std::{io, path::PathBuf};
+
+use crate::{
+    failure::{Exit, Explain},
+    git::{GitError, RemoteError},
+    history::HistoryError,
+    name::{BranchName, RepoName},
+};
+
+/// Why a workspace cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each sentence says what it is")]
+pub enum WorkspaceError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    #[error("{place}: '{key}' {what}")]
+    Wrong { place: String, key: String, what: String },
+    #[error("'{}' and '{}' are the same repository, '{}'", names[0], names[1], path.display())]
+    SamePath { names: [RepoName; 2], path: PathBuf },
+    #[error("the repository '{name}' is not at '{}', and 'workspace.repos.{name}.remote' does not say where to get it", path.display())]
+    Missing { name: RepoName, path: PathBuf },
+    #[error("'{}' is there and is no repository, so '{name}' cannot be used (workspace.repos.{name}.path)", path.display())]
+    NoRepository { name: RepoName, path: PathBuf },
+    #[error("'{}' has no remote '{remote}' (workspace.repos.{name}.remote)", path.display())]
+    NoRemote { name: RepoName, remote: String, path: PathBuf },
+    #[error("'{name}' has no remote to push to")]
+    NowhereToPush { name: RepoName },
+    #[error("the remote of '{name}' has no branch '{branch}' (workspace.repos.{name}.default-branch)")]
+    NoBranch { name: RepoName, branch: BranchName },
+    #[error("no repository of the workspace is called '{0}'")]
+    Unknown(String),
+    #[error("could not {doing} '{}': {source}", path.display())]
+    File { doing: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl Explain for WorkspaceError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Git(error) => error.exit(),
+            Self::Remote(error) => error.exit(),
+            Self::History(error) => error.exit(),
+            Self::NowhereToPush { .. } | Self::Unknown(_) => Exit::No,
+            _ => Exit::Fatal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Git(error) => return error.hint(),
+            Self::Remote(error) => return error.hint(),
+            Self::History(error) => return error.hint(),
+            Self::Missing { name, .. } => {
+                format!("clone it there, or name its URL as workspace.repos.{name}.remote")
+            }
+            Self::NoRepository { .. } => "move it away, or name another path".into(),
+            Self::NowhereToPush { name } => format!("name one as workspace.repos.{name}.remote"),
+            Self::Unknown(_) => "see them with: git arborist workspace status".into(),
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,149 @@
+//! Pushing: exactly the branches and records of sessions, by fast-forward only.
+
+use super::{Section, Workspace, WorkspaceError, tracking};
+use crate::{
+    git::{Push, Pushed, Repository},
+    name::{BranchName, Oid, SessionId, TASK_REFS},
+    settings::Settings,
+};
+
+const SESSIONS: &str = "refs/arborist/sessions/";
+const TRANSCRIPTS: &str = "refs/arborist/transcripts/";
+
+/// What of a repository is to be pushed.
+#[derive(Debug, Clone)]
+pub struct Cargo {
+    /// The sessions.
+    pub sessions: Vec<SessionId>,
+    /// Whether the agents' words go with them.
+    pub transcripts: Transcripts,
+}
+
+/// Whether the words of agents leave this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transcripts {
+    /// They do.
+    Pushed,
+    /// They do not.
+    Kept,
+}
+
+/// What a push came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// The remote.
+    pub remote: String,
+    /// What the remote has now and had not before.
+    pub pushed: Vec<Push>,
+    /// What it refused, and why.
+    pub refused: Vec<Pushed>,
+}
+
+impl Transcripts {
+    /// As they are configured.
+    #[must_use]
+    pub fn of(settings: &Settings) -> Self {
+        if settings.text("session.transcripts") == Some("push") { Self::Pushed } else { Self::Kept }
+    }
+}
+
+impl Section {
+    /// The branch of a session in this repository, and where it is.
+    pub fn find_session_branch(
+        &self,
+        repository: &Repository,
+        session: &SessionId,
+    ) -> Result<Option<(BranchName, Oid)>, WorkspaceError> {
+        let prefix = self.prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let refs = repository.list_refs(&[&format!("refs/heads/{prefix}")])?;
+        let mut branches = refs.into_iter().filter_map(|found| {
+            let branch: BranchName = found.name.strip_prefix("refs/heads/")?.parse().ok()?;
+            self.is_session_branch(&branch, session).then_some((branch, found.target))
+        });
+        Ok(branches.next_back())
+    }
+
+    /// A session branch is one by its whole form: the prefix, a pipeline, and the session.
+    fn is_session_branch(&self, branch: &BranchName, session: &SessionId) -> bool {
+        let rest = branch.as_str().strip_prefix(&self.prefix).and_then(|rest| rest.rsplit_once('/'));
+        let is_task = branch.to_ref().starts_with(TASK_REFS);
+        !is_task && rest.is_some_and(|(_, last)| last == session.as_str())
+    }
+}
+
+impl Cargo {
+    /// The refs of a repository that belong to it: session branches, task branches of their runs, and records.
+    pub fn refs(&self, repository: &Repository, section: &Section) -> Result<Vec<Push>, WorkspaceError> {
+        let found = repository.list_refs(&["refs/heads", SESSIONS, TRANSCRIPTS])?;
+        let heads: Vec<BranchName> = found
+            .iter()
+            .filter_map(|found| found.name.strip_prefix("refs/heads/")?.parse().ok())
+            .filter(|branch| self.sessions.iter().any(|session| section.is_session_branch(branch, session)))
+            .collect();
+        let is_ours = |name: &str| {
+            heads.iter().any(|branch| name == branch.to_ref() || name.starts_with(&branch.task_refs()))
+                || self.is_record(name)
+        };
+        let ours = found.into_iter().filter(|found| is_ours(&found.name));
+        Ok(ours.map(|found| Push { name: found.name, target: found.target }).collect())
+    }
+
+    fn is_record(&self, name: &str) -> bool {
+        let of = |prefix: &str| {
+            let session = name.strip_prefix(prefix);
+            session.is_some_and(|session| self.sessions.iter().any(|own| own.as_str() == session))
+        };
+        of(SESSIONS) || (self.transcripts == Transcripts::Pushed && of(TRANSCRIPTS))
+    }
+}
+
+impl Workspace {
+    /// The sessions that the repository with the plan has records of, the newest first.
+    pub fn sessions(&self, main: &Repository) -> Result<Vec<SessionId>, WorkspaceError> {
+        let command =
+            main.git("for-each-ref").args(["--sort=-committerdate", "--format=%(refname)", SESSIONS]);
+        let printed = command.stdout()?;
+        let text = String::from_utf8_lossy(&printed);
+        Ok(text.lines().filter_map(|name| name.strip_prefix(SESSIONS)?.parse().ok()).collect())
+    }
+
+    /// What of `cargo` the remote has not, as far as we have heard, and how many commits that is on branches. Nobody is
+    /// asked.
+    pub fn unpushed(
+        &self,
+        repository: &Repository,
+        section: &Section,
+        cargo: &Cargo,
+    ) -> Result<(Vec<Push>, u64), WorkspaceError> {
+        let there = tracking::list(repository, section)?;
+        let is_there =
+            |push: &Push| there.iter().any(|found| found.name == push.name && found.target == push.target);
+        let missing: Vec<Push> =
+            cargo.refs(repository, section)?.into_iter().filter(|push| !is_there(push)).collect();
+        let tips = missing.iter().filter(|push| push.name.starts_with("refs/heads/")).map(|push| push.target);
+        let count = tracking::count_unknown(repository, section, &tips.collect::<Vec<_>>())?;
+        Ok((missing, count))
+    }
+
+    /// Pushes what of `cargo` the remote has not.
+    pub fn deliver(
+        &self,
+        repository: &Repository,
+        section: &Section,
+        cargo: &Cargo,
+    ) -> Result<Delivery, WorkspaceError> {
+        let remote = self.remote_of(repository, section)?;
+        let remote = remote.ok_or_else(|| WorkspaceError::NowhereToPush { name: section.name.clone() })?;
+        let (missing, _) = self.unpushed(repository, section, cargo)?;
+        if missing.is_empty() {
+            return Ok(Delivery { remote, ..Delivery::default() });
+        }
+        let rows = repository.push_refs((&remote, &missing), &self.network)?;
+        let (refused, taken): (Vec<Pushed>, Vec<Pushed>) =
+            rows.into_iter().partition(|row| row.refused.is_some());
+        let is_taken = |push: &Push| taken.iter().any(|row| row.name == push.name);
+        let pushed: Vec<Push> = missing.into_iter().filter(is_taken).collect();
+        tracking::remember(repository, section, &pushed)?;
+        Ok(Delivery { remote, pushed, refused })
+    }
+}

@@ -1,0 +1,232 @@
+//! Getting a repository of the workspace: it is cloned where it is missing, and fetched where it is there.
+
+use std::{fs, path::Path};
+
+use super::{Section, Workspace, WorkspaceError, tracking};
+use crate::{
+    git::{GitError, RefMove, RemoteError, Repository},
+    name::{BranchName, Oid},
+};
+
+/// How a repository came to be as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Supply {
+    /// It has no remote: it is as it is.
+    Local,
+    /// It was not there.
+    Cloned {
+        /// Where from.
+        remote: String,
+    },
+    /// The remote was asked.
+    Fetched {
+        /// Which one.
+        remote: String,
+    },
+    /// The remote could not be asked.
+    Offline {
+        /// Why.
+        why: String,
+    },
+}
+
+/// What is fetched of a remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted<'a> {
+    /// The branch that work begins at.
+    Branch(Option<&'a BranchName>),
+    /// That, and all branches and records of sessions.
+    Everything,
+}
+
+/// What has to be there of sessions, by the names that remotes have for it.
+pub(super) const RECORDS: [&str; 2] = ["refs/arborist/sessions/*", "refs/arborist/transcripts/*"];
+
+impl Workspace {
+    /// The repository, if it is there.
+    pub fn open(&self, section: &Section) -> Result<Option<Repository>, WorkspaceError> {
+        match fs::symlink_metadata(&section.path) {
+            Err(_) => return Ok(None),
+            Ok(_) if is_empty(&section.path) => return Ok(None),
+            Ok(_) => {}
+        }
+        match Repository::open_at(&section.path) {
+            Ok(repository) => Ok(Some(repository)),
+            Err(GitError::NoRepository { complaint }) if !complaint.contains("ownership") => {
+                Err(WorkspaceError::NoRepository { name: section.name.clone(), path: section.path.clone() })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The repository, with what its remote has. A remote that cannot be reached keeps nobody from a repository that is
+    /// there.
+    pub fn supply(
+        &self,
+        section: &Section,
+        wanted: Wanted<'_>,
+    ) -> Result<(Repository, Supply), WorkspaceError> {
+        let repository = match (self.open(section)?, &section.remote) {
+            (Some(repository), _) => repository,
+            (None, Some(remote)) => {
+                self.clone_section(section, remote)?;
+                let repository = Repository::open_at(&section.path)?;
+                self.fetch(&repository, section, wanted)?;
+                return Ok((repository, Supply::Cloned { remote: remote.clone() }));
+            }
+            (None, None) => {
+                return Err(WorkspaceError::Missing {
+                    name: section.name.clone(),
+                    path: section.path.clone(),
+                });
+            }
+        };
+        let supply = match self.fetch(&repository, section, wanted) {
+            Ok(None) => Supply::Local,
+            Ok(Some(remote)) => Supply::Fetched { remote },
+            Err(WorkspaceError::Remote(RemoteError::Unreached { why, .. })) => Supply::Offline { why },
+            Err(error) => return Err(error),
+        };
+        Ok((repository, supply))
+    }
+
+    /// A clone that is killed leaves nothing at the path.
+    fn clone_section(&self, section: &Section, remote: &str) -> Result<(), WorkspaceError> {
+        let path = &section.path;
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(WorkspaceError::Missing { name: section.name.clone(), path: path.clone() });
+        };
+        let failed = |doing: &'static str, at: &Path| {
+            let path = at.to_owned();
+            move |source| WorkspaceError::File { doing, path, source }
+        };
+        fs::create_dir_all(parent).map_err(failed("make", parent))?;
+        let name = name.to_string_lossy();
+        let unfinished = parent.join(format!(".{name}.cloning-{}", std::process::id()));
+        let branch = section.default_branch.as_ref();
+        let cloned = self.network.clone_to(remote, &unfinished, (section.depth, branch));
+        let moved = cloned
+            .map_err(WorkspaceError::from)
+            .and_then(|()| fs::rename(&unfinished, path).map_err(failed("make", path)));
+        if moved.is_err() {
+            let _ = fs::remove_dir_all(&unfinished);
+        }
+        moved
+    }
+
+    /// Asks the remote, if there is one. Gives its name.
+    fn fetch(
+        &self,
+        repository: &Repository,
+        section: &Section,
+        wanted: Wanted<'_>,
+    ) -> Result<Option<String>, WorkspaceError> {
+        let Some(remote) = self.remote_of(repository, section)? else {
+            return Ok(None);
+        };
+        let branch = match wanted {
+            Wanted::Branch(Some(branch)) => Some(branch.clone()),
+            _ => self.default_branch(repository, section, &remote)?,
+        };
+        let mut specs: Vec<String> =
+            branch.iter().map(|branch| tracking::refspec(section, &branch.to_ref())).collect();
+        if wanted == Wanted::Everything {
+            let heads = format!("refs/heads/{}*", section.prefix);
+            let names = RECORDS
+                .iter()
+                .map(|name| (*name).to_owned())
+                .chain([heads, "refs/heads/arborist/task/*".into()]);
+            specs.extend(names.map(|name| tracking::refspec(section, &name)));
+            specs.dedup();
+        }
+        if !specs.is_empty() {
+            repository.fetch_refs((&remote, &specs), None, &self.network)?;
+        }
+        Ok(Some(remote))
+    }
+
+    /// The branch that work in a repository begins at.
+    pub fn default_branch(
+        &self,
+        repository: &Repository,
+        section: &Section,
+        remote: &str,
+    ) -> Result<Option<BranchName>, WorkspaceError> {
+        if let Some(branch) = &section.default_branch {
+            return Ok(Some(branch.clone()));
+        }
+        if section.is_main {
+            return Ok(repository.head.branch.clone());
+        }
+        if let Some(branch) = repository.find_remote_head(remote)? {
+            return Ok(Some(branch));
+        }
+        Ok(repository.ask_default_branch(remote, &self.network)?)
+    }
+
+    /// What git calls the remote of a repository: its name if it has one, else the URL.
+    pub fn remote_of(
+        &self,
+        repository: &Repository,
+        section: &Section,
+    ) -> Result<Option<String>, WorkspaceError> {
+        let Some(remote) = &section.remote else {
+            return Ok(None);
+        };
+        if let Some(name) = repository.find_remote(remote)? {
+            return Ok(Some(name));
+        }
+        let is_name = !remote.contains(['/', ':']);
+        if is_name && !Path::new(remote).exists() {
+            return Err(WorkspaceError::NoRemote {
+                name: section.name.clone(),
+                remote: remote.clone(),
+                path: section.path.clone(),
+            });
+        }
+        Ok(Some(remote.clone()))
+    }
+
+    /// Takes over what the remote has of sessions and is not here, or is here and older. Branches that are checked out
+    /// stay where they are. Gives the names of what was taken.
+    pub fn adopt(&self, repository: &Repository, section: &Section) -> Result<Vec<String>, WorkspaceError> {
+        let mut taken = Vec::new();
+        let known =
+            repository.list_refs(&["refs/heads", "refs/arborist/sessions", "refs/arborist/transcripts"])?;
+        let worktrees = repository.list_worktrees()?;
+        let is_used = |name: &str| {
+            worktrees
+                .iter()
+                .any(|worktree| worktree.branch.as_ref().is_some_and(|branch| branch.to_ref() == name))
+        };
+        for there in tracking::list(repository, section)? {
+            let base = section.default_branch.as_ref().map(BranchName::to_ref);
+            let is_ours = there.name.starts_with("refs/arborist/")
+                || there.name.starts_with(&format!("refs/heads/{}", section.prefix))
+                || there.name.starts_with("refs/heads/arborist/task/");
+            if !is_ours || Some(&there.name) == base.as_ref() {
+                continue;
+            }
+            let old = known.iter().find(|found| found.name == there.name).map(|found| found.target);
+            if follows(repository, old, there.target)? && !is_used(&there.name) {
+                let moved = RefMove { name: &there.name, new: Some(there.target), old };
+                repository.move_refs(&[moved], "arborist: fetched")?;
+                taken.push(there.name);
+            }
+        }
+        Ok(taken)
+    }
+}
+
+/// Whether `new` may take the place of `old` without a loss.
+fn follows(repository: &Repository, old: Option<Oid>, new: Oid) -> Result<bool, GitError> {
+    match old {
+        None => Ok(true),
+        Some(old) if old == new => Ok(false),
+        Some(old) => repository.is_ancestor(old, new),
+    }
+}
+
+fn is_empty(path: &Path) -> bool {
+    fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
+}
