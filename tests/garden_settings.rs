@@ -180,6 +180,7 @@ fn no_key_is_forgotten() {
         "worktree.lfs",
         "worktree.save-every",
         // Those of `merge` are tested in tests/merge*.rs.
+        "merge.auto",
         "merge.gates.*.command",
         "merge.gates.*.timeout",
         "merge.gates.*.when",

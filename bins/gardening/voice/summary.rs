@@ -1,7 +1,7 @@
 //! What a run came to, in lines that can be pasted into a message.
 
 use arborist_core::{
-    gardener::{Summary, Unlanded},
+    gardener::{Needs, Summary, Unlanded},
     history::{Run, State},
     name::{Oid, TaskId},
     plan::Plan,
@@ -76,6 +76,9 @@ impl Account<'_> {
             return None;
         }
         if let Some(unlanded) = self.summary.unlanded.first() {
+            if unlanded.needs == Needs::Word {
+                return Some("git arborist merge run".into());
+            }
             return Some(format!("git arborist merge status {}", unlanded.task));
         }
         let retry = if progress.count(State::Failed) > 0 { " --retry-failed" } else { "" };

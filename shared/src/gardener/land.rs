@@ -7,7 +7,6 @@ use super::{
     course::{Course, Stop},
     lanes::Ground as Begin,
     outcome::{explain, translate},
-    phase,
     worker::{Report, Tools},
 };
 use crate::{
@@ -16,10 +15,8 @@ use crate::{
     name::{Oid, TaskId},
     pipeline::{End, PipelineError},
     plan::Task,
-    progress::{Boxes, Progress},
-    queue::{self, Afterwards, FanIn, Gate, Outcome, Queue, Store, Target, Ticket},
+    queue::{self, Afterwards, FanIn, Landing, Outcome, Queue, Store, Target, Ticket},
     record::RecordError,
-    settings::Origin,
     worktree::Lease,
 };
 
@@ -31,8 +28,8 @@ pub(super) struct Finished {
     pub(super) task: TaskId,
     /// Its lane, if it was worked on in this call.
     pub(super) site: Option<Site>,
-    source: Oid,
-    is_queued: bool,
+    pub(super) source: Oid,
+    pub(super) is_queued: bool,
     /// What it waits for, if somebody said so.
     why: Option<String>,
 }
@@ -53,6 +50,8 @@ pub struct Unlanded {
 pub enum Needs {
     /// A person.
     Person,
+    /// Somebody who says that it may land.
+    Word,
     /// Nobody in particular: it will be tried again.
     Nobody,
 }
@@ -65,10 +64,19 @@ impl Finished {
         Self { task, source: site.tip.head, site: Some(site), is_queued: false, why: None }
     }
 
+    /// Whether it waits in the queue for its turn, as far as is known.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.is_queued && self.why.is_none()
+    }
+
     /// What is said of it where nothing came of its landing.
-    pub(super) fn left_queued(self) -> Unlanded {
-        let why = self.why.unwrap_or_else(|| "it stands aside in the queue".to_owned());
-        Unlanded { task: self.task, why, needs: Needs::Nobody }
+    pub(super) fn left_queued(self, landing: Landing) -> Unlanded {
+        let (why, needs) = match (self.why, landing) {
+            (Some(why), _) => (why, Needs::Nobody),
+            (None, Landing::AtOnce) => ("it stands aside in the queue".to_owned(), Needs::Nobody),
+            (None, Landing::WhenAsked) => ("it is queued, and merge.auto is off".to_owned(), Needs::Word),
+        };
+        Unlanded { task: self.task, why, needs }
     }
 }
 
@@ -135,7 +143,10 @@ impl<'a> Gardener<'a> {
         'a: 'scope,
     {
         let is_new = course.finished.iter().any(|finished| !finished.is_queued);
-        if course.lander.is_some() || self.tools.cancel.is_cancelled() || (course.is_drained && !is_new) {
+        if course.lander.is_some() || self.tools.cancel.is_cancelled() || self.lands_when_asked() {
+            return;
+        }
+        if course.is_drained && !is_new {
             return;
         }
         if !self.may_land(course) {
@@ -147,7 +158,7 @@ impl<'a> Gardener<'a> {
         for finished in course.finished.iter_mut().filter(|finished| !finished.is_queued) {
             if !self.completes_a_phase_with(&finished.task, &new) {
                 finished.is_queued = true;
-                tickets.push(self.ticket(finished));
+                tickets.push(self.ticket(finished, &[]));
             }
         }
         course.is_drained = true;
@@ -166,47 +177,6 @@ impl<'a> Gardener<'a> {
             Some(FanIn::Choose(_)) => course.running.is_empty(),
             Some(FanIn::AllOrNothing) => course.running.is_empty() && course.summary.failed.is_empty(),
         }
-    }
-
-    /// The tests of a phase gate the landing of its last leaf.
-    fn ticket(&self, finished: &Finished) -> Ticket {
-        let now = (self.tools.clock)();
-        let mut ticket =
-            Ticket::new(self.tools.hand.run.clone(), finished.task.clone(), finished.source, now);
-        ticket.session = Some(self.tools.hand.session.clone());
-        if let Some(task) = self.plan.find(&finished.task) {
-            ticket.name.clone_from(&task.name);
-        }
-        let phases = self.phases_completed(&finished.task, &[]);
-        ticket.gates = phases.into_iter().flat_map(gates).collect();
-        ticket
-    }
-
-    /// The phases that are complete once this task and these others have landed.
-    fn phases_completed(&self, task: &TaskId, others: &[TaskId]) -> Vec<&'a Task> {
-        let plan = self.plan;
-        let progress = Progress::new(Some(plan), &self.run, Boxes::Count);
-        let is_done = |leaf: &Task| {
-            let standing = progress.find(&leaf.id);
-            leaf.id == *task
-                || others.contains(&leaf.id)
-                || standing.is_some_and(|standing| standing.state == State::Skipped || standing.is_landed())
-        };
-        let parent = |phase: &&'a Task| phase.parent.as_ref().and_then(|parent| plan.find(parent));
-        let phases = std::iter::successors(plan.find(task), parent).skip(1);
-        phases.filter(|phase| plan.leaves_of(&phase.id).all(is_done)).collect()
-    }
-
-    /// Whether this is the last, in the order of the plan, of several tasks that would complete a phase together. It is
-    /// queued once the others have landed or not: only then is it known whether the phase's tests have to gate it.
-    fn completes_a_phase_with(&self, task: &TaskId, others: &[TaskId]) -> bool {
-        self.phases_completed(task, others).into_iter().filter(|phase| !gates(phase).is_empty()).any(
-            |phase| {
-                let together = self.plan.leaves_of(&phase.id).filter(|leaf| others.contains(&leaf.id));
-                let together: Vec<&TaskId> = together.map(|leaf| &leaf.id).collect();
-                together.len() > 1 && together.last() == Some(&task)
-            },
-        )
     }
 
     /// Where something landed while the tests of a phase ran, they will be run once more.
@@ -288,19 +258,6 @@ impl Gardener<'_> {
         let _ = self.repository.move_refs(&[moved], "arborist: landed");
         Ok(())
     }
-}
-
-/// The gates that a phase's own tests are.
-fn gates(phase: &Task) -> Vec<Gate> {
-    let gate = |test: crate::plan::TestCommand| {
-        let mut gate =
-            Gate::new(&format!("{} of {}", test.kind.as_str(), phase.id), &test.command, Origin::Repository);
-        if let Some(timeout) = test.timeout {
-            gate.timeout = timeout;
-        }
-        gate
-    };
-    phase::commands(phase).into_iter().map(gate).collect()
 }
 
 /// Queues tickets and lands what can be landed.

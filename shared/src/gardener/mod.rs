@@ -14,6 +14,7 @@ mod saving;
 mod site;
 pub mod start;
 mod summary;
+mod ticket;
 mod worker;
 
 pub use choose::{Failed, KeepGoing, Wish, wanted};
@@ -83,6 +84,9 @@ impl<'a> Gardener<'a> {
             let mut course = Course::new(wanted, wish);
             self.find_finished(&mut course)?;
             loop {
+                if let Err(error) = self.leave_queued(&mut course) {
+                    course.halt(Stop::Error(error));
+                }
                 self.take_up(&mut course, scope, (&tools, &sender));
                 self.land(&mut course, scope, (&tools, &sender));
                 if course.is_idle() {
@@ -228,7 +232,9 @@ impl<'a> Gardener<'a> {
         }
         let mut summary = course.summary;
         let is_wanted = |finished: &Finished| course.wanted.iter().any(|task| task.id == finished.task);
-        summary.unlanded.extend(course.finished.into_iter().filter(is_wanted).map(Finished::left_queued));
+        let landing = self.tools.lanes.map(|lanes| lanes.queue.landing).unwrap_or_default();
+        let waiting = course.finished.into_iter().filter(is_wanted);
+        summary.unlanded.extend(waiting.map(|finished| finished.left_queued(landing)));
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         summary.left = choose::left(&course.wanted, &progress, &summary.failed);
         Ok(summary)

@@ -23,7 +23,7 @@ pub use drain::{Drain, RedTarget, Rules, waits_for};
 pub use error::QueueError;
 pub use gate::{Failing, Gate, Verdict};
 pub use ground::{Asking, Closing, Ground, Merged, Parking, Published, Resolution, Step, View};
-pub use options::{OnConflict, Options, OptionsError};
+pub use options::{Landing, OnConflict, Options, OptionsError};
 pub use order::{Line, arrange};
 pub use policy::{FanIn, Setback, Turn};
 pub use report::{News, Outcome, Report};
@@ -61,9 +61,7 @@ impl<'a> Queue<'a> {
 
     /// Queues a ticket; an older one of the same task is superseded.
     pub fn add(&self, ticket: Ticket) -> Result<(), QueueError> {
-        let store = Store::new(self.repository);
-        let old = store.find(&ticket.scope, &ticket.task)?;
-        store.write(&[(old.as_ref(), ticket)]).map(drop)
+        Store::new(self.repository).add(ticket)
     }
 
     /// Lands what can be landed, and tells what became of every ticket.

@@ -58,9 +58,21 @@ pub enum OnConflict {
     Reimplement,
 }
 
+/// When a run lands what is finished.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Landing {
+    /// As soon as it can.
+    #[default]
+    AtOnce,
+    /// When somebody asks for it; until then it is queued.
+    WhenAsked,
+}
+
 /// What a drain works with.
 #[derive(Debug)]
 pub struct Options {
+    /// When a run lands what is finished.
+    pub landing: Landing,
     /// What has to be passed by everything that lands.
     pub gates: Vec<Gate>,
     /// How many are tested at once.
@@ -107,7 +119,9 @@ impl Options {
     ) -> Result<Self, OptionsError> {
         let settings = staff.settings();
         let deletes = settings.switch("merge.delete-branches") == Some(true);
+        let is_asked_for = settings.switch("merge.auto") == Some(false);
         Ok(Self {
+            landing: if is_asked_for { Landing::WhenAsked } else { Landing::AtOnce },
             gates: gates(settings),
             batch: batch(settings),
             red_target: red_target(settings)?,

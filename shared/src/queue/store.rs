@@ -93,6 +93,12 @@ impl<'a> Store<'a> {
         Ok(found.into_iter().find(|stored| stored.name == name))
     }
 
+    /// Queues a ticket; an older one of the same task is superseded.
+    pub fn add(&self, ticket: Ticket) -> Result<(), QueueError> {
+        let old = self.find(&ticket.scope, &ticket.task)?;
+        self.write(&[(old.as_ref(), ticket)]).map(drop)
+    }
+
     /// Writes tickets, each over what it was, if it was there at all.
     pub fn write(&self, tickets: &[(Option<&Stored>, Ticket)]) -> Result<Vec<Stored>, QueueError> {
         let mut written = Vec::new();

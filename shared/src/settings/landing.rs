@@ -5,6 +5,14 @@ use super::{Kind, Setting, table::SECONDS};
 /// What `git arborist merge` is told.
 pub(super) const LANDING: &[Setting] = &[
     Setting {
+        key: "merge.auto",
+        variable: Some("ARBORIST_MERGE_AUTO"),
+        kind: Kind::Switch,
+        expected: "true or false",
+        default: "true",
+        about: "Whether 'git arborist gardener --jobs' lands what is finished without asking. Otherwise it is queued, and lands with 'git arborist merge run'.",
+    },
+    Setting {
         key: "merge.gates.*.command",
         variable: None,
         kind: Kind::Text,
