@@ -192,3 +192,42 @@ esac
         assert!(asked[0].contains(words), "{}", asked[0]);
     }
 }
+
+/// Both tasks are begun before one of them goes on; each adds a line to the same file.
+const CLASH: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) touch "$ROOT/began-$ARBORIST_TASK"
+     until [ -e "$ROOT/began-T001" ] && [ -e "$ROOT/began-T002" ]; do sleep 0.05; done
+     echo "$ARBORIST_TASK" >> same.txt ;;
+esac
+"#;
+
+#[test]
+fn a_task_in_conflict_is_done_anew_on_what_has_landed_if_that_is_wanted() {
+    let garden = garden(TWO);
+    garden.agent(CLASH);
+    garden.git(["config", "arborist.merge.on-conflict", "reimplement"]).succeeds();
+    garden.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed").err("is done anew");
+    let mut lines: Vec<String> =
+        garden.git(["show", "HEAD:same.txt"]).answer().lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, ["T001", "T002"], "the second was done on top of the first");
+    assert_eq!(garden.calls(), 6, "two calls for each, and two more for the one that was done anew");
+    let saved = garden.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+    assert_eq!(saved.lines().count(), 1, "{saved}");
+    let lanes = garden.git(["worktree", "list"]).answer();
+    assert_eq!(lanes.lines().count(), 3, "no lane is made for it: {lanes}");
+    garden.arborist(["state", "--exit-code"]).succeeds();
+    garden.arborist(["merge", "log"]).succeeds().out("withdrawn");
+}
+
+#[test]
+fn a_task_is_not_done_anew_for_ever() {
+    let garden = garden(TWO);
+    for (key, value) in [("on-conflict", "reimplement"), ("resolve-attempts", "0")] {
+        garden.git(["config", &format!("arborist.merge.{key}"), value]).succeeds();
+    }
+    garden.agent(&CLASH.replace(">> same.txt", "> same.txt"));
+    garden.arborist(["gardener", "--jobs", "2"]).exits(2).out("it conflicts in same.txt");
+}

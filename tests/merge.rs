@@ -206,106 +206,6 @@ fn what_the_user_changed_is_never_touched() {
 }
 
 #[test]
-fn a_checkout_in_the_way_parks_what_landed_and_the_next_stack_on_it() {
-    let orchard = Orchard::grown(&["T1", "T2", "T3"]);
-    orchard.write("T1.txt", "the user's own");
-    let main = orchard.git(["rev-parse", "main"]).answer();
-    orchard
-        .merge(&["T1"])
-        .exits(2)
-        .out("1 parked (T1)")
-        .err("hint: bring it up with: git merge --ff-only refs/arborist/landing/main");
-    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
-    assert_eq!(orchard.read("T1.txt"), "the user's own");
-    orchard.merge(&["status"]).succeeds().out("parked").out("git merge --ff-only refs/arborist/landing/main");
-    orchard
-        .arborist(["state"])
-        .succeeds()
-        .never("T1 does it  complete      0s, not landed")
-        .out("T2 does it  complete      0s, not landed");
-    orchard.merge(&["T2"]).exits(2).out("1 parked (T2)");
-    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
-    orchard.merge(&["drop", "T1"]).exits(1).err("waits for a checkout only");
-
-    std::fs::remove_file(orchard.path("T1.txt")).unwrap();
-    orchard.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
-    orchard.merge(&["T3"]).succeeds().out("1 landed (T3)");
-    orchard.merge(&["list"]).succeeds().silent();
-    assert_eq!(orchard.git(["for-each-ref", "refs/arborist/landing"]).answer(), "");
-    assert_eq!(orchard.subjects("main").len(), 3);
-}
-
-#[test]
-fn what_is_parked_lands_by_itself_once_the_checkout_is_free() {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.write("T1.txt", "the user's own");
-    orchard.merge(&["T1"]).exits(2);
-    std::fs::remove_file(orchard.path("T1.txt")).unwrap();
-    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
-    assert_eq!(orchard.read("T1.txt"), "T1");
-}
-
-#[test]
-fn a_landing_that_the_user_overtook_is_merged_anew() {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.write("T1.txt", "the user's own");
-    orchard.merge(&["T1"]).exits(2);
-    std::fs::remove_file(orchard.path("T1.txt")).unwrap();
-    orchard.commit("mine\n");
-    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
-    assert_eq!(orchard.git(["log", "-1", "--format=%s", "main^1"]).answer(), "mine");
-    assert_ne!(orchard.git(["for-each-ref", "refs/arborist/saved/landing"]).answer(), "");
-}
-
-#[test]
-fn an_ignored_file_of_the_users_is_in_the_way_too() {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.write(".git/info/exclude", "T1.txt\n");
-    orchard.write("T1.txt", "secret");
-    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)");
-    assert_eq!(orchard.read("T1.txt"), "secret");
-}
-
-#[test]
-fn a_branch_in_the_middle_of_a_rebase_is_not_moved() {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.write("more.txt", "more");
-    orchard.commit("more\n");
-    let main = orchard.git(["rev-parse", "main"]).answer();
-    let mut git = orchard.command("git", &orchard.path(""));
-    git.env("GIT_SEQUENCE_EDITOR", "sed -i s/^pick/edit/").args(["rebase", "-q", "-i", "HEAD~1"]);
-    arborist_testkit::Run::of(&mut git, b"").succeeds();
-    orchard.merge(&["add", "T1", "--scope", "main"]).succeeds();
-    orchard.merge(&["run", "--scope", "main"]).exits(2).out("1 parked (T1)");
-    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
-    orchard.git(["rebase", "--continue"]).succeeds();
-    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
-}
-
-#[test]
-fn a_checkout_whose_folder_is_gone_is_in_nobodys_way() {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.elsewhere();
-    let gone = orchard.root().join("gone");
-    orchard.git(["worktree", "add", "-q", gone.to_str().unwrap(), "main"]).succeeds();
-    std::fs::remove_dir_all(&gone).unwrap();
-    orchard.merge(&["T1"]).succeeds().out("1 landed (T1)");
-    assert_eq!(orchard.show("main", "T1.txt"), "T1");
-}
-
-#[test]
-fn a_checkout_on_a_disk_that_may_come_back_is_waited_for() {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.elsewhere();
-    let gone = orchard.root().join("gone");
-    orchard.git(["worktree", "add", "-q", "--lock", gone.to_str().unwrap(), "main"]).succeeds();
-    std::fs::remove_dir_all(&gone).unwrap();
-    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)").err("gone");
-    orchard.git(["worktree", "unlock", gone.to_str().unwrap()]).succeeds();
-    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
-}
-
-#[test]
 fn untracked_attributes_do_not_change_what_a_merge_comes_to() {
     let orchard = Orchard::grown(&[]);
     orchard.write("list.txt", "a\n");
@@ -415,28 +315,6 @@ fn a_checkout_that_changes_while_something_lands_does_not_come_along() {
 }
 
 #[test]
-fn a_merge_that_the_user_has_not_finished_is_not_landed_into() {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.git(["checkout", "-q", "-b", "side"]).succeeds();
-    orchard.write("side.txt", "side");
-    orchard.commit("side\n");
-    orchard.git(["checkout", "-q", "main"]).succeeds();
-    orchard.git(["merge", "-q", "--no-commit", "--no-ff", "side"]).succeeds();
-    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)").err("MERGE_HEAD");
-    orchard.git(["merge", "--abort"]).succeeds();
-    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
-}
-
-#[test]
-fn an_ignored_folder_where_a_file_is_to_be_is_in_the_way() {
-    let orchard = Orchard::grown(&["T1"]);
-    orchard.write(".git/info/exclude", "T1.txt/\n");
-    orchard.write("T1.txt/mine", "mine");
-    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)").err("'T1.txt/mine' would be overwritten");
-    assert_eq!(orchard.read("T1.txt/mine"), "mine");
-}
-
-#[test]
 fn whoever_names_a_task_twice_means_it_once() {
     let orchard = Orchard::grown(&["T1"]);
     orchard.merge(&["add", "T1", "T1"]).succeeds().out("T1 is queued for main");
@@ -463,4 +341,16 @@ fn a_watch_goes_on_while_somebody_else_holds_the_lock() {
     assert!(signal.unwrap().success());
     lines.for_each(drop);
     watch.wait().unwrap();
+}
+
+#[test]
+fn a_task_that_was_done_in_place_has_nothing_to_land() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.write("T2.txt", "T2");
+    orchard.finish("T2");
+    orchard
+        .merge(&["T2"])
+        .succeeds()
+        .err("T2 is on main already: it was done there")
+        .out("nothing is queued");
 }

@@ -110,6 +110,8 @@ fn a_gate_that_cannot_answer_lands_nothing_and_blames_nobody() {
         ("no-such-program", "is the command there?"),
         ("kill -9 $$", "was ended by signal 9"),
         ("echo 'test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out'", "ran no tests"),
+        ("echo '==== no tests ran in 0.01s ===='; exit 5", "ran no tests"),
+        ("echo 'No test files found, exiting with code 1'; exit 1", "ran no tests"),
     ] {
         let orchard = gated(&["T1", "T2"], gate);
         let main = orchard.git(["rev-parse", "main"]).answer();
@@ -282,6 +284,7 @@ fn gates_of_the_repository_need_consent_and_are_read_from_the_accepted_commit() 
         ".arborist/config.toml",
         "[merge]\ngates = [{ name = \"evil\", command = \"touch ../evil\" }]\n",
     );
+    orchard.elsewhere();
     orchard.merge(&["T1", "--yes"]).succeeds().out("2 gate runs").err("with 'one'").err("with 'two'");
     let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Gate: one, two"), "{trailers}");
@@ -302,4 +305,18 @@ fn a_conflict_with_another_of_the_batch_waits_for_the_next_round() {
         .out("1 landed (T1), 1 escalated (T2)")
         .err("T2 is in conflict: add/add in T1.txt");
     assert_eq!(orchard.show("main", "T1.txt"), "T1");
+}
+
+#[test]
+fn gates_that_were_changed_since_the_run_began_have_to_be_accepted_first() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.write(".arborist/config.toml", "[merge]\ngates = [{ name = \"g\", command = \"false\" }]\n");
+    orchard
+        .merge(&["T1", "--yes"])
+        .exits(2)
+        .err("'.arborist/config.toml' has changed since the run began")
+        .err("hint: accept it with: git arborist gardener --accept-changes");
+    assert!(orchard.subjects("main").is_empty());
+    std::fs::remove_file(orchard.path(".arborist/config.toml")).unwrap();
+    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
 }

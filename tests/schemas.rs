@@ -119,7 +119,7 @@ fn the_queue_is_what_is_promised() {
     let queue = orchard.merge(&["list", "--json"]).answer();
     assert!(queue.contains("\"kind\": \"add/add\""), "{queue}");
     validate("merge-queue", &queue);
-    validate("merge-queue", &orchard.merge(&["status", "--json", "T2"]).answer());
+    validate("merge-queue", &orchard.merge(&["status", "--json", "T2"]).exits(2).stdout());
     validate("merge-log", &orchard.merge(&["log", "--json"]).answer());
     validate("merge-log", &orchard.merge(&["status", "--json", "T1"]).answer());
     validate("merge-resolve", &orchard.merge(&["resolve", "--json", "T2"]).answer());

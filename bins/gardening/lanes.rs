@@ -4,7 +4,8 @@ use arborist_core::{
     failure::Failure,
     gardener::{GardenerError, Lanes},
     name::SessionId,
-    queue::{self, FanIn},
+    plan::TestCommand,
+    queue::{self, FanIn, Gate},
     worktree::{Pool, WorktreeOptions},
 };
 
@@ -21,13 +22,17 @@ impl Opened {
     ) -> Result<Lanes<'_>, Failure> {
         let mut queue = queue::Options::new(&self.options.staff, secrets()?, &self.cancel, clock::now)?;
         queue.worktrees.session = Some(session.clone());
+        let usual_test = self.options.test_command.as_ref().map(|command| {
+            let test = TestCommand { command: command.clone(), ..TestCommand::default() };
+            Gate::of_test("test", &test, (self.options.test_origin, queue.test_time))
+        });
         Ok(Lanes {
             repository: &self.repository,
             pool: Pool::open(&self.repository, &self.branch, queue.worktrees.clone())
                 .map_err(GardenerError::from)?,
             jobs,
             lock: &self.lock,
-            queue: queue::Options { fan_in: policy, ..queue.briefed(&planned.plan) },
+            queue: queue::Options { fan_in: policy, usual_test, ..queue.briefed(&planned.plan) },
         })
     }
 

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::{Exit, Failure},
     history::{Reading, Run, State},
+    message::Status,
     name::{BranchName, Oid, TaskId},
     plan::Plan,
     progress::{Boxes, Progress},
@@ -40,6 +41,8 @@ pub(super) enum Added {
     Known(Box<Ticket>),
     /// It has landed.
     Landed(TaskId),
+    /// It was done on the run's own branch.
+    InPlace(TaskId, BranchName),
 }
 
 /// Runs the verb.
@@ -63,6 +66,9 @@ pub(super) fn sentence(added: &Added) -> String {
             format!("{} is queued already, and {}", ticket.task, ticket.standing.as_str())
         }
         Added::Landed(task) => format!("{task} has landed already"),
+        Added::InPlace(task, branch) => {
+            format!("{task} is on {branch} already: it was done there, and there is nothing to land")
+        }
     }
 }
 
@@ -110,8 +116,12 @@ impl Clerk<'_> {
         let history = self.run.find(task);
         let state = history.map_or(State::Pending, |history| history.state.state);
         let is_own = self.into == self.site.scope.branch;
-        if is_own && state == State::Complete && history.is_some_and(|history| history.is_landed) {
-            return Ok(Added::Landed(task.clone()));
+        if let Some(history) = history.filter(|history| is_own && history.is_landed)
+            && state == State::Complete
+        {
+            let is_merged = history.last().is_some_and(|event| event.status() == Status::Merge);
+            let (task, branch) = (task.clone(), self.into.clone());
+            return Ok(if is_merged { Added::Landed(task) } else { Added::InPlace(task, branch) });
         }
         let branch = self.site.scope.branch.task_branch(task);
         let source = self.site.repository.find_branch(&branch)?.ok_or_else(|| {

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use arborist_core::{
-    failure::Failure,
+    failure::{Explain, Failure},
+    gardener::start,
     git::{Config, Repository},
     history::{Reading, Run, Scope},
     plan::Plan,
@@ -42,6 +43,19 @@ impl Site {
         let position = Target::new(&self.repository, &branch).find()?;
         let tip = position.map(|position| position.tip()).or(self.scope.tip);
         Ok(Run::scan(&self.repository, Scope { branch, tip }, reading)?)
+    }
+
+    /// Gates that somebody has just changed in the checkout would not be those that are asked: better to say so.
+    pub(super) fn refuse_changed_settings(&self, run: &Run) -> Result<(), Failure> {
+        if self.repository.worktree.is_none()
+            || self.repository.head.branch.as_ref() != Some(&self.scope.branch)
+        {
+            return Ok(());
+        }
+        start::require_unchanged(&self.repository, run, None, None).map_err(|error| {
+            Failure::new(error.exit(), error.to_string())
+                .hint("accept it with: git arborist gardener --accept-changes")
+        })
     }
 
     /// The settings of a run: what the repository brings along is read from the commit that the run accepted, never

@@ -5,14 +5,14 @@ use std::time::Duration;
 use arborist_core::{
     agent::redact::Secrets,
     consent::{self, Consent},
-    failure::{Exit, Failure},
+    failure::{Exit, Explain, Failure},
     gardener::GardenerError,
     history::Reading,
     message::plain_text,
     name::{BranchName, TaskId},
-    pipeline::{CrewFlags, Staff},
+    pipeline::{CrewFlags, PipelineError, Staff},
     process::{Cancel, FileLock},
-    queue::{FanIn, News, Options, Outcome as Became, Queue, Report},
+    queue::{FanIn, Gate, News, Options, Outcome as Became, Queue, Report, Stored},
 };
 use clap::Args;
 
@@ -73,8 +73,8 @@ pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
                 ui.warn(&format!("{}; looking again in {seconds} s", failure.message));
                 (failure.exit, seconds)
             }
-            (drained, Some(seconds)) => (conclude(&site, &drained?, &args.landing, ui)?, seconds),
-            (drained, None) => return conclude(&site, &drained?, &args.landing, ui),
+            (drained, Some(seconds)) => (conclude((&site, &cancel), &drained?, &args.landing, ui)?, seconds),
+            (drained, None) => return conclude((&site, &cancel), &drained?, &args.landing, ui),
         };
         if cancel.wait(Duration::from_secs(seconds)) {
             return Ok(exit);
@@ -91,9 +91,10 @@ pub(super) fn land(add: &add::AddArgs, args: &LandingArgs, ui: &mut Ui) -> Outco
         }
     }
     let wish = Wish { tasks: &add.tasks, into: None };
-    let mut report = drain(&site, &wish, &watch_signals(), args, ui)?;
+    let cancel = watch_signals();
+    let mut report = drain(&site, &wish, &cancel, args, ui)?;
     report.outcomes.retain(|(ticket, _)| add.tasks.contains(&ticket.task));
-    conclude(&site, &report, args, ui)
+    conclude((&site, &cancel), &report, args, ui)
 }
 
 /// Drains the queue of each target. A run that works in the checkout of its branch must not be disturbed.
@@ -131,6 +132,7 @@ fn drain(
 /// What holds for this run, with the user's consent to all that would be run.
 pub(super) fn options(site: &Site, cancel: &Cancel, args: &LandingArgs) -> Result<Options, Failure> {
     let run = site.scan(Reading::Fresh)?;
+    site.refuse_changed_settings(&run)?;
     let secrets = Secrets::of_environment(std::env::vars())
         .map_err(|error| Failure::new(Exit::Fatal, error.to_string()))?;
     let staff = Staff::new(&CrewFlags::default(), &site.settings(&run)?);
@@ -140,14 +142,17 @@ pub(super) fn options(site: &Site, cancel: &Cancel, args: &LandingArgs) -> Resul
         options = options.briefed(&plan);
     }
     let tickets = site.store().load(Some(&site.scope.branch))?;
-    let own = tickets.iter().flat_map(|stored| &stored.ticket.gates).filter(|gate| gate.foreign);
+    let mut own: Vec<Gate> = tickets.iter().flat_map(|stored| stored.ticket.gates.clone()).collect();
+    let is_resolved = |stored: &&Stored| options.resolver.is_some() || stored.ticket.resolved.is_some();
+    own.extend(tickets.iter().filter(is_resolved).flat_map(|stored| options.tests_of(&stored.ticket.task)));
     let mut commands = options.foreign_commands();
-    commands.extend(own.map(|gate| format!("test: {}", gate.command)));
+    let foreign = own.iter().filter(|gate| gate.foreign);
+    commands.extend(foreign.map(|gate| format!("test: {}", gate.command)));
     consent::require(&commands, if args.yes { Consent::Given } else { unasked_consent() })?;
     Ok(options)
 }
 
-fn conclude(site: &Site, report: &Report, args: &LandingArgs, ui: &mut Ui) -> Outcome {
+fn conclude((site, cancel): (&Site, &Cancel), report: &Report, args: &LandingArgs, ui: &mut Ui) -> Outcome {
     if args.scope.json {
         print(ui, &RunDocument::new(site, report))?;
     } else {
@@ -158,7 +163,7 @@ fn conclude(site: &Site, report: &Report, args: &LandingArgs, ui: &mut Ui) -> Ou
         ui.hint(&format!("bring it up with: {}", parking.command));
     }
     if report.is_stopped {
-        return Ok(Exit::Child(130));
+        return Ok(PipelineError::stopped(cancel).exit());
     }
     Ok(exit_of(report))
 }

@@ -1,6 +1,6 @@
 //! Showing the queue: in order, with what each waits for.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use arborist_core::{
     failure::{Exit, Failure},
@@ -70,9 +70,7 @@ fn listed(
 fn reason(ticket: &Ticket) -> Option<String> {
     match &ticket.standing {
         Standing::Waiting => None,
-        Standing::Parked { .. } => {
-            Some(format!("a checkout of {}: git merge --ff-only {}", ticket.into, ticket.into.landing_ref()))
-        }
+        Standing::Parked { .. } => Some(format!("a checkout of {}", ticket.into)),
         Standing::Conflict { conflicts, .. } => Some(conflicts_in_short(conflicts)),
         Standing::Red { gate, log, with, .. } if with.is_empty() => {
             Some(format!("the gate '{gate}' was red, see {log}"))
@@ -126,6 +124,7 @@ pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Ou
     let limit = limit(&site, &wanted)?;
     let is_late = |listed: &&Listed| clock::now() - listed.ticket.added > limit;
     let late = wanted.iter().filter(is_late).count();
+    let steps: BTreeSet<String> = wanted.iter().filter_map(next_step).collect();
     if args.json {
         print(ui, &QueueDocument::new(&site, &wanted))?;
     } else {
@@ -136,8 +135,27 @@ pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Ou
         if late > 0 {
             ui.warn(&format!("{late} of them waited longer than {limit} s"));
         }
+        steps.iter().for_each(|step| ui.hint(step));
     }
-    Ok(if late > 0 { Exit::No } else { Exit::Done })
+    Ok(match (steps.is_empty(), late) {
+        (false, _) => Exit::Person,
+        (true, 0) => Exit::Done,
+        (true, _) => Exit::No,
+    })
+}
+
+/// What a person has to do about it, if one is needed.
+fn next_step(listed: &Listed) -> Option<String> {
+    let Ticket { task, into, standing, .. } = &listed.ticket;
+    match standing {
+        Standing::Conflict { escalated: true, .. } => {
+            Some(format!("resolve it with: git arborist merge resolve {task}"))
+        }
+        Standing::Parked { .. } => {
+            Some(format!("bring the checkout of {into} up with: git merge --ff-only {}", into.landing_ref()))
+        }
+        _ => None,
+    }
 }
 
 fn show(listed: &Listed, in_detail: bool, ui: &mut Ui) {

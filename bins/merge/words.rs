@@ -18,6 +18,7 @@ pub(super) fn word(outcome: &Outcome) -> &'static str {
         Outcome::NotChosen => "not-chosen",
         Outcome::Conflict { escalated: true, .. } => "escalated",
         Outcome::Conflict { .. } => "conflict",
+        Outcome::Withdrawn => "withdrawn",
         Outcome::Red { .. } => "red",
         Outcome::RedBefore { .. } => "red-before",
         Outcome::Broken { .. } => "broken",
@@ -48,6 +49,9 @@ pub(super) fn sentence(task: &TaskId, outcome: &Outcome) -> String {
         Outcome::Conflict { conflicts, escalated } => {
             let asked = if *escalated { "; a person is needed" } else { "" };
             format!("{task} is in conflict: {}{asked}", conflicts_in_short(conflicts))
+        }
+        Outcome::Withdrawn => {
+            format!("{task} conflicts with what has landed meanwhile, and is to be done anew on top of it")
         }
         Outcome::Red { failing, with } if with.is_empty() => {
             format!("{task} is red: {}, see {}", failing.why, failing.log)
@@ -131,6 +135,7 @@ pub(super) fn summary(report: &Report) -> String {
         "broken",
         "conflict",
         "escalated",
+        "withdrawn",
         "waiting",
     ];
     let mut parts = Vec::new();

@@ -152,7 +152,7 @@ impl World {
     /// Every effect may be the last of a process.
     fn effect(&mut self) -> Result<(), QueueError> {
         match &mut self.fuel {
-            Some(0) => Err(QueueError::Stopped),
+            Some(0) => Err(QueueError::Resolver("killed".into())),
             Some(left) => {
                 *left -= 1;
                 Ok(())

@@ -100,3 +100,29 @@ impl Orchard {
         self.git(["show", &format!("{branch}:{path}")]).answer()
     }
 }
+
+/// An orchard whose task T1 has landed, and whose task T2 began beside it. Both did their work on a file `a.txt`.
+pub(crate) fn clash(base: impl Fn(&Orchard), ours: impl Fn(&Orchard), theirs: impl Fn(&Orchard)) -> Orchard {
+    let orchard = Orchard::bare_orchard();
+    base(&orchard);
+    orchard.commit("a base\n");
+    orchard.run_start("main", "s1");
+    for (task, work) in [("T1", &ours as &dyn Fn(&Orchard)), ("T2", &theirs)] {
+        orchard.git(["branch", &format!("arborist/task/main/{task}")]).succeeds();
+        orchard.on_branch(task, |orchard| {
+            work(orchard);
+            orchard.finish(task);
+        });
+    }
+    orchard.merge(&["T1"]).succeeds();
+    orchard
+}
+
+/// Both changed the same line.
+pub(crate) fn content() -> Orchard {
+    clash(
+        |orchard| orchard.write("a.txt", "one\n"),
+        |orchard| orchard.write("a.txt", "ours\n"),
+        |orchard| orchard.write("a.txt", "theirs\n"),
+    )
+}

@@ -15,7 +15,7 @@ use crate::{
     name::{Oid, TaskId},
     pipeline::{End, PipelineError},
     plan::Task,
-    queue::{self, Afterwards, FanIn, Landing, Outcome, Queue, Store, Target, Ticket},
+    queue::{self, Afterwards, FanIn, Landing, OnConflict, Outcome, Queue, Store, Target, Ticket},
     record::RecordError,
     worktree::Lease,
 };
@@ -154,17 +154,20 @@ impl<'a> Gardener<'a> {
         }
         let new = course.finished.iter().filter(|finished| !finished.is_queued);
         let new: Vec<TaskId> = new.map(|finished| finished.task.clone()).collect();
-        let mut tickets = Vec::new();
+        let redoes = tools.lanes.is_some_and(|lanes| lanes.queue.on_conflict == OnConflict::Reimplement);
+        let (mut tickets, mut released) = (Vec::new(), Vec::new());
         for finished in course.finished.iter_mut().filter(|finished| !finished.is_queued) {
             if !self.completes_a_phase_with(&finished.task, &new) {
                 finished.is_queued = true;
                 tickets.push(self.ticket(finished, &[]));
+                // What may be done anew must not be checked out: its branch would have to stay.
+                released.extend(finished.site.take_if(|_| redoes).and_then(|site| site.lease));
             }
         }
         course.is_drained = true;
         let sender = sender.clone();
         course.lander = Some(scope.spawn(move || {
-            let landed = Box::new(Landed(drain(tools, tickets, &sender)));
+            let landed = Box::new(Landed(drain(tools, (tickets, released), &sender)));
             let _ = sender.send(Report::Landed(landed));
         }));
     }
@@ -200,6 +203,9 @@ impl<'a> Gardener<'a> {
             Ok(report) => report,
             Err(error) => return course.halt(Stop::Error(error)),
         };
+        if report.is_stopped {
+            course.halt(Stop::Error(PipelineError::stopped(&self.tools.cancel).into()));
+        }
         course.summary.parked = report.parking.map(|parking| parking.command);
         for (ticket, outcome) in report.outcomes {
             if let Err(error) = self.settle_landing(course, &ticket, outcome) {
@@ -233,6 +239,11 @@ impl<'a> Gardener<'a> {
                 course.finished[at].why = Some(reason);
                 return Ok(());
             }
+            Outcome::Withdrawn => {
+                let finished = course.finished.swap_remove(at);
+                self.run.forget(&finished.task);
+                return Ok(());
+            }
             other => explain(&other),
         };
         let finished = course.finished.swap_remove(at);
@@ -263,13 +274,14 @@ impl Gardener<'_> {
 /// Queues tickets and lands what can be landed.
 fn drain(
     tools: &Tools<'_>,
-    tickets: Vec<Ticket>,
+    (tickets, released): (Vec<Ticket>, Vec<Lease>),
     reports: &SyncSender<Report>,
 ) -> Result<queue::Report, GardenerError> {
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     let run = &tools.hand.run;
     let queue = Queue::open(lanes.repository, run.clone(), run.clone())?;
     tickets.into_iter().try_for_each(|ticket| queue.add(ticket))?;
+    released.into_iter().try_for_each(Lease::recycle)?;
     Ok(queue.drain(&lanes.queue, &mut |news| {
         let _ = reports.send(Report::News(translate(news)));
     })?)

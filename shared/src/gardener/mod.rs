@@ -237,6 +237,9 @@ impl<'a> Gardener<'a> {
         summary.unlanded.extend(waiting.map(|finished| finished.left_queued(landing)));
         let progress = Progress::new(Some(self.plan), &self.run, Boxes::Count);
         summary.left = choose::left(&course.wanted, &progress, &summary.failed);
+        if self.tools.cancel.is_cancelled() && !summary.is_well() {
+            return Err(PipelineError::stopped(&self.tools.cancel).into());
+        }
         Ok(summary)
     }
 

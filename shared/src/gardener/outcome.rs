@@ -28,6 +28,9 @@ pub(super) fn explain(outcome: &Outcome) -> (String, Needs) {
         Outcome::Broken { failing } => {
             (format!("the gate '{}' could not be asked: {}", failing.gate.name, failing.why), Needs::Person)
         }
+        Outcome::Withdrawn => {
+            ("it conflicts with what has landed meanwhile, and is done anew".into(), Needs::Nobody)
+        }
         Outcome::NotChosen => ("others were chosen".into(), Needs::Nobody),
         Outcome::NoChange => ("it changes nothing".into(), Needs::Nobody),
         Outcome::Waiting { reason } => (reason.clone(), Needs::Nobody),

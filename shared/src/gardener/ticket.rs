@@ -89,12 +89,8 @@ impl<'a> Gardener<'a> {
 /// The gates that a phase's own tests are.
 fn gates(phase: &Task) -> Vec<Gate> {
     let gate = |test: crate::plan::TestCommand| {
-        let mut gate =
-            Gate::new(&format!("{} of {}", test.kind.as_str(), phase.id), &test.command, Origin::Repository);
-        if let Some(timeout) = test.timeout {
-            gate.timeout = timeout;
-        }
-        gate
+        let name = format!("{} of {}", test.kind.as_str(), phase.id);
+        Gate::of_test(&name, &test, (Origin::Repository, Gate::USUAL_TIMEOUT))
     };
     phase::commands(phase).into_iter().map(gate).collect()
 }

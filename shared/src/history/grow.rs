@@ -1,6 +1,7 @@
 //! A run that goes on while somebody watches: what was read once is kept, and what happens is added to it.
 
 use super::{Event, Run, TaskHistory};
+use crate::name::TaskId;
 
 /// Where an event stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,5 +30,10 @@ impl Run {
         self.tasks.push(grown);
         let last = self.tasks.len() - 1;
         self.tasks.swap(at, last);
+    }
+
+    /// Forgets what a task did on its own branch, now that the branch is gone: it begins anew.
+    pub fn forget(&mut self, task: &TaskId) {
+        self.tasks.retain(|history| history.id != *task);
     }
 }

@@ -23,8 +23,6 @@ pub enum QueueError {
     Worktree(#[from] WorktreeError),
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
-    #[error("stopped")]
-    Stopped,
     #[error("something is landing on '{into}' already: {source}")]
     Locked { into: BranchName, source: LockError },
     #[error("there is no branch '{0}' to land on")]
@@ -54,7 +52,6 @@ impl Explain for QueueError {
             Self::History(error) => error.exit(),
             Self::Worktree(error) => error.exit(),
             Self::Pipeline(error) => error.exit(),
-            Self::Stopped => Exit::Child(130),
             Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
             Self::NotQueued { .. } | Self::NoConflict { .. } | Self::Resolver(_) => Exit::No,
             Self::Unproved { .. } => Exit::Person,
@@ -73,7 +70,6 @@ impl Explain for QueueError {
             Self::History(error) => return error.hint(),
             Self::Worktree(error) => return error.hint(),
             Self::Pipeline(error) => return error.hint(),
-            Self::Stopped => "run the same command again to go on".into(),
             Self::Locked { .. } => "wait for it, or end it; its lock ends with it".into(),
             Self::NoTarget(_) => "see the branches with: git branch".into(),
             Self::Unreadable { name, .. } => format!("take it out with: git update-ref -d {name}"),

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     name::{Oid, digest},
+    plan::TestCommand,
     settings::Origin,
 };
 
@@ -22,6 +23,9 @@ pub struct Gate {
     /// Whether a file of the repository says so.
     #[serde(default)]
     pub foreign: bool,
+    /// Whether it tests what only this task or this phase brings. That it is red on the target too says nothing then.
+    #[serde(default)]
+    pub own: bool,
 }
 
 impl Gate {
@@ -37,7 +41,15 @@ impl Gate {
             timeout: Self::USUAL_TIMEOUT,
             when: None,
             foreign: origin == Origin::Repository,
+            own: false,
         }
+    }
+
+    /// One that tests what only a task or a phase brings.
+    #[must_use]
+    pub fn of_test(name: &str, test: &TestCommand, (origin, timeout): (Origin, u64)) -> Self {
+        let timeout = test.timeout.unwrap_or(timeout);
+        Self { own: true, timeout, ..Self::new(name, &test.command, origin) }
     }
 
     /// What results are remembered by, besides the tree.

@@ -92,8 +92,8 @@ pub enum Resolution {
     Failed(Box<Ticket>),
     /// The task begins anew; its ticket is gone.
     Withdrawn,
-    /// Nobody tries.
-    Left,
+    /// Nobody tries; this is how it is in conflict now.
+    Left(Box<Ticket>),
 }
 
 /// What deciding needs of the world.

@@ -4,6 +4,7 @@
 //! costs nothing. [`arrange`] and [`Drain`] decide; [`Yard`] acts.
 
 mod batch;
+mod counting;
 mod drain;
 mod error;
 mod gate;

@@ -1,6 +1,6 @@
 //! What was meant by the configuration, for everything that a queue does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::{Afterwards, Batch, Briefs, FanIn, Gate, RedTarget, Resolver};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     failure::{Exit, Explain},
     name::TaskId,
     pipeline::{Sentry, Staff, backoff, call_limits},
-    plan::{Plan, Task},
+    plan::{Plan, Task, TestCommand},
     process::Cancel,
     settings::{Origin, Settings},
     worktree::WorktreeOptions,
@@ -95,6 +95,12 @@ pub struct Options {
     pub sentry: Sentry,
     /// What the plan says of tasks, for whoever resolves them.
     pub briefs: Briefs,
+    /// How tasks are tested that have test commands of their own.
+    pub tests: HashMap<TaskId, Vec<Gate>>,
+    /// How long such a test may take, in seconds.
+    pub test_time: u64,
+    /// How all others are tested, if at all.
+    pub usual_test: Option<Gate>,
     /// Patterns of ignored files that stay from one gate to the next.
     pub keep: Vec<String>,
     /// How worktrees for tests are made.
@@ -133,6 +139,9 @@ impl Options {
             resolve_attempts: resolve_attempts(settings),
             sentry: Sentry::default(),
             briefs: Briefs::new(),
+            tests: HashMap::new(),
+            test_time: test_time(settings),
+            usual_test: usual_test(settings),
             keep: settings.words("merge.keep").unwrap_or_default().to_vec(),
             worktrees: WorktreeOptions::new(settings, cancel),
             log_dir: settings.text("log-dir").unwrap_or("spec/logs").to_owned(),
@@ -146,7 +155,24 @@ impl Options {
     #[must_use]
     pub fn briefed(self, plan: &Plan) -> Self {
         let brief = |task: &Task| (task.id.clone(), (task.name.clone(), task.description.clone()));
-        Self { briefs: plan.tasks.iter().map(brief).collect(), ..self }
+        let gate = |test: &TestCommand| {
+            let name = format!("{} test", test.kind.as_str());
+            Gate::of_test(&name, test, (Origin::Repository, self.test_time))
+        };
+        let tests = |task: &Task| (task.id.clone(), task.test_commands.iter().map(gate).collect());
+        let tested = plan.leaves().filter(|task| !task.test_commands.is_empty());
+        Self { briefs: plan.tasks.iter().map(brief).collect(), tests: tested.map(tests).collect(), ..self }
+    }
+
+    /// What a resolution of this task's conflict has to pass where there are no gates: nothing lands that only an agent
+    /// has seen.
+    #[must_use]
+    pub fn tests_of(&self, task: &TaskId) -> Vec<Gate> {
+        match self.tests.get(task) {
+            _ if !self.gates.is_empty() => Vec::new(),
+            Some(own) => own.clone(),
+            None => self.usual_test.iter().cloned().collect(),
+        }
     }
 
     /// The commands that a repository brought along, for [`consent::require`](crate::consent::require).
@@ -183,6 +209,17 @@ fn gates(settings: &Settings) -> Vec<Gate> {
         })
     };
     names.into_iter().filter_map(gate).collect()
+}
+
+fn test_time(settings: &Settings) -> u64 {
+    settings.count("timeouts.test").unwrap_or(300)
+}
+
+fn usual_test(settings: &Settings) -> Option<Gate> {
+    let command = settings.text("test-command")?.to_owned();
+    let origin = settings.origin("test-command").unwrap_or(Origin::User);
+    let test = TestCommand { command, ..TestCommand::default() };
+    Some(Gate::of_test("test", &test, (origin, test_time(settings))))
 }
 
 fn batch(settings: &Settings) -> Batch {

@@ -30,6 +30,8 @@ pub enum Outcome {
         /// Whether a person is needed now.
         escalated: bool,
     },
+    /// Its task is to be done anew, on what has landed meanwhile.
+    Withdrawn,
     /// A gate does not let it through.
     Red {
         /// What the gate said.

@@ -100,17 +100,17 @@ impl<'a> Target<'a> {
         for _ in 0..PATIENCE {
             let place = match self.repository.usage(self.into, to)? {
                 Usage::Free => return self.swap(from, to),
-                Usage::Busy(why) => return Ok(Moving::Refused(self.parking(why, None))),
+                Usage::Busy(why) => return Ok(Moving::Refused(self.parking(&why, None))),
                 Usage::CheckedOut(place) => place,
             };
             match self.repository.fast_forward(&place, self.into, (from, to))? {
                 Taken::Done => return Ok(Moving::Done),
                 _ if self.require()?.branch != from => return Ok(Moving::Elsewhere),
-                Taken::Refused(why) => return Ok(Moving::Refused(self.parking(why, Some(&place)))),
+                Taken::Refused(why) => return Ok(Moving::Refused(self.parking(&why, Some(&place)))),
                 Taken::Overtaken => {}
             }
         }
-        Ok(Moving::Refused(self.parking("its checkouts change all the time".into(), None)))
+        Ok(Moving::Refused(self.parking("its checkouts change all the time", None)))
     }
 
     fn swap(&self, from: Oid, to: Oid) -> Result<Moving, QueueError> {
@@ -123,7 +123,10 @@ impl<'a> Target<'a> {
         }
     }
 
-    fn parking(&self, why: String, place: Option<&Path>) -> Parking {
+    /// git adds advice to what it says; ours is the command.
+    fn parking(&self, why: &str, place: Option<&Path>) -> Parking {
+        let said: Vec<&str> = why.lines().filter(|line| !line.starts_with("hint:")).collect();
+        let why = said.join("\n").trim().to_owned();
         let at = match place {
             Some(place) if place != self.repository.top() => format!(" -C '{}'", place.display()),
             _ => String::new(),

@@ -44,9 +44,10 @@ impl<G: Ground> Drain<'_, G> {
     }
 
     /// That is known only once the same gate was run on the target; it need not be where something of the batch has
-    /// just passed it.
+    /// just passed it, nor where it tests what the target cannot have.
     fn was_red_before(&mut self, failing: &Failing) -> Result<bool, QueueError> {
-        let Some(base) = self.batch.base.filter(|_| !self.batch.passed.contains(&failing.gate)) else {
+        let is_known_green = failing.gate.own || self.batch.passed.contains(&failing.gate);
+        let Some(base) = self.batch.base.filter(|_| !is_known_green) else {
             return Ok(false);
         };
         let verdict = self.ask(base, std::slice::from_ref(&failing.gate), Asking::Once)?;

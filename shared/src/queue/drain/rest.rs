@@ -21,16 +21,13 @@ impl<G: Ground> Drain<'_, G> {
                 continue;
             }
             match self.ground.resolve(&ticket)? {
-                Resolution::Left => self.escalate(&ticket)?,
+                Resolution::Left(ticket) => self.escalate(&ticket)?,
                 Resolution::Resolved(_) => {
                     self.aside.remove(&ticket.task);
                     return Ok(true);
                 }
                 Resolution::Failed(_) => return Ok(true),
-                Resolution::Withdrawn => {
-                    let reason = "to be done anew, on what has landed meanwhile".into();
-                    self.set_aside(&ticket, Outcome::Waiting { reason });
-                }
+                Resolution::Withdrawn => self.set_aside(&ticket, Outcome::Withdrawn),
             }
         }
         Ok(false)

@@ -9,9 +9,9 @@ use super::Yard;
 use crate::{
     git::{RefMove, Signing},
     name::Oid,
-    pipeline::{Redaction, read_counts},
+    pipeline::{PipelineError, Redaction},
     process::{Ending, Limits, Outcome, Program, Supervised, open_log},
-    queue::{Asking, Failing, Gate, QueueError, Verdict},
+    queue::{Asking, Failing, Gate, QueueError, Verdict, counting::ran_no_tests},
     worktree::Scratch,
 };
 
@@ -97,7 +97,7 @@ impl Yard<'_> {
         pool.refresh(&scratch, commit, &self.options.keep)?;
         let ended = self.supervise(gate, &mut scratch, file);
         if matches!(ended.ending, Ending::Cancelled) {
-            return Err(QueueError::Stopped);
+            return Err(PipelineError::stopped(&self.options.cancel).into());
         }
         let (answer, why) = judge(gate, &ended);
         let said = Said {
@@ -198,12 +198,11 @@ fn ref_of(gate: &Gate, tree: Oid) -> String {
 /// Only a gate that ran, and tested something, can say yes or no.
 fn judge(gate: &Gate, ended: &Outcome) -> (Answer, String) {
     let why = format!("'{}' {}", gate.command, ended.ending);
-    let counts = read_counts(&format!("{}\n{}", ended.stdout.text, ended.stderr.text));
-    let has_no_tests = counts.is_some_and(|counts| counts.passed + counts.failed == 0);
+    let said = format!("{}\n{}", ended.stdout.text, ended.stderr.text);
     match ended.ending {
         _ if !ended.survivors.is_empty() => (Answer::Broken, format!("{why}, and left processes behind")),
         Ending::Exited(126 | 127) => (Answer::Broken, format!("{why}: is the command there?")),
-        Ending::Exited(_) if has_no_tests => (Answer::Broken, format!("{why}, but ran no tests")),
+        Ending::Exited(_) if ran_no_tests(&said) => (Answer::Broken, format!("{why}, but ran no tests")),
         Ending::Exited(0) => (Answer::Green, why),
         Ending::Exited(_) => (Answer::Red, why),
         _ => (Answer::Broken, why),

@@ -55,7 +55,8 @@ impl Yard<'_> {
     /// The gates that a change from one commit to another has to pass.
     pub(super) fn gates_for(&self, ticket: &Ticket, from: Oid, to: Oid) -> Result<Vec<Gate>, QueueError> {
         let mut gates = Vec::new();
-        for gate in self.options.gates.iter().chain(&ticket.gates) {
+        let own = ticket.resolved.map(|_| self.options.tests_of(&ticket.task)).unwrap_or_default();
+        for gate in self.options.gates.iter().chain(&ticket.gates).chain(&own) {
             let is_asked = match &gate.when {
                 Some(paths) => self.repository.touches(from, to, paths)?,
                 None => true,

@@ -1,5 +1,6 @@
 //! The ground that the queue stands on in earnest: a repository.
 
+mod anew;
 mod fence;
 mod gating;
 mod handover;

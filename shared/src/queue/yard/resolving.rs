@@ -4,12 +4,12 @@
 use super::{Yard, handover::place_of, marks::Unsettled};
 use crate::{
     agent::{Outcome as Reply, Request, RunnerKind},
-    git::{Conflict, RefMove, Version},
+    git::{Conflict, Merge, Version},
     history::Event,
     message::Status,
     name::{Oid, TaskId},
     pipeline::{AtLimit, Call, Caller, Expense, PipelineError},
-    queue::{LogEntry, News, OnConflict, QueueError, Resolution, Resolver, Standing, Ticket, resolver::Case},
+    queue::{Ground, News, OnConflict, QueueError, Resolution, Resolver, Standing, Ticket, resolver::Case},
     worktree::{Pool, Scratch},
 };
 
@@ -19,18 +19,29 @@ const MOST_MET: usize = 50;
 impl Yard<'_> {
     /// Lets the resolver try it, or the task be done anew.
     pub(super) fn try_to_resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
+        let ticket = self.met_anew(ticket)?;
+        let Standing::Conflict { onto, .. } = ticket.standing else {
+            return Ok(Resolution::Resolved(Box::new(ticket)));
+        };
         if self.options.on_conflict == OnConflict::Reimplement {
             return self.withdraw(ticket);
         }
         let Some(resolver) = &self.options.resolver else {
-            return Ok(Resolution::Left);
+            return Ok(Resolution::Left(Box::new(ticket)));
         };
         let attempt = u32::try_from(ticket.tries.len()).unwrap_or(u32::MAX).saturating_add(1);
         (self.voice)(News::Resolving { task: ticket.task.clone(), attempt });
         let mut tried = ticket.clone();
         tried.tries.push("it was interrupted".into());
         self.write(&tried)?;
-        let result = self.call_resolver(ticket, resolver)?;
+        let result = match self.call_resolver((&ticket, onto), resolver) {
+            // Whoever stops it has not tried it.
+            Err(error) if self.is_cancelled() => {
+                self.write(&ticket)?;
+                return Err(error);
+            }
+            result => result?,
+        };
         let last = tried.tries.last_mut();
         match result {
             Ok(commit) => {
@@ -47,13 +58,25 @@ impl Yard<'_> {
         }
     }
 
+    /// What has landed since a conflict was found may have changed it, or settled it: then the ticket waits again.
+    fn met_anew(&mut self, ticket: &Ticket) -> Result<Ticket, QueueError> {
+        let onto = self.tip()?;
+        if matches!(ticket.standing, Standing::Conflict { onto: known, .. } if known == onto) {
+            return Ok(ticket.clone());
+        }
+        let standing = match self.repository.merge(onto, ticket.resolved.unwrap_or(ticket.source))? {
+            Merge::Clean(_) => Standing::Waiting,
+            Merge::Conflicted(_, conflicts) => Standing::Conflict { onto, conflicts, escalated: false },
+        };
+        self.settle(ticket, Ticket { standing, ..ticket.clone() })
+    }
+
     /// What the resolver made of it, or why it failed.
     fn call_resolver(
         &mut self,
-        ticket: &Ticket,
+        (ticket, onto): (&Ticket, Oid),
         resolver: &Resolver,
     ) -> Result<Result<Oid, String>, QueueError> {
-        let onto = self.target().require()?.tip();
         let pool = self.pool()?;
         let Some(mut scratch) = pool.take_scratch(&place_of("agent", &ticket.task), onto)? else {
             return Ok(Err("its worktree is in use".into()));
@@ -124,11 +147,10 @@ impl Yard<'_> {
             let program = self.for_run(call.program, &dir).env("ARBORIST_TASK", task.as_str());
             Ok(Call { program, ..call })
         });
-        match reply {
-            Ok(reply) => Ok(reply.outcome),
-            Err(PipelineError::Stopped { .. }) => Err(QueueError::Stopped),
-            Err(error) => Err(error.into()),
+        if self.options.cancel.is_cancelled() {
+            return Err(PipelineError::stopped(&self.options.cancel).into());
         }
+        Ok(reply?.outcome)
     }
 
     fn prompt(&self, ticket: &Ticket, onto: Oid) -> Result<String, QueueError> {
@@ -166,22 +188,6 @@ impl Yard<'_> {
             }
         }
         Ok(tasks)
-    }
-
-    /// The task begins anew on what has landed meanwhile: what it did is saved, and its branch goes.
-    fn withdraw(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {
-        let branch = ticket.scope.task_branch(&ticket.task);
-        if !self.repository.checkouts_of(&branch)?.is_empty() {
-            return Ok(Resolution::Left);
-        }
-        let (name, tip) = (branch.to_ref(), ticket.source);
-        self.save(ticket, tip)?;
-        let delete = RefMove { name: &name, new: None, old: Some(tip) };
-        self.repository.move_refs(&[delete], "arborist: to be done anew")?;
-        let entry = LogEntry::new(ticket, "withdrawn", None, (self.options.clock)());
-        let closed = self.stored.remove(&ticket.task);
-        self.store.log(self.into, &[entry], closed.as_slice(), &[])?;
-        Ok(Resolution::Withdrawn)
     }
 
     pub(super) fn pool(&self) -> Result<Pool, QueueError> {
