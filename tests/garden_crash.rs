@@ -80,16 +80,19 @@ fn garden(case: &Case) -> Garden {
     garden
 }
 
-/// A git that numbers its calls, and kills who called it instead of answering the one that is named.
+/// A git that numbers its calls, and kills who called it instead of answering the one that is named. One that stays and is
+/// told of one object after the other is called as often as it is told.
 fn plant_git(garden: &Garden) {
     let path = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
     let calls = garden.root().join("calls");
     fs::create_dir(&calls).unwrap();
-    let number = "set -C; n=1; until { true > \"$CALLS/$n\"; } 2>/dev/null; do n=$((n+1)); done";
+    let number = "n=1; until { true > \"$CALLS/$n\"; } 2>/dev/null; do n=$((n+1)); done";
     let kill = "if [ $n -eq \"$KILL_AT\" ]; then kill -9 $PPID; exit 1; fi";
+    let told = "while IFS= read -r line; do step; printf '%s\\n' \"$line\" | \"$GIT\" \"$@\"; done; exit";
     let script = format!(
-        "#!/bin/sh\nCALLS='{}'\n{number}\n{kill}\nexec '{}' \"$@\"\n",
+        "#!/bin/sh\nCALLS='{}'\nGIT='{}'\nset -C\nstep() {{ {number}; {kill}; }}\n\
+         case \" $* \" in *\" --stdin-paths \"*) {told} ;; esac\nstep\nexec \"$GIT\" \"$@\"\n",
         calls.display(),
         git.display()
     );

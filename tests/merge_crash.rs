@@ -16,15 +16,29 @@ enum When {
     After,
 }
 
-/// A `git` that kills its parent at the n-th call.
+/// A `git` that kills its parent at the n-th call. One that stays and is told of one object after the other is called
+/// as often as it is told.
 const DEADLY: &str = r#"#!/bin/sh
-n=$(($(cat "$DEADLY_COUNT" 2>/dev/null || echo 0) + 1))
-echo $n > "$DEADLY_COUNT"
-if [ "$n" = "$DEADLY_AT" ]; then
-    [ "$DEADLY_WHEN" = after ] && REAL_GIT "$@" >/dev/null 2>&1
+step() {
+    n=$(($(cat "$DEADLY_COUNT" 2>/dev/null || echo 0) + 1))
+    echo $n > "$DEADLY_COUNT"
+    [ "$n" = "$DEADLY_AT" ] || return 0
+    [ "$DEADLY_WHEN" = after ] && "$@" >/dev/null 2>&1
     kill -9 $PPID
     exit 1
-fi
+}
+tell() { printf '%s\n' "$line" | REAL_GIT "$@"; }
+case " $* " in
+*" --stdin-paths "*)
+    while IFS= read -r line; do
+        step tell "$@"
+        tell "$@"
+    done
+    exit
+    ;;
+*" --batch "* | *" diff-tree "*" --stdin "*) step true ;;
+*) step REAL_GIT "$@" ;;
+esac
 exec REAL_GIT "$@"
 "#;
 

@@ -62,7 +62,7 @@ fn freeze(
     let mut trailers = Trailers::default();
     let frozen = match plan {
         Some(PlanFile { path, bytes }) => {
-            let blob = repository.write_blob(bytes.clone())?;
+            let blob = repository.write_blob(bytes)?;
             add_if_new(repository, recorder.head(), (path, blob), &mut added)?;
             PlanRef { path: path.clone(), blob }.to_string()
         }
@@ -70,7 +70,7 @@ fn freeze(
     };
     let _ = trailers.set(Key::Plan, frozen);
     if let Ok(bytes) = std::fs::read(repository.top().join(CONFIG)) {
-        let blob = repository.write_blob(bytes)?;
+        let blob = repository.write_blob(&bytes)?;
         add_if_new(repository, recorder.head(), (CONFIG, blob), &mut added)?;
     }
     let tree =

@@ -98,10 +98,9 @@ const PINNED: [&str; 5] = [
 ];
 
 /// What is pinned for calls that change something.
-const CHANGING: [&str; 6] = [
+const CHANGING: [&str; 5] = [
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
-    "core.fsync=committed",
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.addEmbeddedRepo=false",
@@ -128,7 +127,7 @@ impl GitCommand {
     }
 
     /// `git {name}` in `dir`, to change objects, refs or an index, with settings for this one call. It runs no hooks
-    /// and prunes nothing, and what it wrote is on the disk when it ends.
+    /// and prunes nothing. What is on the disk when it ends is what the user's own `core.fsync` asks for.
     #[must_use]
     pub(super) fn changing(name: &str, dir: &Path, settings: &[&str]) -> Self {
         let pins = CHANGING.iter().chain(settings).flat_map(|pin| ["-c", pin]);

@@ -5,7 +5,7 @@ use std::{io::BufRead, ops::Range, sync::Arc};
 
 use super::{GitError, Repository, command::without_prefix};
 use crate::{
-    name::Oid,
+    name::{ObjectKind, Oid},
     process::{ProcessError, Running},
 };
 
@@ -70,7 +70,7 @@ impl RawCommit {
     /// Whether the bytes are those that the id stands for.
     #[must_use]
     pub fn is_authentic(&self) -> bool {
-        Oid::of_commit(self.content(), self.id.format()) == self.id
+        Oid::of(ObjectKind::Commit, self.content(), self.id.format()) == self.id
     }
 }
 

@@ -6,9 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::{
     GitCommand, GitError, Repository, Signing,
     command::{checked, without_prefix},
-    write::id_of,
 };
-use crate::{name::Oid, process::Finished};
+use crate::{
+    name::{ObjectKind, Oid},
+    process::Finished,
+};
 
 /// Settings that change what a merge comes to, pinned so that every machine comes to the same.
 pub(super) const PINNED: [&str; 6] = [
@@ -168,26 +170,6 @@ impl Repository {
         Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
     }
 
-    /// Writes a commit with any number of parents. It is signed if the user's commits are.
-    pub fn write_joint(
-        &self,
-        tree: Oid,
-        parents: &[Oid],
-        message: &str,
-        signing: Signing,
-    ) -> Result<Oid, GitError> {
-        let mut command = self.change("commit-tree");
-        if signing == Signing::AsConfigured {
-            command = command.arg("-S");
-        }
-        command = command.args(["-F", "-"]);
-        for parent in parents {
-            command = command.args(["-p", &parent.to_string()]);
-        }
-        let command = command.arg(tree.to_string());
-        id_of("commit-tree", &checked("commit-tree", command.finish_with(message.into())?)?)
-    }
-
     /// Whether the user's commits are signed.
     pub fn signing(&self) -> Result<Signing, GitError> {
         let signs = self.git("config").args(["--type=bool", "--get", "commit.gpgSign"]).answer()?;
@@ -196,7 +178,7 @@ impl Repository {
 
     /// The tree that holds nothing.
     pub fn empty_tree(&self) -> Result<Oid, GitError> {
-        id_of("mktree", &checked("mktree", self.change("mktree").finish_with(Vec::new())?)?)
+        self.write_object(ObjectKind::Tree, b"")
     }
 }
 

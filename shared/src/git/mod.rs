@@ -1,6 +1,7 @@
 //! The only door to git. It is asked in its machine voice and with a pinned environment, so that neither
 //! the user's configuration nor the repository's can change an answer or run a program.
 
+mod author;
 mod command;
 mod commits;
 mod config;
@@ -9,6 +10,7 @@ mod distance;
 mod exclude;
 mod forward;
 mod hooks;
+mod kept;
 mod landing;
 mod marks;
 mod merge;
@@ -20,8 +22,10 @@ mod remote_names;
 mod remote_ssh;
 mod repository;
 mod snapshot;
+mod store;
 mod submodules;
 mod transaction;
+mod trees;
 mod upstream;
 mod version;
 mod worktrees;

@@ -6,7 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GitCommand, GitError, GitVersion, command::without_prefix, transaction::RefMover};
+use super::{
+    GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, kept::Clerks, kept::Kept,
+};
 use crate::name::{BranchName, ObjectFormat, Oid, RepoName};
 
 /// Where `HEAD` points.
@@ -40,7 +42,11 @@ pub struct Repository {
     /// True if git is told where everything is instead of looking for it: what lies in this worktree is an agent's.
     pub(super) is_pinned: bool,
     /// The git that moves refs for it, once it was needed.
-    pub(super) mover: RefMover,
+    pub(super) mover: Kept,
+    /// The gits that write and read objects for all worktrees, once they were needed.
+    pub(super) clerks: Clerks,
+    /// As whom commits are written.
+    pub(super) authors: Authors,
 }
 
 /// What is asked of `rev-parse` first, one line of answer each.
@@ -142,7 +148,9 @@ impl Repository {
             version,
             head,
             is_pinned: false,
-            mover: RefMover::default(),
+            mover: Kept::default(),
+            clerks: Clerks::default(),
+            authors: Authors::default(),
         })
     }
 

@@ -120,20 +120,6 @@ impl Repository {
         checked("checkout-index", command.finish_with(names)?).map(drop)
     }
 
-    /// The paths that differ between two trees.
-    pub fn changes(&self, before: Oid, after: Oid) -> Result<Vec<Change>, GitError> {
-        let command = self.git("diff-tree").args(["-r", "-z", "--raw", "--no-renames", "--no-abbrev"]);
-        parse_changes(&command.args([before.to_string(), after.to_string()]).stdout()?)
-    }
-
-    /// The tree `base` with these changes.
-    pub fn tree_with(&self, base: Oid, changes: &[Change]) -> Result<Oid, GitError> {
-        let index = self.private_index("tree")?;
-        index.git("read-tree").arg(base.to_string()).stdout()?;
-        index.apply(changes)?;
-        index.write_tree()
-    }
-
     /// Runs the user's pre-commit hook on what is about to be committed. `Ok` is the tree as the hook left it, `Err` what
     /// it said when it refused.
     pub fn pre_commit(&self, tree: Oid) -> Result<Result<Oid, String>, GitError> {
@@ -242,11 +228,6 @@ impl PrivateIndex<'_> {
         self.repository.change(name).env("GIT_INDEX_FILE", &self.file)
     }
 
-    fn apply(&self, changes: &[Change]) -> Result<(), GitError> {
-        let command = self.git("update-index").args(["-z", "--index-info"]);
-        checked("update-index", command.finish_with(index_info(changes, self.repository.format))?).map(drop)
-    }
-
     fn write_tree(&self) -> Result<Oid, GitError> {
         id_of("write-tree", &self.git("write-tree").stdout()?)
     }
@@ -292,7 +273,7 @@ fn index_info(changes: &[Change], format: ObjectFormat) -> Vec<u8> {
 }
 
 /// Records `:mode mode id id status NUL path NUL`.
-fn parse_changes(printed: &[u8]) -> Result<Vec<Change>, GitError> {
+pub(super) fn parse_changes(printed: &[u8]) -> Result<Vec<Change>, GitError> {
     let strange =
         || GitError::Strange { command: "diff-tree".into(), what: "a record of another form".into() };
     let mut fields = printed.split(|b| *b == 0);

@@ -12,7 +12,7 @@ use std::{
 use super::{
     GitError, Head, Repository,
     command::{checked, without_prefix},
-    transaction::RefMover,
+    kept::Kept,
 };
 use crate::{
     message::visible,
@@ -117,7 +117,7 @@ impl Repository {
             worktree: Some(worktree.path.clone()),
             head: Head { branch: worktree.branch.clone(), commit: worktree.head },
             is_pinned: true,
-            mover: RefMover::default(),
+            mover: Kept::default(),
             ..self.clone()
         })
     }

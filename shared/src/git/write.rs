@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{GitCommand, GitError, Repository, command::checked};
-use crate::name::{ObjectFormat, Oid};
+use crate::name::{ObjectFormat, ObjectKind, Oid};
 
 /// A commit to be written.
 #[derive(Debug, Clone, Copy)]
@@ -48,12 +48,7 @@ impl Repository {
 
     /// Writes a commit. It is signed if the user's commits are.
     pub fn write_commit(&self, commit: NewCommit<'_>, signing: Signing) -> Result<Oid, GitError> {
-        let mut command = self.change("commit-tree");
-        if signing == Signing::AsConfigured {
-            command = command.arg("-S");
-        }
-        let command = command.args(["-F", "-", "-p", &commit.parent.to_string(), &commit.tree.to_string()]);
-        id_of("commit-tree", &checked("commit-tree", command.finish_with(commit.message.into())?)?)
+        self.write_joint(commit.tree, &[commit.parent], commit.message, signing)
     }
 
     /// Moves refs in one transaction: all of them are where we believe them to be, or none is moved. The first is
@@ -72,9 +67,8 @@ impl Repository {
     }
 
     /// Stores a blob.
-    pub fn write_blob(&self, content: Vec<u8>) -> Result<Oid, GitError> {
-        let command = self.change("hash-object").args(["-w", "--stdin"]);
-        id_of("hash-object", &checked("hash-object", command.finish_with(content)?)?)
+    pub fn write_blob(&self, content: &[u8]) -> Result<Oid, GitError> {
+        self.write_object(ObjectKind::Blob, content)
     }
 }
 

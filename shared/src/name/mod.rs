@@ -7,7 +7,7 @@ mod session;
 mod task;
 
 pub use branch::{BranchName, LANDINGS, TASK_BRANCHES, TASK_REFS};
-pub use oid::{ObjectFormat, Oid, digest};
+pub use oid::{ObjectFormat, ObjectKind, Oid, digest};
 pub use repo::RepoName;
 pub use session::SessionId;
 pub use task::TaskId;

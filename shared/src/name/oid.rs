@@ -30,6 +30,29 @@ impl ObjectFormat {
     }
 }
 
+/// What an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ObjectKind {
+    /// The content of a file.
+    Blob,
+    /// A folder.
+    Tree,
+    /// A commit.
+    Commit,
+}
+
+impl ObjectKind {
+    /// As git calls it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Blob => "blob",
+            Self::Tree => "tree",
+            Self::Commit => "commit",
+        }
+    }
+}
+
 /// The id of a git object: 20 or 32 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -45,10 +68,10 @@ impl Oid {
         Self { bytes, format: if digest.len() == 20 { 20 } else { 32 } }
     }
 
-    /// The id that git gives to a commit with this content.
+    /// The id that git gives to an object with this content.
     #[must_use]
-    pub fn of_commit(content: &[u8], format: ObjectFormat) -> Self {
-        let header = format!("commit {}\0", content.len());
+    pub fn of(kind: ObjectKind, content: &[u8], format: ObjectFormat) -> Self {
+        let header = format!("{} {}\0", kind.as_str(), content.len());
         match format {
             ObjectFormat::Sha1 => {
                 let digest = Sha1::new().chain_update(header).chain_update(content).finalize();
@@ -59,6 +82,18 @@ impl Oid {
                 Self::from_digest(&digest)
             }
         }
+    }
+
+    /// The id with these 20 or 32 bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        matches!(bytes.len(), 20 | 32).then(|| Self::from_digest(bytes))
+    }
+
+    /// Its 20 or 32 bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.format)]
     }
 
     /// Reads the hexadecimal form from bytes.
@@ -143,7 +178,7 @@ impl From<Oid> for String {
 
 impl fmt::Display for Oid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for byte in &self.bytes[..usize::from(self.format)] {
+        for byte in self.as_bytes() {
             write!(f, "{byte:02x}")?;
         }
         Ok(())
@@ -173,7 +208,7 @@ mod tests {
     #[test]
     fn an_empty_commit_has_the_id_that_git_gives_it() {
         assert_eq!(
-            Oid::of_commit(b"", ObjectFormat::Sha1).to_string(),
+            Oid::of(ObjectKind::Commit, b"", ObjectFormat::Sha1).to_string(),
             "dcf5b16e76cce7425d0beaef62d79a7d10fce1f5"
         );
     }

@@ -16,7 +16,7 @@ impl TaskRun<'_, '_, '_> {
             format!("{}/{}_run_{}.json", self.shop.options.report_dir, self.task.id, self.shop.stamp());
         let report = self.report(attempt);
         let repository = self.recorder.repository();
-        let blob = repository.write_blob(report.into_bytes())?;
+        let blob = repository.write_blob(report.as_bytes())?;
         let change = Change { path: path.clone().into_bytes(), after: Some((0o100_644, blob)) };
         let tree = repository.tree_with(self.recorder.tree(), std::slice::from_ref(&change))?;
         let mut entry = self.entry(Status::Complete, attempt);

@@ -1,0 +1,192 @@
+//! Trees: what differs between two of them, and one that differs from another.
+
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, Read},
+};
+
+use super::{Change, GitError, Repository, snapshot::parse_changes};
+use crate::{
+    name::{ObjectKind, Oid},
+    process::Running,
+};
+
+/// A folder's mode.
+const FOLDER: &[u8] = b"40000";
+/// Follows a question, to be given back by git as it is: the answer ends there.
+const END: &[u8] = b"the end\n";
+
+/// What stands in a tree.
+struct Entry {
+    mode: Vec<u8>,
+    name: Vec<u8>,
+    id: Oid,
+}
+
+impl Entry {
+    /// Old trees have a zero before it.
+    fn is_folder(&self) -> bool {
+        self.mode.strip_prefix(b"0").unwrap_or(&self.mode) == FOLDER
+    }
+
+    /// Folders are ordered as if their names ended in a slash.
+    fn key(&self) -> Vec<u8> {
+        let end: &[u8] = if self.is_folder() { b"/" } else { b"" };
+        [&self.name, end].concat()
+    }
+}
+
+/// What changes at a name in a tree.
+#[derive(Default)]
+struct Edit<'a> {
+    /// Mode and content of the file with that name, or that there is none.
+    file: Option<Option<(u32, Oid)>>,
+    /// What changes below it.
+    below: Vec<Step<'a>>,
+}
+
+/// The rest of a path, and what is there afterwards.
+type Step<'a> = (&'a [u8], Option<(u32, Oid)>);
+
+impl Repository {
+    /// The paths that differ between two trees.
+    pub fn changes(&self, before: Oid, after: Oid) -> Result<Vec<Change>, GitError> {
+        const OPTIONS: [&str; 5] = ["-r", "-z", "--raw", "--no-renames", "--no-abbrev"];
+        let command = || self.git("diff-tree").env("GIT_FLUSH", "1").args(OPTIONS);
+        let question = format!("{before} {after}\n");
+        let told = self
+            .clerks
+            .comparer
+            .ask(|| command().arg("--stdin").converse(), |running| compared(running, question.as_bytes()))?;
+        match told {
+            Ok(printed) => parse_changes(&printed),
+            Err(_) => parse_changes(&command().args([before.to_string(), after.to_string()]).stdout()?),
+        }
+    }
+
+    /// The tree `base` with these changes.
+    pub fn tree_with(&self, base: Oid, changes: &[Change]) -> Result<Oid, GitError> {
+        let steps = changes.iter().map(|change| (change.path.as_slice(), change.after));
+        match self.edited(Some(base), steps.collect())? {
+            Some(tree) => Ok(tree),
+            None => self.write_object(ObjectKind::Tree, b""),
+        }
+    }
+
+    /// A tree with these changes; `None` if nothing is left in it.
+    fn edited(&self, tree: Option<Oid>, steps: Vec<Step<'_>>) -> Result<Option<Oid>, GitError> {
+        let mut entries = match tree {
+            Some(tree) => self.entries_of(tree)?,
+            None => Vec::new(),
+        };
+        for (name, edit) in by_name(steps) {
+            let old = entries.iter().position(|entry| entry.name == name).map(|at| entries.swap_remove(at));
+            entries.extend(self.edited_entry(name, old, edit)?);
+        }
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        entries.sort_by_cached_key(Entry::key);
+        let mut content = Vec::new();
+        for Entry { mode, name, id } in entries {
+            content.extend([&mode, b" ".as_slice(), &name, b"\0", id.as_bytes()].concat());
+        }
+        self.write_object(ObjectKind::Tree, &content).map(Some)
+    }
+
+    /// What stands at a name after an edit. A file and a folder of one name give way to each other.
+    fn edited_entry(
+        &self,
+        name: &[u8],
+        old: Option<Entry>,
+        edit: Edit<'_>,
+    ) -> Result<Option<Entry>, GitError> {
+        if let Some(Some((mode, id))) = edit.file {
+            return Ok(Some(Entry { mode: format!("{mode:o}").into_bytes(), name: name.to_vec(), id }));
+        }
+        let (folder, file) = match old {
+            Some(entry) if entry.is_folder() => (Some(entry), None),
+            file => (None, file.filter(|_| edit.file.is_none())),
+        };
+        if edit.below.is_empty() {
+            return Ok(folder.or(file));
+        }
+        let below = self.edited(folder.map(|folder| folder.id), edit.below)?;
+        Ok(below.map(|id| Entry { mode: FOLDER.to_vec(), name: name.to_vec(), id }).or(file))
+    }
+
+    fn entries_of(&self, tree: Oid) -> Result<Vec<Entry>, GitError> {
+        let start = || self.change("cat-file").env("GIT_FLUSH", "1").arg("--batch").converse();
+        let content = match self.clerks.reader.ask(start, |running| content_of(running, tree))? {
+            Ok(Some(content)) => content,
+            Ok(None) => return Err(GitError::Unknown(tree.to_string(), "tree")),
+            Err(_) => self.change("cat-file").args(["tree", &tree.to_string()]).stdout()?,
+        };
+        parse_tree(&content, tree.as_bytes().len())
+            .ok_or_else(|| GitError::Strange { command: "cat-file".into(), what: format!("tree {tree}") })
+    }
+}
+
+fn by_name(steps: Vec<Step<'_>>) -> BTreeMap<&[u8], Edit<'_>> {
+    let mut edits: BTreeMap<&[u8], Edit<'_>> = BTreeMap::new();
+    for (path, after) in steps {
+        match memchr::memchr(b'/', path) {
+            Some(at) => edits.entry(&path[..at]).or_default().below.push((&path[at + 1..], after)),
+            None => edits.entry(path).or_default().file = Some(after),
+        }
+    }
+    edits
+}
+
+/// Records `mode SP name NUL id`.
+fn parse_tree(mut content: &[u8], id_len: usize) -> Option<Vec<Entry>> {
+    let mut entries = Vec::new();
+    while !content.is_empty() {
+        let (space, end) = (memchr::memchr(b' ', content)?, memchr::memchr(0, content)?);
+        let (mode, name) = (content[..space].to_vec(), content.get(space + 1..end)?.to_vec());
+        let id = Oid::from_bytes(content.get(end + 1..end + 1 + id_len)?)?;
+        entries.push(Entry { mode, name, id });
+        content = &content[end + 1 + id_len..];
+    }
+    Some(entries)
+}
+
+/// The content of a tree; `None` within if git does not have it.
+fn content_of(running: &mut Running, tree: Oid) -> Option<Option<Vec<u8>>> {
+    running.tell(format!("{tree}\n").as_bytes()).ok()?;
+    let output = running.output()?;
+    let mut header = String::new();
+    output.read_line(&mut header).ok().filter(|length| *length > 0)?;
+    let size: Option<usize> =
+        header.trim_end().strip_prefix(&format!("{tree} tree ")).and_then(|size| size.parse().ok());
+    let Some(size) = size else {
+        // Whatever else it is, how long it is is not known: the next one is asked of another.
+        return header.trim_end().ends_with(" missing").then_some(None);
+    };
+    let mut content = vec![0; size + 1];
+    output.read_exact(&mut content).ok()?;
+    content.pop();
+    Some(Some(content))
+}
+
+/// The records of one comparison: a line that repeats the question, then two NUL-terminated fields for each path.
+fn compared(running: &mut Running, question: &[u8]) -> Option<Vec<u8>> {
+    running.tell(&[question, END].concat()).ok()?;
+    let output = running.output()?;
+    let mut records = Vec::new();
+    loop {
+        match *output.fill_buf().ok()?.first()? {
+            b':' => {
+                output.read_until(0, &mut records).ok()?;
+                output.read_until(0, &mut records).ok()?;
+            }
+            _ => {
+                let mut line = Vec::new();
+                output.read_until(b'\n', &mut line).ok()?;
+                if line == END {
+                    return Some(records);
+                }
+            }
+        }
+    }
+}

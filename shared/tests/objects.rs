@@ -1,0 +1,149 @@
+//! Objects that a git which stays writes: commits that `commit-tree` would have written, and trees that follow from others.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use arborist_core::{
+    git::{Change, NewCommit, Repository, Signing},
+    name::Oid,
+};
+use arborist_testkit::Garden;
+use proptest::{
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
+
+fn repository(garden: &Garden) -> Repository {
+    Repository::discover_from(&garden.path("")).unwrap()
+}
+
+/// What `commit-tree` writes at the time of `like`, whose lines and parents are given.
+fn by_commit_tree(garden: &Garden, like: Oid, message: &str, parents: &[Oid]) -> String {
+    let date = |format: &str| {
+        let args = ["log", "-1", "--date=raw", &format!("--format={format}"), &like.to_string()];
+        garden.git(args).succeeds().stdout().trim().to_owned()
+    };
+    garden.write("message", message);
+    let file = garden.path("message");
+    let (author, committer) = (format!("@{}", date("%ad")), format!("@{}", date("%cd")));
+    let mut command = std::process::Command::new("git");
+    command.current_dir(garden.path("")).arg("commit-tree").arg("-F").arg(file);
+    command.env("GIT_AUTHOR_DATE", author).env("GIT_COMMITTER_DATE", committer);
+    for parent in parents {
+        command.args(["-p", &parent.to_string()]);
+    }
+    let output = command.arg(format!("{like}^{{tree}}")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn commits_are_those_of_commit_tree_byte_for_byte() {
+    let settings: [&[(&str, &str)]; 3] = [
+        &[("user.name", "Ada <Lovelace>\u{e9} ."), ("user.email", "ada@example.com")],
+        &[("user.name", "A"), ("user.email", "a@b"), ("i18n.commitEncoding", "ISO-8859-1")],
+        &[("user.name", "A"), ("user.email", "a@b"), ("author.name", "Somebody Else")],
+    ];
+    for (format, settings) in ["sha1", "sha256", "sha1"].into_iter().zip(settings) {
+        let garden = Garden::bare_ground(&["--object-format", format]);
+        garden.commit("begin\n");
+        garden.git(["commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
+        for (name, value) in settings {
+            garden.git(["config", name, value]).succeeds();
+        }
+        let repository = repository(&garden);
+        let head = repository.head.commit.unwrap();
+        let before = repository.find_commit("HEAD^").unwrap().unwrap();
+        let tree = repository.tree_of(head).unwrap();
+        let messages = ["one\n", "two\n\nwith a body\u{2014}\n", "no line end", "", "\n\n  odd \n\n"];
+        for message in messages {
+            let new = NewCommit { tree, parent: head, message };
+            let commit = repository.write_commit(new, Signing::No).unwrap();
+            assert_eq!(commit.to_string(), by_commit_tree(&garden, commit, message, &[head]), "{message:?}");
+        }
+        for parents in [&[][..], &[head, before], &[head, before, head]] {
+            let commit = repository.write_joint(tree, parents, "joint\n", Signing::No).unwrap();
+            assert_eq!(commit.to_string(), by_commit_tree(&garden, commit, "joint\n", parents));
+        }
+        garden.git(["fsck", "--strict"]).succeeds();
+    }
+}
+
+#[test]
+fn who_has_no_name_is_told_so_by_git() {
+    let garden = Garden::sprout();
+    garden.git(["config", "user.name", ""]).succeeds();
+    garden.git(["config", "user.email", "a@b"]).succeeds();
+    let repository = repository(&garden);
+    let head = repository.head.commit.unwrap();
+    let new = NewCommit { tree: repository.tree_of(head).unwrap(), parent: head, message: "x\n" };
+    for _ in 0..2 {
+        let error = repository.write_commit(new, Signing::No).unwrap_err().to_string();
+        assert!(error.contains("empty ident name"), "{error}");
+    }
+}
+
+#[test]
+fn objects_are_written_though_their_writer_was_ended() {
+    let garden = Garden::sprout();
+    let repository = repository(&garden);
+    let folder = garden.path(".git/arborist");
+    for text in ["", "a", "with\0 zero\nand lines\n"] {
+        let id = repository.write_blob(text.as_bytes()).unwrap();
+        assert_eq!(repository.find_blob(id).unwrap().unwrap(), text.as_bytes());
+    }
+    // Nothing can be handed to it any more.
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::write(&folder, "").unwrap();
+    let id = repository.write_blob(b"another way").unwrap();
+    assert_eq!(repository.find_blob(id).unwrap().unwrap(), b"another way");
+}
+
+type Files = BTreeMap<String, (u32, u8)>;
+
+/// Files by path; where one stands in the way of another, the shorter path stays.
+fn files() -> impl Strategy<Value = Files> {
+    let path = proptest::collection::vec("[ab.-]|a\\.|\u{e9}", 1..4);
+    let path = path
+        .prop_map(|parts| parts.join("/"))
+        .prop_filter("a name", |path| path.split('/').all(|part| part != "."));
+    let file = (prop_oneof![Just(0o100_644), Just(0o100_755), Just(0o120_000)], 0..3_u8);
+    proptest::collection::btree_map(path, file, 0..12).prop_map(|files: Files| {
+        let taken: BTreeSet<String> = files.keys().cloned().collect();
+        let is_free = |path: &String| path.match_indices('/').all(|(at, _)| !taken.contains(&path[..at]));
+        files.into_iter().filter(|(path, _)| is_free(path)).collect()
+    })
+}
+
+#[test]
+fn a_tree_with_the_changes_to_another_is_the_other() {
+    for format in ["sha1", "sha256"] {
+        let garden = Garden::bare_ground(&["--object-format", format]);
+        garden.commit("begin\n");
+        let repository = repository(&garden);
+        let blobs: Vec<Oid> = (0..3).map(|n| repository.write_blob(&[n]).unwrap()).collect();
+        let empty = repository.empty_tree().unwrap();
+        let tree_of = |files: &Files| {
+            let change = |(path, (mode, n)): (&String, &(u32, u8))| Change {
+                path: path.clone().into_bytes(),
+                after: Some((*mode, blobs[usize::from(*n)])),
+            };
+            repository.tree_with(empty, &files.iter().map(change).collect::<Vec<_>>()).unwrap()
+        };
+        let mut runner = TestRunner::new(Config { cases: 60, ..Config::default() });
+        runner
+            .run(&(files(), files()), |(before, after)| {
+                let (old, new) = (tree_of(&before), tree_of(&after));
+                let changes = repository.changes(old, new).unwrap();
+                prop_assert_eq!(repository.tree_with(old, &changes).unwrap(), new);
+                let listed =
+                    garden.git(["ls-tree", "-r", "-z", "--name-only", &new.to_string()]).succeeds().stdout();
+                let names: BTreeSet<&str> = listed.split_terminator('\0').collect();
+                prop_assert_eq!(names, after.keys().map(String::as_str).collect::<BTreeSet<_>>());
+                Ok(())
+            })
+            .unwrap();
+        garden.git(["fsck", "--strict"]).succeeds();
+    }
+}
