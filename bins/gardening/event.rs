@@ -66,6 +66,55 @@ pub enum RunEvent {
         /// The task.
         task: Option<String>,
     },
+    /// A repository of the workspace was not there, and was cloned.
+    Cloned {
+        /// When, in RFC 3339.
+        time: String,
+        /// Its name.
+        repo: String,
+        /// Where from, without secrets.
+        remote: String,
+    },
+    /// A repository's remote was asked what it has.
+    Fetched {
+        /// When, in RFC 3339.
+        time: String,
+        /// Its name.
+        repo: String,
+        /// The remote, without secrets.
+        remote: String,
+    },
+    /// A session has a branch in a repository.
+    BranchCreated {
+        /// When, in RFC 3339.
+        time: String,
+        /// The repository.
+        repo: String,
+        /// The branch.
+        branch: String,
+        /// The commit that it begins at.
+        base: String,
+    },
+    /// The remote of a repository has what it had not before.
+    Pushed {
+        /// When, in RFC 3339.
+        time: String,
+        /// The repository.
+        repo: String,
+        /// The remote, without secrets.
+        remote: String,
+        /// The full names of the refs.
+        refs: Vec<String>,
+    },
+    /// A push failed. It is tried again while the run goes on, and costs it nothing.
+    PushFailed {
+        /// When, in RFC 3339.
+        time: String,
+        /// The repository.
+        repo: String,
+        /// Why, in one line.
+        why: String,
+    },
     /// A commit was made.
     Recorded {
         /// When, in RFC 3339.

@@ -16,6 +16,7 @@ use arborist_core::{
     queue::Target,
     record::{Hand, Recorder, settle},
     settings::Settings,
+    workspace::{Cargo, Courier, Transcripts, Workspace},
 };
 
 use super::{GardeningArgs, Planned, Voice, voice::Begun};
@@ -29,6 +30,7 @@ pub(crate) struct Opened {
     pub(crate) branch: BranchName,
     head: Oid,
     session: OnceLock<SessionId>,
+    pub(super) workspace: Workspace,
     pub(super) lock: FileLock,
     hook: PreCommit,
     pub(super) cancel: Cancel,
@@ -51,7 +53,10 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     let lock = FileLock::try_take(&repository.run_lock(&branch), &what)
         .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
     let hook = pre_commit(&repository, &config)?;
+    let cancel = watch_signals();
+    let workspace = Workspace::load(&repository, &settings, &cancel)?;
     Ok(Opened {
+        workspace,
         repository,
         options,
         settings,
@@ -60,7 +65,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
         session: OnceLock::new(),
         lock,
         hook,
-        cancel: watch_signals(),
+        cancel,
     })
 }
 
@@ -125,6 +130,7 @@ impl Opened {
             commands.extend(self.worktree_options().foreign_commands());
             commands.extend(lanes.queue.foreign_commands());
         }
+        commands.extend(self.workspace.foreign_wishes());
         consent::require(&commands, args.consent())?;
         if lanes.is_none() {
             self.refuse_parked()?;
@@ -160,6 +166,7 @@ impl Opened {
         };
         let run = self.scan_at(newest)?;
         voice.begin(self.begun(&recorder, planned, &run));
+        voice.employ(self.courier(recorder.hand().session.clone()));
         let mut tools = self.tools(recorder.hand().clone())?;
         tools.lanes = lanes;
         if let Some(lanes) = lanes {
@@ -173,6 +180,14 @@ impl Opened {
             checkout: Some(Site { repository: self.repository.clone(), tip, attendance, lease: None }),
             voice: voice.listener(),
         })
+    }
+
+    /// Who pushes what this run commits, if it is to be pushed.
+    fn courier(&self, session: SessionId) -> Option<Courier> {
+        let main = self.workspace.main().clone();
+        let transcripts = Transcripts::of(&self.settings);
+        let cargo = Cargo { sessions: vec![session], transcripts };
+        Courier::start(&self.workspace, vec![(main, self.repository.clone())], cargo)
     }
 
     /// What is written on a branch that has not what landed would lead away from it.

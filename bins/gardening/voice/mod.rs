@@ -1,6 +1,7 @@
 //! What a run says, and to whom: lines for a person, a live view on a terminal, or an event a line for a program.
 
 mod events;
+mod pushes;
 mod story;
 mod summary;
 mod view;
@@ -12,6 +13,7 @@ use arborist_core::{
     failure::Failure,
     gardener::{GardenerError, Summary},
     pipeline::{Happening, News},
+    workspace::Courier,
 };
 
 use self::{story::Story, summary::Account, view::View};
@@ -43,6 +45,7 @@ pub(crate) struct Voice<'u> {
     manner: Manner,
     story: Story,
     live: Option<Live<News>>,
+    courier: Option<Courier>,
 }
 
 impl<'u> Voice<'u> {
@@ -57,7 +60,7 @@ impl<'u> Voice<'u> {
 
     /// For what is no run: lines only.
     pub(crate) fn plain(ui: &'u mut Ui) -> Self {
-        Self { ui, manner: Manner::Lines, story: Story::default(), live: None }
+        Self { ui, manner: Manner::Lines, story: Story::default(), live: None, courier: None }
     }
 
     /// Something that may be wrong.
@@ -111,6 +114,7 @@ impl<'u> Voice<'u> {
     /// Tells what has happened.
     pub(crate) fn tell(&mut self, news: News) {
         self.story.hear(&news);
+        self.note_checkpoint(&news);
         let is_trouble = matches!(news.happening, Happening::Recorded { why: Some(_), .. });
         match self.manner {
             Manner::Events => events::of(&news).iter().for_each(|event| self.event(event)),
@@ -124,6 +128,7 @@ impl<'u> Voice<'u> {
         if let Some(live) = &self.live {
             live.tell(news);
         }
+        self.tell_pushes();
     }
 
     /// The run has ended: tells what it came to.
@@ -134,6 +139,7 @@ impl<'u> Voice<'u> {
         ended: Result<Summary, GardenerError>,
     ) -> Outcome {
         self.live = None;
+        self.close_pushes(opened, &ended);
         let summary = match ended {
             Ok(summary) => summary,
             Err(error) => {

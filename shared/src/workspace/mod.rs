@@ -1,6 +1,7 @@
 //! A workspace: the repositories that one plan is about, where they are, and when they are pushed. A single repository is
 //! a workspace of its own and needs no configuration.
 
+mod courier;
 mod error;
 mod ferry;
 mod section;
@@ -8,6 +9,7 @@ mod standing;
 mod supply;
 mod tracking;
 
+pub use courier::{Close, Courier, Notice};
 pub use error::WorkspaceError;
 pub use ferry::{Cargo, Delivery, Transcripts};
 pub use section::{PushPolicy, Section, Tool};

@@ -109,13 +109,13 @@ impl Section {
             Some(0) => return Err(keys.wrong("clone-depth", "must be a number of commits, from 1")),
             Some(count) => CloneDepth::Last(count),
         };
-        let push = match keys.text("push") {
-            Some("never") => PushPolicy::Never,
-            Some("on_checkpoint") => PushPolicy::OnCheckpoint,
-            Some(_) => PushPolicy::OnCompletion,
-            None if remote.is_some() => PushPolicy::OnCompletion,
-            None => PushPolicy::Never,
+        let push = match (keys.text("push"), &remote) {
+            (Some("never"), _) | (None, None) => PushPolicy::Never,
+            (Some("on_checkpoint"), _) => PushPolicy::OnCheckpoint,
+            (Some(_), _) | (None, Some(_)) => PushPolicy::OnCompletion,
         };
+        // Who asks for pushes and names no remote means the one that every clone has.
+        let remote = remote.or_else(|| (push != PushPolicy::Never).then(|| "origin".to_owned()));
         let origin = keys.origin(["path", "remote", "push"]);
         let is_main = path == top;
         Ok(Self {

@@ -1,0 +1,75 @@
+//! What is told of pushes: they go on beside the run, and it hears of them now and then.
+
+use std::time::Duration;
+
+use arborist_core::{
+    gardener::{GardenerError, Summary},
+    git::shown_url,
+    message::visible,
+    pipeline::{Happening, News},
+    workspace::{Close, Courier, Delivery, Notice},
+};
+
+use super::{Manner, Voice, now};
+use crate::gardening::{Opened, event::RunEvent};
+
+/// How long a run that was asked to stop waits for its pushes.
+const HURRY: Duration = Duration::from_secs(10);
+
+impl Voice<'_> {
+    /// Who pushes what the run commits.
+    pub(in crate::gardening) fn employ(&mut self, courier: Option<Courier>) {
+        self.courier = courier;
+    }
+
+    pub(super) fn note_checkpoint(&self, news: &News) {
+        if let (Happening::Recorded { .. }, Some(courier)) = (&news.happening, &self.courier) {
+            courier.checkpoint();
+        }
+    }
+
+    pub(super) fn tell_pushes(&mut self) {
+        let notices = self.courier.as_ref().map(Courier::notices).unwrap_or_default();
+        notices.iter().for_each(|notice| self.tell_push(notice));
+    }
+
+    /// The run is over: what is to be pushed then is pushed, and waited for.
+    pub(super) fn close_pushes(&mut self, opened: &Opened, ended: &Result<Summary, GardenerError>) {
+        let Some(courier) = self.courier.take() else { return };
+        let is_well = ended.as_ref().is_ok_and(Summary::is_well);
+        let patience = if opened.cancel.is_cancelled() { HURRY } else { opened.workspace.network.silence };
+        let notices = courier.close(if is_well { Close::Succeeded } else { Close::Failed }, patience);
+        notices.iter().for_each(|notice| self.tell_push(notice));
+    }
+
+    fn tell_push(&mut self, notice: &Notice) {
+        match &notice.result {
+            Ok(delivery) => self.tell_delivery(notice, delivery),
+            Err(why) => self.tell_failure(notice, why),
+        }
+    }
+
+    fn tell_delivery(&mut self, notice: &Notice, delivery: &Delivery) {
+        let (repo, remote) = (notice.repo.to_string(), shown_url(&delivery.remote));
+        let refs: Vec<String> = delivery.pushed.iter().map(|push| push.name.clone()).collect();
+        if self.manner == Manner::Events && !refs.is_empty() {
+            self.event(&RunEvent::Pushed { time: now(), repo, remote, refs });
+        } else if self.manner == Manner::Lines && !refs.is_empty() {
+            let short = |name: &String| visible(name.trim_start_matches("refs/heads/"));
+            let names: Vec<String> = refs.iter().map(short).collect();
+            self.ui.err(&format!("  pushed {} to {remote}\n", names.join(", ")));
+        }
+        for row in &delivery.refused {
+            let why = row.refused.as_deref().unwrap_or_default();
+            self.tell_failure(notice, &format!("{} was refused: {why}", visible(&row.name)));
+        }
+    }
+
+    fn tell_failure(&mut self, notice: &Notice, why: &str) {
+        let repo = notice.repo.to_string();
+        match self.manner {
+            Manner::Events => self.event(&RunEvent::PushFailed { time: now(), repo, why: why.to_owned() }),
+            Manner::Lines | Manner::Quiet => self.ui.warn(&format!("'{repo}' was not pushed: {why}")),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Pushing while a run goes on: in a thread of its own, many commits at once, again after a while where it failed. It keeps
+//! nobody waiting but at the end, and there not for ever.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use super::{Cargo, Delivery, PushPolicy, Section, Workspace, WorkspaceError};
+use crate::{
+    git::{Network, Repository},
+    name::RepoName,
+    process::Cancel,
+};
+
+/// The first time between two tries, and the longest.
+const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
+
+/// How often a push is tried at the end of a run.
+const TRIES: usize = 3;
+
+/// How a run ended, as far as pushing is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Close {
+    /// Everything that was wanted is done.
+    Succeeded,
+    /// It is not.
+    Failed,
+}
+
+/// What became of a push.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// The repository.
+    pub repo: RepoName,
+    /// What the remote has now, or why it has it not.
+    pub result: Result<Delivery, String>,
+}
+
+/// A repository that the courier looks after.
+#[derive(Debug)]
+struct Route {
+    section: Section,
+    repository: Repository,
+    /// When to try again, and how long was waited for that, after a failure.
+    again: Option<(Instant, Duration)>,
+    /// Why the last try failed: said once, not at each try.
+    trouble: Option<String>,
+}
+
+/// Who pushes while a run goes on.
+#[derive(Debug)]
+pub struct Courier {
+    orders: Option<Sender<Order>>,
+    notices: Arc<Mutex<Vec<Notice>>>,
+    thread: Option<JoinHandle<()>>,
+    cancel: Cancel,
+}
+
+#[derive(Debug)]
+enum Order {
+    /// A commit was made.
+    Checkpoint,
+    /// The run is over; whoever waits is told when all is done.
+    Close(Close, Sender<()>),
+}
+
+impl Courier {
+    /// Begins to look after the repositories that are pushed at all. `None` if there is none.
+    #[must_use]
+    pub fn start(
+        workspace: &Workspace,
+        repositories: Vec<(Section, Repository)>,
+        cargo: Cargo,
+    ) -> Option<Self> {
+        let routes: Vec<Route> = repositories
+            .into_iter()
+            .filter(|(section, _)| section.push != PushPolicy::Never)
+            .map(|(section, repository)| Route { section, repository, again: None, trouble: None })
+            .collect();
+        if routes.is_empty() {
+            return None;
+        }
+        // Not that of the run: what was committed before Ctrl-C is to be pushed too.
+        let cancel = Cancel::new();
+        let network = Network { cancel: cancel.clone(), ..workspace.network.clone() };
+        let workspace = Workspace { network, ..workspace.clone() };
+        let (orders, heard) = channel();
+        let notices = Arc::new(Mutex::new(Vec::new()));
+        let round = Round { workspace, routes, cargo, notices: Arc::clone(&notices) };
+        let thread = Some(thread::spawn(move || round.run(&heard)));
+        Some(Self { orders: Some(orders), notices, thread, cancel })
+    }
+
+    /// Tells that a commit was made. Returns at once.
+    pub fn checkpoint(&self) {
+        if let Some(orders) = &self.orders {
+            let _ = orders.send(Order::Checkpoint);
+        }
+    }
+
+    /// What became of pushes since this was last asked.
+    #[must_use]
+    pub fn notices(&self) -> Vec<Notice> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Pushes what has to be pushed now that the run is over, for as long as `patience` lasts. Gives what became of it.
+    #[must_use]
+    pub fn close(mut self, close: Close, patience: Duration) -> Vec<Notice> {
+        let (done, wait) = channel();
+        if let Some(orders) = self.orders.take() {
+            let _ = orders.send(Order::Close(close, done));
+        }
+        let _ = wait.recv_timeout(patience);
+        self.end();
+        self.notices()
+    }
+
+    fn end(&mut self) {
+        self.cancel.cancel();
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Courier {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+struct Round {
+    workspace: Workspace,
+    routes: Vec<Route>,
+    cargo: Cargo,
+    notices: Arc<Mutex<Vec<Notice>>>,
+}
+
+impl Round {
+    fn run(mut self, orders: &Receiver<Order>) {
+        loop {
+            let order = match self.patience() {
+                None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(time) => orders.recv_timeout(time),
+            };
+            match order {
+                Ok(Order::Close(close, done)) => return self.close(close, &done),
+                Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Order::Checkpoint) | Err(RecvTimeoutError::Timeout) => {}
+            }
+            // All that was committed meanwhile is one reason to push.
+            while let Ok(order) = orders.try_recv() {
+                if let Order::Close(close, done) = order {
+                    return self.close(close, &done);
+                }
+            }
+            let now = Instant::now();
+            let (workspace, cargo) = (&self.workspace, &self.cargo);
+            for route in &mut self.routes {
+                let is_due = route.again.is_none_or(|(at, _)| at <= now);
+                if is_due && route.section.push == PushPolicy::OnCheckpoint {
+                    route.push(workspace, cargo, &self.notices);
+                }
+            }
+        }
+    }
+
+    /// How long until a push is tried again.
+    fn patience(&self) -> Option<Duration> {
+        let next = self.routes.iter().filter_map(|route| route.again).map(|(at, _)| at).min()?;
+        Some(next.saturating_duration_since(Instant::now()))
+    }
+
+    fn close(&mut self, close: Close, done: &Sender<()>) {
+        let (workspace, cargo) = (&self.workspace, &self.cargo);
+        for route in &mut self.routes {
+            let is_due = route.section.push == PushPolicy::OnCheckpoint || close == Close::Succeeded;
+            let mut delay = DELAYS[0];
+            for _ in 0..if is_due { TRIES } else { 0 } {
+                if route.push(workspace, cargo, &self.notices) || workspace.network.cancel.wait(delay) {
+                    break;
+                }
+                delay *= 2;
+            }
+        }
+        let _ = done.send(());
+    }
+}
+
+impl Route {
+    /// Tells whether nothing is left to be pushed that could be.
+    fn push(&mut self, workspace: &Workspace, cargo: &Cargo, notices: &Mutex<Vec<Notice>>) -> bool {
+        let result = workspace.deliver(&self.repository, &self.section, cargo);
+        let is_passing = matches!(&result, Err(WorkspaceError::Remote(_)));
+        let result = result.map_err(|error| error.to_string());
+        let trouble = match &result {
+            Ok(delivery) => delivery.refused.first().map(|row| row.name.clone()),
+            Err(why) => Some(why.clone()),
+        };
+        self.again = match (&result, self.again) {
+            (Ok(_), _) => None,
+            (Err(_), None) => Some((Instant::now() + DELAYS[0], DELAYS[0])),
+            (Err(_), Some((_, delay))) => {
+                let delay = (delay * 2).min(DELAYS[1]);
+                Some((Instant::now() + delay, delay))
+            }
+        };
+        let is_new_trouble = trouble.is_some() && trouble != self.trouble;
+        let has_pushed = result.as_ref().is_ok_and(|delivery| !delivery.pushed.is_empty());
+        self.trouble = trouble;
+        if has_pushed || is_new_trouble {
+            let notice = Notice { repo: self.section.name.clone(), result };
+            notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        }
+        !is_passing
+    }
+}
