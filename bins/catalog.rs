@@ -38,6 +38,11 @@ pub const VERBS: &[Verb] = &[
         topic: RUN,
         about: "Look after the repositories of a plan: clone, fetch, push, run a command in each",
     },
+    Verb {
+        name: "tools",
+        topic: RUN,
+        about: "Offer files and commands of a task's worktree to agents, over MCP",
+    },
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, under way, ready or failed" },
     Verb { name: "trailers", topic: LOOK, about: "Read, check and query the trailers that hold the state" },
     Verb {

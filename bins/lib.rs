@@ -16,6 +16,7 @@ pub mod merge;
 pub mod plan;
 pub mod reset;
 pub mod state;
+pub mod tools;
 pub mod trailers;
 pub mod ui;
 pub mod workspace;

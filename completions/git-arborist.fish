@@ -32,6 +32,7 @@ function __git_arborist_verbs
         demo\t'See a whole run in a throw-away repository' \
         worktree\t'Give tasks a worktree and a branch of their own' \
         workspace\t'Look after the repositories of a plan: clone, fetch, push, run a command in each' \
+        tools\t'Offer files and commands of a task\'s worktree to agents, over MCP' \
         state\t'Show which tasks are done, under way, ready or failed' \
         trailers\t'Read, check and query the trailers that hold the state' \
         init\t'Write a configuration with the agents and the tests found here' \
@@ -344,6 +345,13 @@ complete -c git-arborist -n '__git_arborist_in workspace foreach' -f
 complete -c git-arborist -n '__git_arborist_in workspace foreach' -l keep-going -d 'Go on with other repositories when the command fails in one'
 complete -c git-arborist -n '__git_arborist_in workspace foreach' -l repo -x -d 'Only these repositories'
 complete -c git-arborist -n '__git_arborist_in workspace foreach' -s h -l help -d 'Show what it does and takes'
+
+# tools
+complete -c git-arborist -n '__git_arborist_in tools' -f
+complete -c git-arborist -n '__git_arborist_in tools' -l root -x -d 'Offer the tools of the repository NAME in the folder DIR; several may be named'
+complete -c git-arborist -n '__git_arborist_in tools' -l command -x -d 'Offer a command as a tool of a repository, instead of those that are configured; several may be named'
+complete -c git-arborist -n '__git_arborist_in tools' -l timeout -x -d 'How many seconds a command may take'
+complete -c git-arborist -n '__git_arborist_in tools' -s h -l help -d 'Show what it does and takes'
 
 # state
 complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'

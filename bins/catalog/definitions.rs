@@ -16,6 +16,7 @@ pub fn definitions() -> Vec<clap::Command> {
         crate::demo::DemoArgs::command(),
         crate::worktree::WorktreeArgs::command(),
         crate::workspace::WorkspaceArgs::command(),
+        crate::tools::ToolsArgs::command(),
         crate::state::StateArgs::command(),
         crate::trailers::TrailersArgs::command(),
         crate::init::InitArgs::command(),

@@ -27,6 +27,7 @@ pub(super) const ASSETS: &[Asset] = &[
     asset!(Man1, "man", "git-arborist-plan.1"),
     asset!(Man1, "man", "git-arborist-reset.1"),
     asset!(Man1, "man", "git-arborist-state.1"),
+    asset!(Man1, "man", "git-arborist-tools.1"),
     asset!(Man1, "man", "git-arborist-trailers.1"),
     asset!(Man5, "man", "git-arborist-trailers.5"),
     asset!(Man1, "man", "git-arborist-workspace.1"),

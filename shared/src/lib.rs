@@ -12,6 +12,8 @@ pub mod message;
 
 pub mod git;
 
+pub mod enclosure;
+
 pub mod settings;
 
 pub mod consent;

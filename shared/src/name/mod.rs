@@ -5,12 +5,14 @@ mod oid;
 mod repo;
 mod session;
 mod task;
+mod tool;
 
 pub use branch::{BranchName, LANDINGS, TASK_BRANCHES, TASK_REFS};
 pub use oid::{ObjectFormat, ObjectKind, Oid, digest};
 pub use repo::RepoName;
 pub use session::SessionId;
 pub use task::TaskId;
+pub use tool::ToolName;
 
 use std::fmt;
 

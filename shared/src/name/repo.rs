@@ -9,7 +9,7 @@ use super::NameError;
 const KIND: &str = "name of a repository";
 
 /// Providers take names of tools of 64 characters at most, and this is only a part of one.
-const LONGEST: usize = 24;
+const LONGEST: usize = 23;
 
 /// What a repository is called whose folder says nothing.
 const NAMELESS: &str = "repo";
@@ -45,8 +45,8 @@ impl RepoName {
     }
 }
 
-/// Why `name` is no name of a repository, if it is none.
-fn fault(name: &str) -> Option<&'static str> {
+/// Why `name` is no name of a repository or of a tool, if it is none.
+pub(super) fn fault(name: &str) -> Option<&'static str> {
     if !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
         return Some("it must begin with an ASCII letter or digit");
     }
@@ -56,7 +56,7 @@ fn fault(name: &str) -> Option<&'static str> {
     if name.contains("__") || name.ends_with('_') {
         return Some("two '_' in a row, or one at its end, would end it in the name of a tool");
     }
-    (name.len() > LONGEST).then_some("it is longer than 24 characters")
+    (name.len() > LONGEST).then_some("it is longer than 23 characters")
 }
 
 impl FromStr for RepoName {
@@ -107,7 +107,7 @@ mod tests {
             ("été", "t"),
             ("/", "repo"),
             ("日本", "repo"),
-            ("a-name-that-is-longer-than-anybody-needs", "a-name-that-is-longer-th"),
+            ("a-name-that-is-longer-than-anybody-needs", "a-name-that-is-longer-t"),
         ];
         for (folder, name) in table {
             assert_eq!(RepoName::of_folder(Path::new(folder)).as_str(), name, "{folder}");
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn names_that_could_not_be_told_from_others_are_refused() {
-        for name in ["", "-x", "a.b", "a b", "a__b", "a_", "é", "a:b", "a/b", &"x".repeat(25)] {
+        for name in ["", "-x", "a.b", "a b", "a__b", "a_", "é", "a:b", "a/b", &"x".repeat(24)] {
             assert!(name.parse::<RepoName>().is_err(), "{name}");
         }
         assert_eq!("back-end_2".parse::<RepoName>().unwrap().as_str(), "back-end_2");

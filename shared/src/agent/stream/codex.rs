@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     super::{AgentEvent, FailureKind, Scope, Usage, Wait},
     Dialect, Known,
-    tools::{count, text, tool_call, word},
+    tools::{count, text, tool_call, word, written_file},
     turns::{Answer, Turns},
 };
 
@@ -51,7 +51,8 @@ impl Codex {
         if ACTS.contains(&word(item, "type")) {
             self.turns.begin(out);
             out.push(call_of(item));
-            self.turns.call(word(item, "id"), None);
+            let file = written_file(word(item, "tool"), &item["arguments"]);
+            self.turns.call(word(item, "id"), file);
         }
     }
 
@@ -73,12 +74,13 @@ impl Codex {
         if !self.turns.waits_for(id) {
             self.started(item, out);
         }
-        if word(item, "status") != "failed" {
+        let is_refused = word(item, "status") == "failed";
+        if !is_refused {
             let changes = item["changes"].as_array().into_iter().flatten();
             let files = changes.filter_map(|change| text(change, "path"));
             out.extend(files.map(|path| AgentEvent::FileWritten { path }));
         }
-        self.turns.answer(id, Answer::Done, out);
+        self.turns.answer(id, if is_refused { Answer::Refused } else { Answer::Done }, out);
     }
 
     fn finished(&mut self, event: &Value, out: &mut Vec<AgentEvent>) {

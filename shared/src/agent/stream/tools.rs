@@ -47,7 +47,9 @@ pub(super) fn tool_call(name: &str, input: &Value) -> AgentEvent {
 /// The file that a call is to write.
 pub(super) fn written_file(name: &str, input: &Value) -> Option<String> {
     let fields = ["file_path", "filePath", "notebook_path", "path"];
-    WRITERS.contains(&name).then(|| fields.iter().find_map(|field| text(input, field))).flatten()
+    // Tools of servers have these before their own names, such as mcp__arborist__backend__write_file.
+    let own = name.rsplit("__").next().unwrap_or(name);
+    WRITERS.contains(&own).then(|| fields.iter().find_map(|field| text(input, field))).flatten()
 }
 
 /// The first line, plain and short.
@@ -75,4 +77,29 @@ pub(super) fn count(value: &Value, field: &str) -> u64 {
 /// A sum of money that makes sense.
 pub(super) fn money(value: &Value, field: &str) -> Option<f64> {
     value.get(field)?.as_f64().filter(|sum| sum.is_finite() && *sum >= 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tools_of_servers_write_too() {
+        let input = json!({ "path": "src/a.rs", "content": "x" });
+        let names = [
+            "write_file",
+            "mcp__arborist__backend__write_file",
+            "mcp_arborist_backend__edit_file",
+            "arborist_backend__write_file",
+            "backend__edit_file",
+        ];
+        for name in names {
+            assert_eq!(written_file(name, &input).as_deref(), Some("src/a.rs"), "{name}");
+        }
+        for name in ["mcp__arborist__backend__read_file", "backend__search_code", "backend__run-tests"] {
+            assert_eq!(written_file(name, &input), None, "{name}");
+        }
+    }
 }

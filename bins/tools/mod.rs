@@ -1,0 +1,94 @@
+//! `git arborist tools`: what it takes. What it does stands in its program alone: nobody else is to carry a server.
+
+use std::{path::PathBuf, str::FromStr};
+
+use arborist_core::name::{NameError, RepoName, ToolName};
+use clap::Parser;
+
+use crate::catalog;
+
+const EXAMPLES: &str = "\
+EXAMPLES
+   Let agents of a run work through the tools
+       git arborist gardener --tools
+
+   Give the tools to an agent that you start yourself
+       claude --mcp-config '{\"mcpServers\":{\"arborist\":{\"command\":\"git\",\"args\":[\"arborist\",\"tools\"]}}}'
+
+   Two repositories, and a command in one of them
+       git arborist tools --root backend=../backend --root frontend=. --command 'backend:run-tests=cargo test'
+
+TOOLS
+   For each repository, by its name
+       NAME__read_file     path, offset, limit: lines of a file
+       NAME__write_file    path, content: a whole file
+       NAME__edit_file     path, old_string, new_string: replaces what stands there exactly once
+       NAME__search_code   pattern, glob, ignore_case, limit: lines that match a regular expression
+       NAME__TOOL          the command of [workspace.repos.NAME.tools]
+
+PLACES
+   Without --root the tools are those of the repository, in the worktree that ARBORIST_WORKTREE names or that the
+   command is started in, and of the other repositories of the workspace.
+   Paths are relative to the top. Nothing outside of it can be read or written, no link is followed, and the files of
+   git itself and its hooks cannot be reached. What git ignores is not searched.";
+
+#[derive(Debug, Parser)]
+#[command(name = "git-arborist-tools", bin_name = "git arborist tools", about = catalog::about("tools"), after_help = EXAMPLES)]
+#[allow(missing_docs, reason = "the text for people stands in the attributes")]
+pub struct ToolsArgs {
+    /// Offer the tools of the repository NAME in the folder DIR; several may be named
+    #[arg(long, value_name = "NAME=DIR")]
+    pub root: Vec<RootArg>,
+    /// Offer a command as a tool of a repository, instead of those that are configured; several may be named
+    #[arg(long, value_name = "NAME:TOOL=COMMAND", requires = "root")]
+    pub command: Vec<CommandArg>,
+    /// How many seconds a command may take
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub timeout: Option<u64>,
+}
+
+/// `NAME=DIR`.
+#[derive(Debug, Clone)]
+pub struct RootArg {
+    /// The repository.
+    pub name: RepoName,
+    /// The folder.
+    pub path: PathBuf,
+}
+
+impl FromStr for RootArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, path) =
+            text.split_once('=').filter(|(_, path)| !path.is_empty()).ok_or("it is not NAME=DIR")?;
+        let name = name.parse().map_err(|error: NameError| error.to_string())?;
+        Ok(Self { name, path: path.into() })
+    }
+}
+
+/// `NAME:TOOL=COMMAND`.
+#[derive(Debug, Clone)]
+pub struct CommandArg {
+    /// The repository.
+    pub repo: RepoName,
+    /// The name of the tool.
+    pub tool: ToolName,
+    /// For a shell.
+    pub command: String,
+}
+
+impl FromStr for CommandArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let told = |error: NameError| error.to_string();
+        let (names, command) = text.split_once('=').ok_or("it is not NAME:TOOL=COMMAND")?;
+        let (repo, tool) = names.split_once(':').ok_or("it is not NAME:TOOL=COMMAND")?;
+        Ok(Self {
+            repo: repo.parse().map_err(told)?,
+            tool: tool.parse().map_err(told)?,
+            command: command.to_owned(),
+        })
+    }
+}

@@ -1,0 +1,58 @@
+//! The tools that run a command of the repository.
+
+use std::time::Duration;
+
+use arborist_core::{
+    agent::redact::Secrets,
+    consent::{self, Consent},
+    failure::Explain,
+    pipeline::Redaction,
+    process::{Cancel, Limits, Outcome, Program, Supervised},
+    workspace::Tool,
+};
+
+use super::{
+    files::Answer,
+    root::{Root, approval_of},
+};
+
+/// How many characters of each stream are shown.
+const SHOWN: usize = 16_000;
+
+/// What holds for every command.
+pub(super) struct Bounds {
+    /// How long it may take.
+    pub(super) timeout: Duration,
+    /// What must not be shown.
+    pub(super) secrets: Secrets,
+}
+
+/// Runs a command in the repository's folder until none of its processes is left.
+pub(super) fn run(root: &Root, tool: &Tool, bounds: &Bounds, stops: &[&Cancel]) -> Answer {
+    consent::require(&approval_of(tool), Consent::None).map_err(|error| {
+        let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+        format!("{error}{hint}")
+    })?;
+    let program = Program::new("sh")
+        .args(["-c", &tool.command])
+        .dir(&root.path)
+        .env("ARBORIST_REPO", root.name.as_str())
+        .env("ARBORIST_WORKTREE", &root.path);
+    let limits = Limits { whole: Some(bounds.timeout), ..Limits::default() };
+    let supervised =
+        Supervised::new(program).limits(limits).tail(SHOWN).filter(Redaction::new(&bounds.secrets));
+    let supervised = stops.iter().fold(supervised, |supervised, stop| supervised.until(stop));
+    let ended = supervised.run(|_| {});
+    let report = report(&tool.command, &ended);
+    if ended.ending.is_success() { Ok(vec![report]) } else { Err(report) }
+}
+
+fn report(command: &str, ended: &Outcome) -> String {
+    let mut report = format!("'{command}' {} after {:.1} s", ended.ending, ended.took.as_secs_f64());
+    for (stream, text) in [("stdout", &ended.stdout.text), ("stderr", &ended.stderr.text)] {
+        if !text.trim().is_empty() {
+            report += &format!("\n\n{stream} (last {SHOWN} characters):\n{}", text.trim_end());
+        }
+    }
+    report
+}

@@ -1,0 +1,30 @@
+//! The server of tools for agents, bound to the worktrees of a task.
+
+mod command;
+mod edit;
+mod excerpt;
+mod files;
+mod offer;
+mod root;
+mod search;
+mod server;
+
+use std::time::Duration;
+
+use arborist_core::process::interrupt;
+use git_arborist::{entry::Outcome, tools::ToolsArgs, ui::Ui};
+
+use self::root::{Commands, Site};
+
+/// Runs the command.
+#[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
+pub(super) fn run(args: ToolsArgs, ui: &mut Ui) -> Outcome {
+    let cancel = interrupt::watch(|signal| std::process::exit(128 + signal)).unwrap_or_default();
+    let Site { roots, timeout } = if args.root.is_empty() {
+        Site::of_workspace(ui, &cancel)?
+    } else {
+        Site::named(&args.root, &Commands::of(&args.command, &args.root)?)?
+    };
+    let timeout = args.timeout.map_or(timeout, Duration::from_secs);
+    server::serve(roots, timeout, &cancel)
+}

@@ -1,0 +1,153 @@
+//! Which repositories there are tools for, where they are bound to, and which commands they have.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use arborist_core::{
+    enclosure::Enclosure,
+    failure::{Exit, Failure},
+    git::{Config, Reach, Repository},
+    name::{NameError, RepoName, ToolName},
+    process::Cancel,
+    settings::{Origin, Settings},
+    workspace::{Section, Tool, Workspace},
+};
+
+use git_arborist::{
+    tools::{CommandArg, RootArg},
+    ui::Ui,
+};
+
+/// Seconds that a command may take unless something else is said.
+const PATIENCE: u64 = 300;
+
+/// The commands of a repository.
+type Tools = BTreeMap<ToolName, Tool>;
+
+/// A repository that there are tools for.
+#[derive(Debug)]
+pub(super) struct Root {
+    /// Its name.
+    pub(super) name: RepoName,
+    /// The folder that they are bound to.
+    pub(super) path: PathBuf,
+    /// The same, as what cannot be left.
+    pub(super) enclosure: Enclosure,
+    /// What git knows of it.
+    pub(super) repository: Repository,
+    /// Its commands.
+    pub(super) tools: Tools,
+}
+
+/// What the server is started with.
+pub(super) struct Site {
+    pub(super) roots: Vec<Root>,
+    /// How long a command may take.
+    pub(super) timeout: Duration,
+}
+
+/// The commands that were named by options, by repository.
+pub(super) struct Commands(BTreeMap<RepoName, Tools>);
+
+impl Commands {
+    /// Commands are tools of repositories that are named too.
+    pub(super) fn of(commands: &[CommandArg], roots: &[RootArg]) -> Result<Self, Failure> {
+        let mut named: BTreeMap<RepoName, Tools> = BTreeMap::new();
+        for CommandArg { repo, tool, command } in commands {
+            if !roots.iter().any(|root| root.name == *repo) {
+                let words = format!("the command '{repo}:{tool}' is of a repository that is not named");
+                return Err(Failure::new(Exit::Usage, words).hint(format!("name it with --root {repo}=DIR")));
+            }
+            let tool_of = Tool { command: command.clone(), origin: Origin::User };
+            named.entry(repo.clone()).or_default().insert(tool.clone(), tool_of);
+        }
+        Ok(Self(named))
+    }
+}
+
+impl Site {
+    /// What options say. Nothing is read from files that agents edit.
+    pub(super) fn named(args: &[RootArg], commands: &Commands) -> Result<Self, Failure> {
+        let mut roots: Vec<Root> = Vec::new();
+        for RootArg { name, path } in args {
+            if roots.iter().any(|root| root.name == *name) {
+                return Err(Failure::new(Exit::Usage, format!("the repository '{name}' is named twice")));
+            }
+            let tools = commands.0.get(name).cloned().unwrap_or_default();
+            roots.push(Root::open(name.clone(), path, tools)?);
+        }
+        Ok(Self { roots, timeout: Duration::from_secs(PATIENCE) })
+    }
+
+    /// The repository that we are in, and those that its workspace names.
+    pub(super) fn of_workspace(ui: &mut Ui, cancel: &Cancel) -> Result<Self, Failure> {
+        let place = told("ARBORIST_WORKTREE").map_or_else(|| PathBuf::from("."), PathBuf::from);
+        let config = Config::start(&place)?;
+        let repository = Repository::discover_from(&place)?;
+        let config = config.finish()?;
+        ui.configure(&config);
+        let settings = Settings::load(&repository, &config)?;
+        let workspace = Workspace::load(&repository, &settings, cancel)?;
+        let mut roots = Vec::new();
+        for section in &workspace.sections {
+            let path = if section.is_main { repository.top() } else { &section.path };
+            if section.is_main || path.exists() {
+                roots.push(Root::open(section.name.clone(), path, tools_of(section)?)?);
+            }
+        }
+        let timeout = settings.count("timeouts.test").unwrap_or(PATIENCE);
+        Ok(Self { roots, timeout: Duration::from_secs(timeout) })
+    }
+}
+
+/// A variable of the environment that says something.
+fn told(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The commands that are configured for a repository.
+fn tools_of(section: &Section) -> Result<Tools, Failure> {
+    let wrong = |name: &str, error: NameError| {
+        Failure::new(Exit::Fatal, format!("'workspace.repos.{}.tools.{name}': {error}", section.name))
+    };
+    let own = section.tools.iter();
+    own.map(|(name, tool)| Ok((name.parse().map_err(|error| wrong(name, error))?, tool.clone()))).collect()
+}
+
+impl Root {
+    fn open(name: RepoName, path: &Path, tools: Tools) -> Result<Self, Failure> {
+        let failed = |error: std::io::Error| {
+            Failure::new(Exit::Fatal, format!("could not open '{}': {error}", path.display()))
+        };
+        let path = path.canonicalize().map_err(failed)?;
+        let repository = Repository::discover_from(&path)?;
+        let top = repository.worktree.as_ref().and_then(|top| top.canonicalize().ok());
+        let Some(inner) = top.as_ref().and_then(|top| path.strip_prefix(top).ok()) else {
+            let words = format!("'{}' is in no worktree of a repository", path.display());
+            return Err(Failure::new(Exit::Fatal, words).hint("tools are bound to a worktree"));
+        };
+        if inner.components().any(|part| part.as_os_str() == ".git") {
+            return Err(Failure::new(Exit::Fatal, format!("'{}' belongs to git itself", path.display())));
+        }
+        let mut enclosure = Enclosure::open(&path).map_err(failed)?;
+        let hooks = repository.hooks_dir(&Config::start(&path)?.finish()?)?;
+        let hooks_path = hooks.path.canonicalize().unwrap_or(hooks.path);
+        if let (Reach::Worktree, Ok(inner)) = (hooks.reach, hooks_path.strip_prefix(&path))
+            && let Some(Ok(folder)) = inner.to_str().map(str::parse)
+        {
+            enclosure = enclosure.without(folder);
+        }
+        // A draft that a killed server leaves must not become part of the work. Where that cannot be written, so be it.
+        let _ = repository.exclude(Enclosure::DRAFTS);
+        Ok(Self { name, path, enclosure, repository, tools })
+    }
+}
+
+/// What the user has to have approved, if anything, before a command is run.
+pub(super) fn approval_of(tool: &Tool) -> BTreeSet<String> {
+    let is_foreign = tool.origin == Origin::Repository;
+    is_foreign.then(|| format!("tool: {}", tool.command)).into_iter().collect()
+}

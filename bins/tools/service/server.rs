@@ -1,0 +1,214 @@
+//! The server: it speaks MCP on its standard streams until its client closes them.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+    task::{Context, Poll},
+    thread,
+    time::Duration,
+};
+
+use arborist_core::{
+    agent::redact::Secrets,
+    failure::{Exit, Failure},
+    process::Cancel,
+};
+use git_arborist::entry::Outcome;
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler, ServiceExt,
+    model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
+        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    },
+    service::RequestContext,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::{
+    command::{self, Bounds},
+    files::{Answer, edit_file, read_file, write_file},
+    offer::{Deed, Offered, RunArgs, offer},
+    root::Root,
+    search::search_code,
+};
+
+/// What all calls share.
+struct Workbench {
+    roots: Vec<Root>,
+    offered: Vec<Offered>,
+    bounds: Bounds,
+    /// The wish to stop.
+    cancel: Cancel,
+    /// That nobody listens any more.
+    gone: Cancel,
+    /// One writes at a time, so that none of two edits of a file is lost.
+    pen: Mutex<()>,
+    /// Held by calls that are under way.
+    busy: RwLock<()>,
+}
+
+/// Serves until the client is gone or we are asked to stop. Then no command is left running.
+pub(super) fn serve(roots: Vec<Root>, timeout: Duration, cancel: &Cancel) -> Outcome {
+    let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Fatal, error.to_string());
+    let secrets = Secrets::of_environment(std::env::vars()).map_err(|error| failed(&error))?;
+    let bench = Arc::new(Workbench {
+        offered: offer(&roots),
+        roots,
+        bounds: Bounds { timeout, secrets },
+        cancel: cancel.clone(),
+        gone: Cancel::new(),
+        pen: Mutex::new(()),
+        busy: RwLock::new(()),
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| failed(&error))?;
+    let served = runtime.block_on(watched(listen(Server(Arc::clone(&bench))), cancel.clone()));
+    cancel.cancel();
+    drop(bench.busy.write());
+    // Whoever still waits for the client's next word waits in vain.
+    runtime.shutdown_background();
+    served.map_err(|error| failed(&error))?;
+    let signal = cancel.signal().and_then(|signal| u8::try_from(128 + signal).ok());
+    Ok(signal.map_or(Exit::Done, Exit::Child))
+}
+
+/// Listening ends when we are asked to stop, wherever it is.
+async fn watched(
+    listening: impl Future<Output = Result<(), String>> + Send + 'static,
+    cancel: Cancel,
+) -> Result<(), String> {
+    let task = tokio::spawn(listening);
+    let ended = task.abort_handle();
+    thread::spawn(move || {
+        while !cancel.wait(Duration::from_secs(3600)) {}
+        ended.abort();
+    });
+    match task.await {
+        Ok(served) => served,
+        Err(error) if error.is_cancelled() => Ok(()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+async fn listen(server: Server) -> Result<(), String> {
+    let (stdin, stdout) = rmcp::transport::stdio();
+    let ear = Ear { stdin, gone: server.0.gone.clone() };
+    let service = match server.serve((ear, stdout)).await {
+        Ok(service) => service,
+        Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(error.to_string()),
+    };
+    service.waiting().await.map(drop).map_err(|error| error.to_string())
+}
+
+/// Standard input, whose end is the end of all commands, and not only of the conversation.
+struct Ear {
+    stdin: tokio::io::Stdin,
+    gone: Cancel,
+}
+
+impl AsyncRead for Ear {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let known = buffer.filled().len();
+        let polled = Pin::new(&mut self.stdin).poll_read(context, buffer);
+        if polled.is_ready() && buffer.filled().len() == known {
+            self.gone.cancel();
+        }
+        polled
+    }
+}
+
+struct Server(Arc<Workbench>);
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let names: Vec<String> =
+            self.0.roots.iter().map(|root| format!("{} ({})", root.name, root.path.display())).collect();
+        let words = format!(
+            "Files and commands of the repositories that this task is about: {}. \
+             Paths are relative to the top of each repository, and nothing outside of them can be reached.",
+            names.join(", ")
+        );
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("git-arborist", env!("CARGO_PKG_VERSION")))
+            .with_instructions(words)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.0.offered.iter().map(|offered| offered.tool.clone()).collect();
+        Ok(ListToolsResult::with_all_items(tools))
+    }
+
+    /// What goes wrong in a tool is told to the model; only a tool that there is not is an error of the client.
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(at) = self.0.offered.iter().position(|offered| offered.tool.name == request.name) else {
+            return Err(ErrorData::invalid_params(format!("there is no tool '{}'", request.name), None));
+        };
+        let stop = Cancel::new();
+        let ended = {
+            let (stop, token) = (stop.clone(), context.ct.clone());
+            tokio::spawn(async move {
+                token.cancelled().await;
+                stop.cancel();
+            })
+        };
+        let bench = Arc::clone(&self.0);
+        let arguments = request.arguments.unwrap_or_default();
+        let answer = tokio::task::spawn_blocking(move || bench.answer(at, arguments, &stop)).await;
+        ended.abort();
+        let answer = answer.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        Ok(result_of(answer).into())
+    }
+}
+
+fn result_of(answer: Answer) -> CallToolResult {
+    match answer {
+        Ok(pieces) => CallToolResult::success(pieces.into_iter().map(ContentBlock::text).collect()),
+        Err(why) => CallToolResult::error(vec![ContentBlock::text(why)]),
+    }
+}
+
+impl Workbench {
+    fn answer(&self, at: usize, arguments: JsonObject, stop: &Cancel) -> Answer {
+        let _busy = self.busy.read().unwrap_or_else(PoisonError::into_inner);
+        let Offered { root, deed, .. } = &self.offered[at];
+        let root = &self.roots[*root];
+        match deed {
+            Deed::Read => read_file(root, &parsed(arguments)?),
+            Deed::Search => search_code(root, &parsed(arguments)?, stop),
+            Deed::Write => {
+                let _pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+                write_file(root, &parsed(arguments)?)
+            }
+            Deed::Edit => {
+                let _pen = self.pen.lock().unwrap_or_else(PoisonError::into_inner);
+                edit_file(root, &parsed(arguments)?)
+            }
+            Deed::Run(name) => {
+                let RunArgs {} = parsed(arguments)?;
+                let tool = root.tools.iter().find(|(tool, _)| tool.as_str() == name);
+                let (_, tool) = tool.ok_or_else(|| format!("there is no command '{name}'"))?;
+                command::run(root, tool, &self.bounds, &[stop, &self.cancel, &self.gone])
+            }
+        }
+    }
+}
+
+fn parsed<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, String> {
+    serde_json::from_value(Value::Object(arguments)).map_err(|error| format!("wrong arguments: {error}"))
+}

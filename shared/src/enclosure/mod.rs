@@ -1,0 +1,168 @@
+//! A folder that cannot be left: files in it are read and written by others' wishes, and nothing outside of it, nor git's
+//! own files in it, can be reached.
+//!
+//! A path is walked name by name from a descriptor of the top, and no link is followed on the way. So it does not matter
+//! what anybody changes between a check and its use: there is no path that the system resolves by itself. This is the same
+//! on every system, and needs no call that only some have.
+
+mod path;
+mod write;
+
+pub use path::InnerPath;
+pub use write::Written;
+
+use std::{
+    borrow::Cow,
+    fs::File,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat},
+    io::Errno,
+};
+
+/// Why a file could not be read or written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{path}' {why}")]
+pub struct EnclosureError {
+    path: String,
+    why: Cow<'static, str>,
+}
+
+impl EnclosureError {
+    pub(super) fn new(path: &(impl ToString + ?Sized), why: impl Into<Cow<'static, str>>) -> Self {
+        Self { path: path.to_string(), why: why.into() }
+    }
+
+    fn system(path: &InnerPath, errno: Errno) -> Self {
+        let error = std::io::Error::from(errno);
+        Self::new(path, format!("could not be reached: {error}"))
+    }
+}
+
+/// What becomes of folders that are not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    /// They are made.
+    Made,
+    /// The file is not there.
+    Refused,
+}
+
+/// A folder that cannot be left.
+#[derive(Debug)]
+pub struct Enclosure {
+    top: OwnedFd,
+    closed: Vec<InnerPath>,
+}
+
+impl Enclosure {
+    /// The folder at `top`.
+    pub fn open(top: &Path) -> std::io::Result<Self> {
+        let top = openat(CWD, top, FOLDER.difference(OFlags::NOFOLLOW), Mode::empty())?;
+        Ok(Self { top, closed: Vec::new() })
+    }
+
+    /// The same without what lies in `folder`.
+    #[must_use]
+    pub fn without(mut self, folder: InnerPath) -> Self {
+        self.closed.push(folder);
+        self
+    }
+
+    /// Opens a file to be read.
+    pub fn read(&self, path: &InnerPath) -> Result<File, EnclosureError> {
+        let folder = self.folder_of(path, Missing::Refused)?;
+        require_file(&folder, path)?.ok_or_else(|| missing(path))?;
+        // A queue that took the file's place meanwhile is not waited for.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = openat(&folder, path.leaf(), flags, Mode::empty())
+            .map_err(|errno| blamed(&folder, path, errno))?;
+        let found = fstat(&file).map_err(|errno| EnclosureError::system(path, errno))?;
+        require_regular(&found, path)?;
+        Ok(File::from(file))
+    }
+
+    /// The folder that a file stands in.
+    fn folder_of(&self, path: &InnerPath, missing: Missing) -> Result<OwnedFd, EnclosureError> {
+        if self.closed.iter().any(|closed| path.is_below(closed)) {
+            return Err(EnclosureError::new(path, "belongs to the hooks of git"));
+        }
+        let mut folder =
+            self.top.try_clone().map_err(|error| EnclosureError::new(path, error.to_string()))?;
+        for name in path.folders() {
+            folder =
+                enter(&folder, name, missing).map_err(|errno| blamed_folder(&folder, name, path, errno))?;
+        }
+        Ok(folder)
+    }
+}
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+fn enter(folder: &OwnedFd, name: &str, missing: Missing) -> Result<OwnedFd, Errno> {
+    match openat(folder, name, FOLDER, Mode::empty()) {
+        Err(Errno::NOENT) if missing == Missing::Made => {
+            match rustix::fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => openat(folder, name, FOLDER, Mode::empty()),
+                Err(errno) => Err(errno),
+            }
+        }
+        entered => entered,
+    }
+}
+
+/// What stands there, if it is a regular file; `None` if nothing does.
+fn require_file(folder: &OwnedFd, path: &InnerPath) -> Result<Option<Stat>, EnclosureError> {
+    match statat(folder, path.leaf(), AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) if kind(&found) == FileType::Symlink => Err(link(folder, path.leaf(), path)),
+        Ok(found) => require_regular(&found, path).map(|()| Some(found)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(EnclosureError::system(path, errno)),
+    }
+}
+
+fn require_regular(found: &Stat, path: &InnerPath) -> Result<(), EnclosureError> {
+    match kind(found) {
+        FileType::RegularFile => Ok(()),
+        FileType::Directory => Err(EnclosureError::new(path, "is a folder")),
+        _ => Err(EnclosureError::new(path, "is no regular file")),
+    }
+}
+
+fn kind(found: &Stat) -> FileType {
+    FileType::from_raw_mode(found.st_mode)
+}
+
+fn missing(path: &InnerPath) -> EnclosureError {
+    EnclosureError::new(path, "does not exist")
+}
+
+/// Why a file could not be opened that was there a moment ago.
+fn blamed(folder: &OwnedFd, path: &InnerPath, errno: Errno) -> EnclosureError {
+    match errno {
+        Errno::NOENT => missing(path),
+        Errno::LOOP | Errno::MLINK => link(folder, path.leaf(), path),
+        other => EnclosureError::system(path, other),
+    }
+}
+
+/// Systems call a link in the place of a folder by different names, so it is looked at.
+fn blamed_folder(folder: &OwnedFd, name: &str, path: &InnerPath, errno: Errno) -> EnclosureError {
+    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+    match (found.as_ref().map(kind), errno) {
+        (Some(FileType::Symlink), _) => link(folder, name, path),
+        (None, Errno::NOENT) => missing(path),
+        (Some(FileType::Directory) | None, errno) => EnclosureError::system(path, errno),
+        (Some(_), _) => EnclosureError::new(path, format!("lies below '{name}', which is no folder")),
+    }
+}
+
+/// Where a link leads is said, so that what is meant can be asked for by its own name.
+fn link(folder: impl AsFd, name: &str, path: &InnerPath) -> EnclosureError {
+    let target = readlinkat(folder, name, Vec::new()).unwrap_or_default();
+    let target = target.to_string_lossy();
+    EnclosureError::new(path, format!("is not read or written through the link '{name}' to '{target}'"))
+}

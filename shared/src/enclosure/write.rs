@@ -1,0 +1,98 @@
+//! Writing a file as a whole: whoever looks meanwhile sees the old one or the new one.
+
+use std::{
+    fs::File,
+    io::Write,
+    os::fd::OwnedFd,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use rustix::{
+    fs::{AtFlags, Gid, Mode, OFlags, Stat, Uid, fchmod, fchown, fstat, openat, renameat, unlinkat},
+    io::Errno,
+};
+
+use super::{Enclosure, EnclosureError, InnerPath, Missing, require_file};
+
+/// What drafts are called, before anything that makes them unique. A draft that a killed process left is hidden by this.
+const DRAFT: &str = ".arborist-draft-";
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// It was not there before.
+    Created,
+    /// It took the place of the one that was there.
+    Replaced,
+}
+
+impl Enclosure {
+    /// The pattern of files that are there only while something is written.
+    pub const DRAFTS: &str = ".arborist-draft-*";
+
+    /// Makes `bytes` the content of a file, with the folders that lead to it. One that is there keeps its mode. It is
+    /// replaced, not written to: what another name leads to stays as it is.
+    pub fn write(&self, path: &InnerPath, bytes: &[u8]) -> Result<Written, EnclosureError> {
+        let folder = self.folder_of(path, Missing::Made)?;
+        let known = require_file(&folder, path)?;
+        if known.as_ref().is_some_and(|known| known.st_mode & 0o222 == 0) {
+            return Err(EnclosureError::new(path, "is read-only"));
+        }
+        let failed =
+            |error: std::io::Error| EnclosureError::new(path, format!("could not be written: {error}"));
+        let draft = Draft::begin(&folder).map_err(|errno| failed(errno.into()))?;
+        draft.fill(bytes, known.as_ref()).map_err(failed)?;
+        draft.publish(path.leaf()).map_err(|errno| failed(errno.into()))?;
+        Ok(if known.is_some() { Written::Replaced } else { Written::Created })
+    }
+}
+
+/// A file that is not yet what it will be. It goes if it does not become that.
+struct Draft<'a> {
+    folder: &'a OwnedFd,
+    name: String,
+    file: File,
+    is_public: bool,
+}
+
+impl<'a> Draft<'a> {
+    fn begin(folder: &'a OwnedFd) -> Result<Self, Errno> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        loop {
+            let name = format!("{DRAFT}{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+            match openat(folder, &name, flags, Mode::from_raw_mode(0o666)) {
+                Err(Errno::EXIST) => {}
+                opened => return Ok(Self { folder, name, file: File::from(opened?), is_public: false }),
+            }
+        }
+    }
+
+    fn fill(&self, bytes: &[u8], known: Option<&Stat>) -> std::io::Result<()> {
+        (&self.file).write_all(bytes)?;
+        let Some(known) = known else {
+            return Ok(());
+        };
+        let own = fstat(&self.file)?;
+        if (own.st_uid, own.st_gid) != (known.st_uid, known.st_gid) {
+            // Only some may give files away; for the others it is theirs now.
+            let _ = fchown(&self.file, Some(Uid::from_raw(known.st_uid)), Some(Gid::from_raw(known.st_gid)));
+        }
+        fchmod(&self.file, Mode::from_raw_mode(known.st_mode & 0o777))?;
+        Ok(())
+    }
+
+    fn publish(mut self, leaf: &str) -> Result<(), Errno> {
+        renameat(self.folder, &self.name, self.folder, leaf)?;
+        self.is_public = true;
+        Ok(())
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        if !self.is_public {
+            let _ = unlinkat(self.folder, &self.name, AtFlags::empty());
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The files that belong to a worktree: those that are tracked, and those that are new and not ignored.
+
+use std::io::BufRead;
+
+use super::{GitError, Repository, command::without_prefix};
+use crate::process::Running;
+
+/// Names of files as git finds them, relative to the directory that it was asked in. It is ended when this is dropped.
+#[derive(Debug)]
+pub struct FileNames {
+    running: Option<Running>,
+}
+
+impl Repository {
+    /// The files below its directory, those whose paths match one of `globs` if there are any.
+    pub fn list_files(&self, globs: &[String]) -> Result<FileNames, GitError> {
+        let specs = globs.iter().map(|glob| format!(":(glob){glob}"));
+        let listing = self
+            .git("ls-files")
+            .env("GIT_LITERAL_PATHSPECS", "0")
+            .args(["-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--"])
+            .args(specs);
+        let (_, running) = listing.start()?;
+        Ok(FileNames { running: Some(running) })
+    }
+}
+
+impl Iterator for FileNames {
+    type Item = Result<String, GitError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let strange = |what: &str| GitError::Strange { command: "ls-files".into(), what: what.to_owned() };
+        let output = self.running.as_mut()?.output()?;
+        let mut name = Vec::new();
+        if let Err(error) = output.read_until(0, &mut name) {
+            return Some(Err(strange(&error.to_string())));
+        }
+        if name.pop().is_some() {
+            return Some(Ok(String::from_utf8_lossy(&name).into_owned()));
+        }
+        match self.running.take()?.finish() {
+            Ok(finished) if finished.status.success() => None,
+            Ok(finished) => Some(Err(GitError::Failed {
+                command: "ls-files".into(),
+                complaint: without_prefix(&finished.complaint()),
+            })),
+            Err(error) => Some(Err(error.into())),
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! `git arborist tools`, as an agent speaks with it.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+#![allow(clippy::needless_pass_by_value, reason = "arguments are read best where they are passed")]
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Stdio},
+};
+
+use arborist_testkit::Garden;
+use serde_json::{Value, json};
+
+/// A server, and a client that has introduced itself.
+struct Bench {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    asked: u64,
+    hello: Value,
+}
+
+impl Bench {
+    /// In the garden's repository, with these options.
+    fn open(garden: &Garden, args: &[&str]) -> Self {
+        Self::open_with(garden, args, &[])
+    }
+
+    fn open_with(garden: &Garden, args: &[&str], env: &[(&str, &str)]) -> Self {
+        let mut command = garden.command("git", &garden.path(""));
+        command.args(["arborist", "tools"]).args(args).envs(env.iter().copied());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let mut bench = Self { child, stdin, stdout, asked: 0, hello: Value::Null };
+        let client = json!({ "name": "test", "version": "0" });
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+        bench.hello = bench.ask("initialize", &hello)["result"].clone();
+        bench.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        bench
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
+    }
+
+    fn ask(&mut self, method: &str, params: &Value) -> Value {
+        self.asked += 1;
+        self.say(&json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params }));
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        let answer: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(answer["id"], self.asked, "{answer}");
+        answer
+    }
+
+    /// The pieces that a tool answers with, and whether it failed.
+    fn call(&mut self, tool: &str, arguments: Value) -> (Vec<String>, bool) {
+        let answer = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
+        let pieces = answer["result"]["content"].as_array().unwrap_or_else(|| panic!("{answer}"));
+        let pieces = pieces.iter().map(|piece| piece["text"].as_str().unwrap().to_owned()).collect();
+        (pieces, answer["result"]["isError"] == true)
+    }
+
+    /// What a tool answers that must succeed.
+    fn works(&mut self, tool: &str, arguments: Value) -> Vec<String> {
+        let (pieces, is_error) = self.call(tool, arguments);
+        assert!(!is_error, "{pieces:?}");
+        pieces
+    }
+
+    /// Why a tool fails that must fail.
+    fn fails(&mut self, tool: &str, arguments: Value) -> String {
+        let (pieces, is_error) = self.call(tool, arguments);
+        assert!(is_error, "{pieces:?}");
+        pieces.concat()
+    }
+
+    fn tools(&mut self) -> Vec<String> {
+        let answer = self.ask("tools/list", &json!({}));
+        let tools = answer["result"]["tools"].as_array().unwrap();
+        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// Says no more; the server ends by itself.
+    fn close(mut self) {
+        drop(self.stdin.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn each_repository_has_its_tools() {
+    let garden = Garden::sprout();
+    let mut bench = Bench::open(&garden, &[]);
+    assert_eq!(bench.hello["serverInfo"]["name"], "git-arborist");
+    assert!(bench.hello["instructions"].as_str().unwrap().contains("repo ("));
+    let own = ["repo__read_file", "repo__write_file", "repo__edit_file", "repo__search_code"];
+    assert_eq!(bench.tools(), own);
+    bench.close();
+    fs::create_dir(garden.root().join("other")).unwrap();
+    garden.git_in(&garden.root().join("other"), ["init", "-q"]).succeeds();
+    let args = ["--root", "a=.", "--root", "b=../other", "--command", "b:run-tests=true"];
+    let mut bench = Bench::open(&garden, &args);
+    let tools = bench.tools();
+    assert_eq!((tools.len(), tools.last().unwrap().as_str()), (9, "b__run-tests"));
+    bench.works("b__write_file", json!({ "path": "there", "content": "x" }));
+    assert!(garden.root().join("other/there").exists());
+    assert!(bench.fails("a__read_file", json!({ "path": "there" })).contains("does not exist"));
+}
+
+#[test]
+fn names_of_tools_are_short_enough_for_every_provider() {
+    let garden = Garden::sprout();
+    let (name, tool) = ("n".repeat(23), "t".repeat(23));
+    let (root, command) = (format!("{name}=."), format!("{name}:{tool}=true"));
+    let mut bench = Bench::open(&garden, &["--root", &root, "--command", &command]);
+    for tool in bench.tools() {
+        assert!(format!("mcp__arborist__{tool}").len() <= 64, "{tool}");
+    }
+}
+
+#[test]
+fn files_are_read_written_and_edited() {
+    let garden = Garden::sprout();
+    let mut bench = Bench::open(&garden, &[]);
+    let said =
+        bench.works("repo__write_file", json!({ "path": "src/new.rs", "content": "one\ntwo\nthree\n" }));
+    assert_eq!(said, ["created 'src/new.rs' (14 bytes)"]);
+    assert_eq!(garden.read("src/new.rs"), "one\ntwo\nthree\n");
+    let read = bench.works("repo__read_file", json!({ "path": "src/new.rs", "offset": 2, "limit": 1 }));
+    assert_eq!(read, ["two\n", "[more lines follow from offset 3]"]);
+    let edit = |old: &str, new: &str| json!({ "path": "src/new.rs", "old_string": old, "new_string": new });
+    bench.works("repo__edit_file", edit("two", "2"));
+    assert_eq!(garden.read("src/new.rs"), "one\n2\nthree\n");
+    assert!(bench.fails("repo__edit_file", edit("two", "2")).contains("does not contain"));
+    assert!(bench.fails("repo__edit_file", edit("e", "E")).contains("3 times"));
+    assert!(bench.fails("repo__edit_file", edit("one", "one")).contains("the same"));
+    bench.close();
+}
+
+#[test]
+fn modes_and_line_ends_are_kept() {
+    let garden = Garden::sprout();
+    garden.write_script("run", "#!/bin/sh\r\nold\r\n");
+    let mut bench = Bench::open(&garden, &[]);
+    bench.works(
+        "repo__edit_file",
+        json!({ "path": "run", "old_string": "sh\nold", "new_string": "sh\nnew\nmore" }),
+    );
+    assert_eq!(garden.read("run"), "#!/bin/sh\r\nnew\r\nmore\r\n");
+    bench.works("repo__write_file", json!({ "path": "run", "content": "a\nb\n" }));
+    assert_eq!(garden.read("run"), "a\r\nb\r\n");
+    assert_eq!(garden.path("run").metadata().unwrap().permissions().mode() & 0o777, 0o755);
+}
+
+#[test]
+fn no_path_leads_out_of_the_worktree() {
+    let garden = Garden::sprout();
+    garden.write("../secret", "for nobody");
+    symlink("../secret", garden.path("link")).unwrap();
+    symlink(".git", garden.path("git-link")).unwrap();
+    garden.git(["config", "core.hooksPath", ".hooks"]).succeeds();
+    garden.write(".hooks/pre-commit", "exit 1\n");
+    let absolute = garden.root().join("secret").display().to_string();
+    let paths = [
+        "../secret",
+        "a/../../secret",
+        &absolute,
+        "link",
+        "git-link/config",
+        ".git/config",
+        ".GIT/config",
+        ".git/hooks/pre-commit",
+        ".hooks/pre-commit",
+        ".",
+        "",
+        "/",
+        "\0",
+    ];
+    let mut bench = Bench::open(&garden, &[]);
+    let config = garden.read(".git/config");
+    for path in paths {
+        bench.fails("repo__read_file", json!({ "path": path }));
+        bench.fails("repo__write_file", json!({ "path": path, "content": "x" }));
+        bench.fails("repo__edit_file", json!({ "path": path, "old_string": "o", "new_string": "x" }));
+    }
+    assert_eq!((garden.read("../secret").as_str(), garden.read(".git/config")), ("for nobody", config));
+    assert_eq!(garden.read(".hooks/pre-commit"), "exit 1\n");
+    let found = bench.works("repo__search_code", json!({ "pattern": "nobody|exit 1|repositoryformat" }));
+    assert_eq!(found, ["[no line matches]"]);
+}
+
+#[test]
+fn a_folder_that_becomes_a_link_is_not_searched() {
+    let garden = Garden::sprout();
+    garden.write("dir/file", "needle inside\n");
+    garden.git(["add", "-A"]).succeeds();
+    garden.commit("a file\n");
+    garden.write("../elsewhere/file", "needle outside\n");
+    fs::remove_dir_all(garden.path("dir")).unwrap();
+    symlink("../elsewhere", garden.path("dir")).unwrap();
+    let mut bench = Bench::open(&garden, &[]);
+    assert_eq!(bench.works("repo__search_code", json!({ "pattern": "needle" })), ["[no line matches]"]);
+}
+
+#[test]
+fn code_is_found_by_expression_and_glob() {
+    let garden = Garden::sprout();
+    garden.write("src/a.rs", "fn main() {}\n// TODO\nfn other() {}\n");
+    garden.write("src/b.ts", "function main() {}\r\n");
+    garden.write("ignored/c.rs", "fn main() {}\n");
+    garden.write("bin", "fn main\0");
+    garden.write(".gitignore", "ignored/\n");
+    let mut bench = Bench::open(&garden, &[]);
+    let mut search = |arguments: Value| bench.works("repo__search_code", arguments);
+    assert_eq!(
+        search(json!({ "pattern": r"fn \w+" })),
+        ["src/a.rs:1: fn main() {}\nsrc/a.rs:3: fn other() {}"]
+    );
+    assert_eq!(
+        search(json!({ "pattern": "MAIN", "ignore_case": true, "glob": "*.ts" })),
+        ["src/b.ts:1: function main() {}"]
+    );
+    assert_eq!(
+        search(json!({ "pattern": "^function.*}$", "glob": "src/**/*.ts" })),
+        ["src/b.ts:1: function main() {}"]
+    );
+    let limited = search(json!({ "pattern": "main", "limit": 1 }));
+    assert_eq!(limited[1], "[there are more than 1 lines; narrow the pattern or the glob]");
+    assert!(bench.fails("repo__search_code", json!({ "pattern": "(" })).contains("cannot be used"));
+    assert!(bench.fails("repo__search_code", json!({ "pattern": "x", "glob": "../*" })).contains("outside"));
+}
+
+#[test]
+fn large_and_binary_files_are_told() {
+    let garden = Garden::sprout();
+    garden.write("binary", b"\x7fELF\0\0");
+    let huge = fs::File::create(garden.path("huge")).unwrap();
+    (&huge).write_all(b"first\nsecond\n").unwrap();
+    huge.set_len(3 << 30).unwrap();
+    garden.write("lines", "0123456789\n".repeat(100_000));
+    let mut bench = Bench::open(&garden, &[]);
+    let error = bench.fails("repo__read_file", json!({ "path": "binary" }));
+    assert_eq!(error, "'binary' is a binary file of 6 bytes");
+    assert!(
+        bench.fails("repo__read_file", json!({ "path": "huge" })).contains("binary file of 3221225472 bytes")
+    );
+    let edit = json!({ "path": "huge", "old_string": "first", "new_string": "x" });
+    assert!(bench.fails("repo__edit_file", edit).contains("larger than"));
+    let read = bench.works("repo__read_file", json!({ "path": "lines", "limit": 100_000 }));
+    assert!(read[0].len() <= 64 * 1024 && read[1].contains("more lines follow from offset"), "{}", read[1]);
+    let content = "x".repeat(9 << 20);
+    let error = bench.fails("repo__write_file", json!({ "path": "new", "content": content }));
+    assert!(error.contains("would be larger than"), "{error}");
+    assert!(!garden.path("new").exists());
+}
+
+#[test]
+fn wrong_arguments_are_told_to_the_model() {
+    let garden = Garden::sprout();
+    let mut bench = Bench::open(&garden, &[]);
+    assert!(bench.fails("repo__read_file", json!({})).contains("missing field `path`"));
+    assert!(bench.fails("repo__read_file", json!({ "path": 7 })).contains("wrong arguments"));
+    assert!(
+        bench.fails("repo__read_file", json!({ "path": "x", "mode": 1 })).contains("unknown field `mode`")
+    );
+    let unknown = bench.ask("tools/call", &json!({ "name": "repo__delete", "arguments": {} }));
+    assert_eq!(unknown["error"]["message"], "there is no tool 'repo__delete'");
+    let unknown = bench.ask("tools/nonsense", &json!({}));
+    assert!(unknown["error"].is_object(), "{unknown}");
+    bench.works("repo__write_file", json!({ "path": "still", "content": "here" }));
+}
+
+#[test]
+fn commands_run_in_their_repository_and_tell_how_they_ended() {
+    let garden = Garden::sprout();
+    let script = "where=echo $ARBORIST_REPO at $PWD; echo $API_TOKEN; echo oops >&2";
+    let args = [
+        "--root",
+        "a=.",
+        "--command",
+        &format!("a:{script}"),
+        "--command",
+        "a:fail=exit 7",
+        "--timeout",
+        "30",
+    ];
+    let mut bench = Bench::open_with(&garden, &args, &[("API_TOKEN", "hunter2hunter2")]);
+    let said = bench.works("a__where", json!({})).concat();
+    let top = garden.path("").canonicalize().unwrap();
+    assert!(said.contains(&format!("a at {}", top.display())) && said.contains("oops"), "{said}");
+    assert!(!said.contains("hunter2"), "secrets are not shown: {said}");
+    assert!(bench.fails("a__fail", json!({})).contains("failed with exit code 7"));
+    assert!(bench.fails("a__fail", json!({ "x": 1 })).contains("unknown field"));
+}
+
+#[test]
+fn a_command_that_takes_too_long_is_ended() {
+    let garden = Garden::sprout();
+    let args = ["--root", "a=.", "--command", "a:sleep=sleep 1000", "--timeout", "1"];
+    let mut bench = Bench::open(&garden, &args);
+    assert!(bench.fails("a__sleep", json!({})).contains("1 s"));
+}
+
+#[test]
+fn commands_of_tracked_files_need_approval() {
+    let garden = Garden::sprout();
+    garden.write(
+        ".arborist/config.toml",
+        "[workspace.repos.app]\npath = \".\"\n[workspace.repos.app.tools]\nhi = \"echo hi\"\n",
+    );
+    let mut bench = Bench::open(&garden, &[]);
+    let refused = bench.fails("app__hi", json!({}));
+    assert!(refused.contains("have not been approved") && refused.contains("tool: echo hi"), "{refused}");
+    bench.close();
+    fs::remove_file(garden.path(".arborist/config.toml")).unwrap();
+    garden.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
+    garden.git(["config", "arborist.workspace.repos.app.tools.hi", "echo hi"]).succeeds();
+    let mut bench = Bench::open(&garden, &[]);
+    assert!(bench.works("app__hi", json!({})).concat().contains("hi"), "the user's own need none");
+}
+
+#[test]
+fn no_command_outlives_the_client() {
+    let garden = Garden::sprout();
+    let script = "echo $$ > ../pid; sleep 1000";
+    let mut bench = Bench::open(&garden, &["--root", "a=.", "--command", &format!("a:wait={script}")]);
+    let call = json!({ "name": "a__wait", "arguments": {} });
+    bench.say(&json!({ "jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call }));
+    let file = garden.root().join("pid");
+    while !fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')) {
+        std::thread::yield_now();
+    }
+    let pid = garden.read("../pid").trim().to_owned();
+    bench.close();
+    let alive = garden.command("kill", Path::new("/")).args(["-0", &pid]).output().unwrap();
+    assert!(!alive.status.success());
+}
+
+#[test]
+fn a_linked_worktree_is_a_place_of_its_own() {
+    let garden = Garden::sprout();
+    garden.git(["worktree", "add", "-q", "../lane"]).succeeds();
+    let lane = garden.root().join("lane").display().to_string();
+    let mut bench = Bench::open_with(&garden, &[], &[("ARBORIST_WORKTREE", &lane)]);
+    bench.works("repo__write_file", json!({ "path": "here", "content": "x" }));
+    assert!(garden.root().join("lane/here").exists() && !garden.path("here").exists());
+    bench.fails("repo__read_file", json!({ "path": ".git" }));
+}
+
+#[test]
+fn it_is_bound_to_a_repository() {
+    let garden = Garden::sprout();
+    garden.arborist_in(garden.root(), ["tools"]).exits(128).err("not a git repository");
+    garden.arborist(["tools", "--root", "a=.."]).exits(128).err("not a git repository");
+    garden.arborist(["tools", "--root", "a=nowhere"]).exits(128).err("could not open 'nowhere'");
+    garden.arborist(["tools", "--root", "a=.git"]).exits(128).err("in no worktree");
+    garden.arborist(["tools", "--root", "a=.", "--root", "a=."]).exits(129).err("named twice");
+    garden.arborist(["tools", "--root", "a__b=."]).exits(129).err("not a valid name of a repository");
+    garden.arborist(["tools", "--root", "a=.", "--command", "b:x=true"]).exits(129).err("--root b=DIR");
+    garden.arborist(["tools", "--command", "b:x=true"]).exits(129).err("--root");
+    // Nobody is there to speak with.
+    garden.arborist(["tools"]).succeeds();
+}
+
+#[test]
+fn nonsense_does_not_end_it_and_the_end_does() {
+    let garden = Garden::sprout();
+    let mut bench = Bench::open(&garden, &[]);
+    writeln!(bench.stdin.as_mut().unwrap(), "this is no JSON").unwrap();
+    bench.say(&json!({ "jsonrpc": "2.0", "method": "notifications/nonsense" }));
+    bench.works("repo__write_file", json!({ "path": "a", "content": "b" }));
+    bench.close();
+    assert_eq!(garden.git(["status", "--porcelain"]).answer().trim(), "?? a");
+}
