@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
+mod turning;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -41,9 +43,25 @@ case "$prompt" in
 esac
 "#;
 
+/// The same in two turns, of which it tells as Claude Code does. The second undoes a part of the first.
+const TURNER: &str = r#"
+opens
+case "$prompt" in
+  *T001:*)
+    calls 1 "Add one"; echo one > one.txt; echo rest > rest.txt; answers 1
+    calls 2 "Add more"; rm rest.txt; mkdir -p src; echo more > src/more.txt; answers 2 ;;
+  *T002:*)
+    calls 1 "Add two"; echo two > two.txt; rm -f one.txt; answers 1
+    calls 2 "Add three"; mkdir -p deep; echo three > deep/three.txt; answers 2 ;;
+  *) calls 1 "Add three"; echo three > three.txt; answers 1 ;;
+esac
+ends done
+"#;
+
 /// A run that is killed and run again.
 struct Case {
     tree: &'static str,
+    worker: Worker,
     args: &'static [&'static str],
     tasks: &'static [&'static str],
     /// What is written down of each task, once.
@@ -54,8 +72,17 @@ struct Case {
     stride: usize,
 }
 
+/// Who works.
+enum Worker {
+    /// One whose steps are one commit each.
+    Plain,
+    /// One who tells of turns.
+    Turning,
+}
+
 const IN_PLACE: Case = Case {
     tree: TREE,
+    worker: Worker::Plain,
     args: &[],
     tasks: &["T001", "T002"],
     steps: &["implement-pass", "test-pass", "review-approved", "complete"],
@@ -63,8 +90,13 @@ const IN_PLACE: Case = Case {
     stride: 3,
 };
 
+const IN_TURNS: Case = Case { worker: Worker::Turning, stride: 5, ..IN_PLACE };
+
+const TWO_JOBS_IN_TURNS: Case = Case { worker: Worker::Turning, stride: 41, ..TWO_JOBS };
+
 const TWO_JOBS: Case = Case {
     tree: WIDE_TREE,
+    worker: Worker::Plain,
     args: &["--jobs", "2"],
     tasks: &["T001", "T002", "T003"],
     steps: &["implement-pass", "test-pass", "review-approved", "complete", "merge"],
@@ -76,7 +108,10 @@ const TWO_JOBS: Case = Case {
 fn garden(case: &Case) -> Garden {
     let garden = Garden::sprout();
     garden.write("task-tree.json", case.tree);
-    garden.agent(WORKER);
+    match case.worker {
+        Worker::Plain => garden.agent(WORKER),
+        Worker::Turning => turning::agent(&garden, "claude", TURNER),
+    }
     garden
 }
 
@@ -217,4 +252,14 @@ fn a_run_that_is_killed_at_any_call_of_git_ends_the_same_when_it_is_run_again() 
 #[test]
 fn a_run_of_two_jobs_that_is_killed_at_any_call_of_git_lands_every_task_once() {
     survives_all(&TWO_JOBS);
+}
+
+#[test]
+fn a_run_of_turns_that_is_killed_at_any_call_of_git_ends_the_same_when_it_is_run_again() {
+    survives_all(&IN_TURNS);
+}
+
+#[test]
+fn a_run_of_turns_in_lanes_that_is_killed_at_any_call_of_git_lands_every_task_once() {
+    survives_all(&TWO_JOBS_IN_TURNS);
 }

@@ -74,6 +74,7 @@ fn every_line_of_a_run_is_an_event_of_the_schema() {
             "step-begins T001",
             "said T001",
             "turn-ended T001",
+            "turn-committed T001",
             "recorded T001",
             "step-begins T001",
             "recorded T001",
@@ -90,7 +91,7 @@ fn every_line_of_a_run_is_an_event_of_the_schema() {
             "run-ended null",
         ]
     );
-    let (begins, says, recorded) = (&events[0], &events[2], &events[4]);
+    let (begins, says, turn, recorded) = (&events[0], &events[2], &events[4], &events[5]);
     assert_eq!(
         (&begins["branch"], &begins["total"], &begins["done"]),
         (&"main".into(), &3.into(), &0.into())
@@ -99,7 +100,9 @@ fn every_line_of_a_run_is_an_event_of_the_schema() {
     assert_eq!(says["words"], "I write a file", "nothing that a terminal would obey");
     assert_eq!((&recorded["status"], &recorded["spent"]["cost"]), (&"implement-pass".into(), &0.25.into()));
     assert_eq!(recorded["commit"], garden.git(["rev-parse", "HEAD~5"]).answer());
-    assert_eq!(events[14]["why"], "the form is too hard");
+    assert_eq!((&turn["turn"], &turn["words"]), (&1.into(), &"Write a file".into()));
+    assert_eq!(turn["commit"], garden.git(["rev-parse", "HEAD~6"]).answer());
+    assert_eq!(events[15]["why"], "the form is too hard");
 }
 
 #[test]

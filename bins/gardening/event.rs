@@ -66,6 +66,19 @@ pub enum RunEvent {
         /// The task.
         task: Option<String>,
     },
+    /// What the agent changed in a turn was committed.
+    TurnCommitted {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task.
+        task: Option<String>,
+        /// The number of the turn in its session.
+        turn: u64,
+        /// The commit's full id.
+        commit: String,
+        /// What it says in its first line, for people.
+        words: String,
+    },
     /// A repository of the workspace was not there, and was cloned.
     Cloned {
         /// When, in RFC 3339.

@@ -9,8 +9,8 @@ use arborist_core::{
     gardener::{Gardener, GardenerError, Lanes, Site, Tools, approval, recover, start, words_of},
     git::{Config, GitVersion, Repository},
     history::{Reading, Run, Scope, State},
-    name::{BranchName, Oid, SessionId},
-    pipeline::{Budgets, Options, PreCommit, Sentry, require_programs},
+    name::{BranchName, Oid, PipelineName, SessionId},
+    pipeline::{Budgets, Options, PreCommit, Sentry, TurnNumbers, require_programs},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
     progress::{Boxes, Progress, Totals},
     queue::Target,
@@ -168,6 +168,8 @@ impl Opened {
         voice.begin(self.begun(&recorder, planned, &run));
         voice.employ(self.courier(recorder.hand().session.clone()));
         let mut tools = self.tools(recorder.hand().clone())?;
+        tools.pipeline = planned.pipeline();
+        tools.numbers = TurnNumbers::after(run.last_turn());
         tools.lanes = lanes;
         if let Some(lanes) = lanes {
             tools.sentry = lanes.queue.sentry.clone();
@@ -270,6 +272,8 @@ impl Opened {
             hook: self.hook,
             clock: clock::now,
             sentry: Sentry::default(),
+            pipeline: PipelineName::of_plan(None),
+            numbers: TurnNumbers::default(),
             save_every: self.worktree_options().save_every,
             lanes: None,
         })

@@ -4,7 +4,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, PlanFile, start},
     history::Run,
-    name::digest,
+    name::{PipelineName, digest},
     plan::{Plan, usual_places},
 };
 
@@ -17,6 +17,11 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
+    /// What its run is called.
+    pub(super) fn pipeline(&self) -> PipelineName {
+        PipelineName::of_plan(self.file.as_ref().map(|file| file.path.as_str()))
+    }
+
     /// A plan of one task, whose id is made from its words, so that the same words go on with the same task.
     pub(crate) fn of_words(words: &str) -> Result<Self, Failure> {
         let parts = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());

@@ -102,6 +102,7 @@ fn ask(
             cancel: &watch_signals(),
             attendance: None,
             voice: &mut |happening| voice.tell(News { task: None, happening }),
+            follower: None,
             expense: Expense::default(),
             retold: None,
         },

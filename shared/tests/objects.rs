@@ -58,7 +58,7 @@ fn commits_are_those_of_commit_tree_byte_for_byte() {
         let tree = repository.tree_of(head).unwrap();
         let messages = ["one\n", "two\n\nwith a body\u{2014}\n", "no line end", "", "\n\n  odd \n\n"];
         for message in messages {
-            let new = NewCommit { tree, parent: head, message };
+            let new = NewCommit { tree, parent: head, message, author: None };
             let commit = repository.write_commit(new, Signing::No).unwrap();
             assert_eq!(commit.to_string(), by_commit_tree(&garden, commit, message, &[head]), "{message:?}");
         }
@@ -77,7 +77,8 @@ fn who_has_no_name_is_told_so_by_git() {
     garden.git(["config", "user.email", "a@b"]).succeeds();
     let repository = repository(&garden);
     let head = repository.head.commit.unwrap();
-    let new = NewCommit { tree: repository.tree_of(head).unwrap(), parent: head, message: "x\n" };
+    let new =
+        NewCommit { tree: repository.tree_of(head).unwrap(), parent: head, message: "x\n", author: None };
     for _ in 0..2 {
         let error = repository.write_commit(new, Signing::No).unwrap_err().to_string();
         assert!(error.contains("empty ident name"), "{error}");
@@ -127,6 +128,7 @@ fn a_tree_with_the_changes_to_another_is_the_other() {
         let tree_of = |files: &Files| {
             let change = |(path, (mode, n)): (&String, &(u32, u8))| Change {
                 path: path.clone().into_bytes(),
+                before: None,
                 after: Some((*mode, blobs[usize::from(*n)])),
             };
             repository.tree_with(empty, &files.iter().map(change).collect::<Vec<_>>()).unwrap()

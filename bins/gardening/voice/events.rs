@@ -47,6 +47,13 @@ pub(super) fn of(news: &News) -> Vec<RunEvent> {
             RunEvent::Said { time, task, words }
         }
         Happening::Turned => RunEvent::TurnEnded { time, task },
+        Happening::Committed { turn, commit, words } => RunEvent::TurnCommitted {
+            time,
+            task,
+            turn: *turn,
+            commit: commit.to_string(),
+            words: one_line(words),
+        },
         Happening::Recorded { status, commit, why, expense } => {
             let recorded = RunEvent::Recorded {
                 time: time.clone(),

@@ -81,6 +81,7 @@ impl Story {
                 let task = news.task.iter().cloned();
                 self.attempts_of.extend(task.map(|task| (task, attempt.ordinal())));
             }
+            Happening::Committed { .. } => self.commits += 1,
             Happening::Recorded { status, why, expense, .. } => {
                 self.commits += 1;
                 expense.usage.iter().for_each(|usage| self.spent.add(*usage));

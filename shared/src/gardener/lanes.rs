@@ -120,7 +120,8 @@ fn put_aside(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
         head
     } else {
         let message = format!("worktree of {} when its task began anew\n", lease.task);
-        repository.write_commit(NewCommit { tree, parent: head, message: &message }, Signing::No)?
+        repository
+            .write_commit(NewCommit { tree, parent: head, message: &message, author: None }, Signing::No)?
     };
     let folder = lease.branch.component();
     let name = format!("refs/arborist/saved/{folder}/{}", saved.short());

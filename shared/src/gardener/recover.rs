@@ -2,9 +2,10 @@
 
 use super::GardenerError;
 use crate::{
+    git::Change,
     history::{Event, Run},
     message::{Body, Status, Wording},
-    name::TaskId,
+    name::{Oid, TaskId},
     pipeline::{Dirt, Sorted},
     plan::Plan,
     record::{Delivery, Entry, Recorder, Unfinished},
@@ -52,7 +53,10 @@ pub(super) fn write_down(
     let mut written = Vec::new();
     for attempt in Unfinished::find_all(recorder.repository(), recorder.branch())? {
         let events = (known.events)(&attempt.task);
-        let last = events.iter().rfind(|event| event.attempt() == Some(attempt.attempt));
+        // Turns are a part of the attempt, not its end.
+        let is_end =
+            |event: &&Event| event.attempt() == Some(attempt.attempt) && event.status() != Status::Turn;
+        let last = events.iter().rfind(is_end);
         let is_written = match last {
             Some(event) => !recorder.repository().is_ancestor(event.commit, attempt.before)?,
             None => false,
@@ -75,9 +79,11 @@ fn write_one(
     let repository = recorder.repository();
     let before = repository.tree_of(attempt.before)?;
     let after = repository.snapshot()?;
-    let dirt = Dirt::of_worktree(repository, recorder.tree(), before)?;
-    let changes = repository.changes(before, after)?;
-    let Sorted { changes, trespass } = dirt.sort(repository, attempt, (before, after), changes)?;
+    let dirt = Dirt::of_worktree(repository, branch_before(recorder, attempt)?, before)?;
+    let touched = repository.changes(before, after)?;
+    let Sorted { trespass, .. } = dirt.sort(repository, attempt, (before, after), touched)?;
+    let left = repository.changes(recorder.tree(), after)?;
+    let changes: Vec<Change> = left.into_iter().filter(|change| !dirt.holds(change)).collect();
     let tree =
         if changes.is_empty() { recorder.tree() } else { repository.tree_with(recorder.tree(), &changes)? };
     let name = (known.name)(&attempt.task).unwrap_or(attempt.task.as_str()).to_owned();
@@ -87,4 +93,15 @@ fn write_one(
     entry.body = Body::new("Why it failed:", &why.collect::<Vec<_>>().join("; "));
     let delivery = Delivery { tree, tip: recorder.head(), changes: &changes };
     Ok(recorder.deliver(entry, delivery, &[attempt.ended()])?)
+}
+
+/// What the branch held when the attempt began. The mark is on the branch's own commit then, or on one that follows it.
+fn branch_before(recorder: &Recorder<'_>, attempt: &Unfinished) -> Result<Oid, GardenerError> {
+    let repository = recorder.repository();
+    if repository.is_ancestor(attempt.before, recorder.head())? {
+        return Ok(repository.tree_of(attempt.before)?);
+    }
+    let commits = repository.load_commits(&[attempt.before])?;
+    let parent = commits.first().and_then(|commit| commit.parents().next());
+    Ok(repository.tree_of(parent.unwrap_or(recorder.head()))?)
 }

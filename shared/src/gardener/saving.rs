@@ -1,7 +1,8 @@
-//! While an agent works, what it has done so far is saved: after each of its turns, and now and then in between.
+//! While an agent works, what it has done so far is saved now and then: what it did in its turns is committed, but a turn can
+//! be long, and not every agent tells of them.
 
 use std::{
-    sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     time::Duration,
 };
 
@@ -18,8 +19,6 @@ use crate::{
 pub(super) enum Sign {
     /// An agent begins to work.
     Begun,
-    /// It has ended a turn.
-    Turned,
     /// What it did is written down.
     Written,
 }
@@ -29,7 +28,6 @@ impl Sign {
     fn of(happening: &Happening) -> Option<Self> {
         match happening {
             Happening::Begins { step: "implement", .. } => Some(Self::Begun),
-            Happening::Turned => Some(Self::Turned),
             Happening::Recorded { status: Status::ImplementPass | Status::ImplementFail, .. } => {
                 Some(Self::Written)
             }
@@ -38,39 +36,23 @@ impl Sign {
     }
 }
 
-/// How many signs may wait. A turn that finds no room ends in the middle of others: a save is due already.
-const WAITING: usize = 8;
-
 /// Gives signs.
-pub(super) struct Signals(SyncSender<Sign>);
+pub(super) struct Signals(Sender<Sign>);
 
 impl Signals {
     /// Those who give signs, and those who see them.
     pub(super) fn new() -> (Self, Receiver<Sign>) {
-        let (sender, receiver) = sync_channel(WAITING);
+        let (sender, receiver) = channel();
         (Self(sender), receiver)
     }
 
-    /// Tells what has happened. An agent may end its turns faster than anybody can save.
+    /// Tells what has happened.
     pub(super) fn give(&self, happening: &Happening) {
-        match Sign::of(happening) {
-            Some(Sign::Turned) => drop(self.0.try_send(Sign::Turned)),
-            Some(sign) => drop(self.0.send(sign)),
-            None => {}
+        if let Some(sign) = Sign::of(happening) {
+            // Nobody listens only when the work is at its end.
+            let _ = self.0.send(sign);
         }
     }
-}
-
-/// The next sign; several turns are one.
-fn next_sign(signs: &Receiver<Sign>, time: Duration) -> Result<Sign, RecvTimeoutError> {
-    let mut sign = signs.recv_timeout(time)?;
-    while sign == Sign::Turned {
-        match signs.try_recv() {
-            Ok(next) => sign = next,
-            Err(_) => break,
-        }
-    }
-    Ok(sign)
 }
 
 /// Whose work is saved, and how often.
@@ -87,7 +69,7 @@ impl Saving<'_> {
         let mut saver = None;
         let mut is_at_work = false;
         loop {
-            match next_sign(signs, self.every) {
+            match signs.recv_timeout(self.every) {
                 Ok(Sign::Begun) => is_at_work = true,
                 Ok(Sign::Written) => {
                     is_at_work = false;
@@ -95,8 +77,8 @@ impl Saving<'_> {
                         saver = None;
                     }
                 }
-                Ok(Sign::Turned) | Err(RecvTimeoutError::Timeout) if is_at_work => self.save(&mut saver),
-                Ok(Sign::Turned) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) if is_at_work => self.save(&mut saver),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }

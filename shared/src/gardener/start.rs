@@ -86,7 +86,7 @@ fn add_if_new(
 ) -> Result<(), GardenerError> {
     let (path, blob) = file;
     if repository.find_path(head, path)? != Some(blob) {
-        added.push(Change { path: path.as_bytes().to_vec(), after: Some((0o100_644, blob)) });
+        added.push(Change { path: path.as_bytes().to_vec(), before: None, after: Some((0o100_644, blob)) });
     }
     Ok(())
 }

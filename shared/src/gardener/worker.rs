@@ -14,8 +14,10 @@ use crate::{
     agent::redact::Secrets,
     git::Repository,
     history::Event,
-    name::{Oid, TaskId},
-    pipeline::{End, Happening, Memory, News, Options, Others, PreCommit, Sentry, TaskRun, Workshop},
+    name::{Oid, PipelineName, TaskId},
+    pipeline::{
+        End, Happening, Memory, News, Options, Others, PreCommit, Sentry, TaskRun, TurnNumbers, Workshop,
+    },
     plan::Task,
     process::{Attendance, Cancel},
     record::{Hand, Recorder, Tip},
@@ -43,6 +45,10 @@ pub struct Tools<'a> {
     pub clock: fn() -> i64,
     /// Watches what agents share.
     pub sentry: Sentry,
+    /// What the run is called.
+    pub pipeline: PipelineName,
+    /// The numbers of the session's turns.
+    pub numbers: TurnNumbers,
     /// How often unfinished work is saved.
     pub save_every: Duration,
     /// Where several tasks are worked on at once; `None` if the user's checkout is the place.
@@ -94,6 +100,8 @@ impl<'a> Tools<'a> {
             voice: Box::new(voice),
             memory: Memory::default(),
             sentry: self.sentry.clone(),
+            pipeline: self.pipeline.clone(),
+            numbers: self.numbers.clone(),
         }
     }
 }

@@ -14,6 +14,9 @@ use crate::name::{ObjectKind, Oid};
 /// Clocks are put forward and back at the quarters of an hour, so that for so many seconds a time zone stays.
 const QUARTER: u64 = 15 * 60;
 
+/// Where agents are reached: nowhere.
+const AGENTS: &str = "arborist@local";
+
 /// The authors of a repository's worktrees, as far as they are known. Copies share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Authors(Arc<Mutex<Vec<Known>>>);
@@ -44,11 +47,22 @@ impl Repository {
         message: &str,
         signing: Signing,
     ) -> Result<Oid, GitError> {
+        self.write_authored(None, (tree, parents), message, signing)
+    }
+
+    /// The same; `agent` is the name of its author, if that is not the user.
+    pub(super) fn write_authored(
+        &self,
+        agent: Option<&str>,
+        (tree, parents): (Oid, &[Oid]),
+        message: &str,
+        signing: Signing,
+    ) -> Result<Oid, GitError> {
         let now = seconds();
         if signing == Signing::No
             && !message.contains('\0')
             && let Some(lines) = self.example_of(now / QUARTER)?
-            && let Some(author) = at_time(&lines, now)
+            && let Some(author) = at_time(&lines, now).and_then(|lines| by_agent(lines, agent))
         {
             let mut content = format!("tree {tree}\n").into_bytes();
             let is_first = |(n, parent): &(usize, &Oid)| !parents[..*n].contains(parent);
@@ -63,13 +77,16 @@ impl Repository {
         if signing == Signing::AsConfigured {
             command = command.arg("-S");
         }
+        if let Some(name) = agent {
+            command = command.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", AGENTS);
+        }
         command = command.args(["-F", "-"]);
         for parent in parents {
             command = command.args(["-p", &parent.to_string()]);
         }
         let command = command.arg(tree.to_string());
         let commit = id_of("commit-tree", &checked("commit-tree", command.finish_with(message.into())?)?)?;
-        if signing == Signing::No {
+        if signing == Signing::No && agent.is_none() {
             self.remember(now / QUARTER, Example::Unread(commit));
         }
         Ok(commit)
@@ -137,4 +154,15 @@ fn at_time(lines: &[u8], now: u64) -> Option<Vec<u8>> {
         written.extend(&line[zone..]);
     }
     Some(written)
+}
+
+/// The same lines with an agent as the author. `None` if they have another form, or the agent's name cannot stand there.
+fn by_agent(lines: Vec<u8>, agent: Option<&str>) -> Option<Vec<u8>> {
+    let Some(name) = agent else {
+        return Some(lines);
+    };
+    let end = memchr::memchr(b'\n', &lines).filter(|_| lines.starts_with(b"author "))?;
+    let mail = memchr::memrchr(b'>', &lines[..end])?;
+    let is_plain = !name.contains(['<', '>', '\n', '\0']) && name.trim() == name && !name.is_empty();
+    is_plain.then(|| [format!("author {name} <{AGENTS}").as_bytes(), &lines[mail..]].concat())
 }

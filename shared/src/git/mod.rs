@@ -17,6 +17,7 @@ mod marks;
 mod merge;
 mod notes;
 mod objects;
+mod pre_commit;
 mod refs;
 mod remote;
 mod remote_names;

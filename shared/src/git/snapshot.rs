@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug)]
 pub struct PrivateIndex<'a> {
     repository: &'a Repository,
-    file: PathBuf,
+    pub(super) file: PathBuf,
 }
 
 /// What tells one writing of a file from the next.
@@ -44,6 +44,8 @@ impl Stamp {
 pub struct Change {
     /// The path, as bytes of a file name.
     pub path: Vec<u8>,
+    /// Mode and content before; `None` if it is new.
+    pub before: Option<(u32, Oid)>,
     /// Mode and content afterwards; `None` if it is gone.
     pub after: Option<(u32, Oid)>,
 }
@@ -118,22 +120,6 @@ impl Repository {
         let names: Vec<u8> = there.iter().flat_map(|change| change.path.iter().copied().chain([0])).collect();
         let command = index.git("checkout-index").args(["-f", "-q", "-z", "--stdin"]);
         checked("checkout-index", command.finish_with(names)?).map(drop)
-    }
-
-    /// Runs the user's pre-commit hook on what is about to be committed. `Ok` is the tree as the hook left it, `Err` what
-    /// it said when it refused.
-    pub fn pre_commit(&self, tree: Oid) -> Result<Result<Oid, String>, GitError> {
-        let index = self.private_index("hook")?;
-        index.git("read-tree").arg(tree.to_string()).stdout()?;
-        let hook = self.pin(GitCommand::acting("hook", self.top()));
-        let hook = hook.args(["run", "--ignore-missing", "pre-commit"]);
-        let ended = hook.env("GIT_INDEX_FILE", &index.file).env("GIT_EDITOR", ":").finish()?;
-        if ended.status.success() {
-            return index.write_tree().map(Ok);
-        }
-        let said =
-            format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
-        Ok(Err(said))
     }
 
     /// Brings these paths of the user's own index to what `HEAD` holds, and leaves everything else in it alone.
@@ -224,11 +210,11 @@ impl PrivateIndex<'_> {
         self.git("read-tree").args(["-m", "-u", &now.to_string(), &tree.to_string()]).stdout().map(drop)
     }
 
-    fn git(&self, name: &str) -> GitCommand {
+    pub(super) fn git(&self, name: &str) -> GitCommand {
         self.repository.change(name).env("GIT_INDEX_FILE", &self.file)
     }
 
-    fn write_tree(&self) -> Result<Oid, GitError> {
+    pub(super) fn write_tree(&self) -> Result<Oid, GitError> {
         id_of("write-tree", &self.git("write-tree").stdout()?)
     }
 }
@@ -281,11 +267,15 @@ pub(super) fn parse_changes(printed: &[u8]) -> Result<Vec<Change>, GitError> {
     while let Some(head) = fields.next().filter(|head| !head.is_empty()) {
         let head = std::str::from_utf8(head).map_err(|_| strange())?;
         let mut words = head.trim_start_matches(':').split(' ');
-        let (_, mode, _, id) = (words.next(), words.next(), words.next(), words.next());
-        let mode = mode.and_then(|mode| u32::from_str_radix(mode, 8).ok()).ok_or_else(strange)?;
-        let id: Oid = id.and_then(|id| id.parse().ok()).ok_or_else(strange)?;
+        let modes = [words.next(), words.next()]
+            .map(|mode| mode.and_then(|mode| u32::from_str_radix(mode, 8).ok()).ok_or_else(strange));
+        let ids = [words.next(), words.next()]
+            .map(|id| id.and_then(|id| id.parse::<Oid>().ok()).ok_or_else(strange));
+        let ([old_mode, mode], [old_id, id]) = (modes, ids);
+        let (before, after) = ((old_mode?, old_id?), (mode?, id?));
         let path = fields.next().ok_or_else(strange)?.to_vec();
-        changes.push(Change { path, after: (mode != 0).then_some((mode, id)) });
+        let there = |side: (u32, Oid)| (side.0 != 0).then_some(side);
+        changes.push(Change { path, before: there(before), after: there(after) });
     }
     Ok(changes)
 }

@@ -15,6 +15,8 @@ pub struct NewCommit<'a> {
     pub parent: Oid,
     /// Its message, written as it is.
     pub message: &'a str,
+    /// The agent that made what it holds, by name; `None` for the user.
+    pub author: Option<&'a str>,
 }
 
 /// A move of a ref that is refused unless the ref is where we believe it to be.
@@ -48,7 +50,8 @@ impl Repository {
 
     /// Writes a commit. It is signed if the user's commits are.
     pub fn write_commit(&self, commit: NewCommit<'_>, signing: Signing) -> Result<Oid, GitError> {
-        self.write_joint(commit.tree, &[commit.parent], commit.message, signing)
+        let NewCommit { tree, parent, message, author } = commit;
+        self.write_authored(author, (tree, &[parent]), message, signing)
     }
 
     /// Moves refs in one transaction: all of them are where we believe them to be, or none is moved. The first is

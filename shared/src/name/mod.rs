@@ -2,6 +2,7 @@
 
 mod branch;
 mod oid;
+mod pipeline;
 mod repo;
 mod session;
 mod task;
@@ -9,6 +10,7 @@ mod tool;
 
 pub use branch::{BranchName, LANDINGS, TASK_BRANCHES, TASK_REFS};
 pub use oid::{ObjectFormat, ObjectKind, Oid, digest};
+pub use pipeline::PipelineName;
 pub use repo::RepoName;
 pub use session::SessionId;
 pub use task::TaskId;

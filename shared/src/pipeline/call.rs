@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Expense, Happening, PipelineError};
+use super::{Crew, Expense, Happening, PipelineError};
 use crate::{
     agent::{
         AgentEvent, End, EventFormat, EventReader, LimitKind, Outcome, Request, Runner, Tally, Usage,
@@ -39,10 +39,34 @@ pub struct Caller<'a> {
     pub attendance: Option<&'a mut Attendance>,
     /// Who is told what happens.
     pub voice: &'a mut (dyn FnMut(Happening) + 'a),
+    /// Who follows what the agent does, if somebody has to.
+    pub follower: Option<&'a mut (dyn Follower + 'a)>,
     /// What all calls have spent.
     pub expense: Expense,
     /// What the session that is gone on with has spent before; Codex tells it again.
     pub retold: Option<Usage>,
+}
+
+/// Somebody who follows an agent while it works.
+pub trait Follower {
+    /// Somebody is called.
+    fn begins(&mut self, crew: &Crew);
+
+    /// The agent told this.
+    fn hear(&mut self, event: &AgentEvent);
+
+    /// It has told nothing more for now; `tally` has all of it. Gives what somebody else should be told.
+    fn settle(&mut self, tally: &Tally) -> Option<Happening>;
+}
+
+/// The same one for a shorter time.
+pub(super) fn lend<'s>(
+    follower: &'s mut Option<&mut (dyn Follower + '_)>,
+) -> Option<&'s mut (dyn Follower + 's)> {
+    match follower {
+        Some(follower) => Some(&mut **follower),
+        None => None,
+    }
 }
 
 /// What a limit that is used up means, where the provider names no time or a long one.
@@ -138,15 +162,12 @@ impl Caller<'_> {
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
         let log = open_log(&log).map_err(|source| file_error(&log, source))?;
-        let voice = &mut self.voice;
-        let tally_ref = &mut tally;
-        let reader_ref = &mut reader;
+        let mut hearing =
+            Hearing { voice: self.voice, follower: lend(&mut self.follower), tally: &mut tally };
+        let (hearing_ref, reader_ref) = (&mut hearing, &mut reader);
         let listener = move |chunk: Chunk<'_>| {
             if chunk.stream == Stream::Stdout {
-                for event in reader_ref.feed(chunk.bytes) {
-                    tell(voice, &event);
-                    tally_ref.note(&event);
-                }
+                hearing_ref.hear(&reader_ref.feed(chunk.bytes));
             }
         };
         let mut supervised =
@@ -156,7 +177,7 @@ impl Caller<'_> {
             supervised = supervised.attended(attendance);
         }
         let ended = supervised.run(listener);
-        reader.finish().iter().for_each(|event| tally.note(event));
+        hearing.hear(&reader.finish());
         let retold = self.retold.filter(|_| format == EventFormat::Codex).unwrap_or_default();
         self.expense.add(tally.usage().map(|usage| usage.minus(retold)), ended.took);
         refuse_survivors(&ended)?;
@@ -166,6 +187,26 @@ impl Caller<'_> {
             explain(&mut outcome, &ended.stderr.text);
         }
         Ok(Reply { outcome, complaints: ended.stderr.text })
+    }
+}
+
+/// Everybody who hears what an agent tells.
+struct Hearing<'h> {
+    voice: &'h mut dyn FnMut(Happening),
+    follower: Option<&'h mut (dyn Follower + 'h)>,
+    tally: &'h mut Tally,
+}
+
+impl Hearing<'_> {
+    fn hear(&mut self, events: &[AgentEvent]) {
+        events.iter().for_each(|event| self.tally.note(event));
+        // Before anything else: the tree stands still only until the agent goes on.
+        let news = self.follower.as_mut().and_then(|follower| {
+            events.iter().for_each(|event| follower.hear(event));
+            follower.settle(self.tally)
+        });
+        events.iter().for_each(|event| tell(self.voice, event));
+        news.into_iter().for_each(&mut *self.voice);
     }
 }
 

@@ -40,6 +40,12 @@ impl Dirt {
         Ok(dirt)
     }
 
+    /// Whether a change is of something that is the user's.
+    #[must_use]
+    pub fn holds(&self, change: &Change) -> bool {
+        self.0.contains(&change.path)
+    }
+
     /// Takes the user's paths out of `changes`, which led from the tree `before` to the tree `after`. They are put back as
     /// they were before; what they became is kept beside it.
     pub fn sort(
@@ -50,7 +56,7 @@ impl Dirt {
         changes: Vec<Change>,
     ) -> Result<Sorted, GitError> {
         let (touched, changes): (Vec<Change>, Vec<Change>) =
-            changes.into_iter().partition(|change| self.0.contains(&change.path));
+            changes.into_iter().partition(|change| self.holds(change));
         if touched.is_empty() {
             return Ok(Sorted { changes, trespass: None });
         }

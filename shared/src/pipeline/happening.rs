@@ -45,6 +45,15 @@ pub enum Happening {
     },
     /// The agent has ended a turn: what it changed is in the tree.
     Turned,
+    /// What the agent changed in a turn was committed.
+    Committed {
+        /// The number of the turn in its session.
+        turn: u64,
+        /// The commit.
+        commit: Oid,
+        /// What the commit says in its first line, for people.
+        words: String,
+    },
     /// Something was written down.
     Recorded {
         /// What happened.

@@ -5,12 +5,13 @@ use super::{
     place::{self, Begun, Work},
     resume::STOPPED,
     task::{Step, last_line},
+    turns::{Kept, TurnKeeper, TurnsOf},
 };
 use crate::{
     agent::Outcome,
     message::{Body, Status},
     name::Attempt,
-    record::Delivery,
+    record::{Delivery, Index},
 };
 
 /// How many characters of an agent's last words stand in the commit.
@@ -35,8 +36,14 @@ impl TaskRun<'_, '_, '_> {
         let session = self.shop.options.sessions;
         let errand =
             Errand { chain: &chain, time_left, session, task: self.task, prompt: &prompt, log: &log };
-        let called = self.shop.call(errand);
-        let mut work = place::end(self.recorder, &begun)?;
+        let mut turns = TurnKeeper::new(self.recorder, &begun, TurnsOf::of(self.shop, self.task, attempt));
+        let called = self.shop.call(errand, Some(&mut turns));
+        let Kept { events, noticed, index } = turns.finish();
+        self.events.extend(events);
+        let mut work = place::end(self.recorder, &begun, noticed)?;
+        if index == Index::Behind {
+            self.recorder.catch_up(begun.tree)?;
+        }
         let called = self.cut_short(called);
         match &called.result {
             Ok(reply) => {
@@ -47,7 +54,7 @@ impl TaskRun<'_, '_, '_> {
                 Ok(if is_passed { Step::Passed } else { Step::Failed })
             }
             Err(error) => {
-                let is_untouched = work.changes.is_empty() && work.tip == self.recorder.head();
+                let is_untouched = work.changes.is_empty() && work.tip == begun.head;
                 if is_untouched && work.trespass.is_none() && !called.is_worth_counting() {
                     let repository = self.recorder.repository();
                     repository.move_refs(&[begun.unfinished.ended()], "arborist: stopped")?;
@@ -80,15 +87,17 @@ impl TaskRun<'_, '_, '_> {
     /// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or
     /// configuration were touched runs nothing.
     fn ask_hook(&self, begun: &Begun, work: &mut Work) -> Result<Option<String>, PipelineError> {
-        if self.shop.hook == PreCommit::None || work.trespass.is_some() || work.changes.is_empty() {
+        if self.shop.hook == PreCommit::None || work.trespass.is_some() || work.tree == begun.tree {
             return Ok(None);
         }
-        work.trespass = begun.look_again();
+        let mut noticed = Vec::new();
+        begun.look_again(&mut noticed);
+        work.trespass = place::joined(&noticed);
         if work.trespass.is_some() {
             return Ok(None);
         }
         let repository = self.recorder.repository();
-        match repository.pre_commit(work.tree)? {
+        match repository.pre_commit(work.tree, begun.head)? {
             Ok(tree) if tree == work.tree => Ok(None),
             Ok(tree) => {
                 work.changes = repository.changes(self.recorder.tree(), tree)?;

@@ -5,7 +5,7 @@ use std::thread;
 
 use super::{Dirt, Sentry, guard::Watch};
 use crate::{
-    git::{Change, GitError, HeadOf, NewCommit, RefMove, Repository, Signing},
+    git::{Change, GitError, HeadOf, NewCommit, PrivateIndex, RefMove, Repository, Signing, Stamp},
     name::{Attempt, Oid, TaskId},
     record::{Mark, Recorder, Unfinished},
 };
@@ -15,6 +15,10 @@ use crate::{
 pub struct Begun {
     /// The mark that tells a later run of this attempt.
     pub unfinished: Unfinished,
+    /// Where the branch was.
+    pub head: Oid,
+    /// What it held.
+    pub tree: Oid,
     /// What lay in the worktree.
     before: Oid,
     /// What of that is not committed.
@@ -23,10 +27,32 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// What was done to the repository since it was last looked at, in a sentence; it has been undone.
-    #[must_use]
-    pub fn look_again(&self) -> Option<String> {
-        joined(&self.watch.restore())
+    /// Undoes what was done to the repository since it was last looked at, and adds what it was, once.
+    pub fn look_again(&self, noticed: &mut Vec<String>) {
+        for trespass in self.watch.restore() {
+            if !noticed.contains(&trespass) {
+                noticed.push(trespass);
+            }
+        }
+    }
+
+    /// What may be committed of `all` that differs between our last commit and a worktree that holds `after`, with the tree
+    /// of such a commit. What was not committed when the agent began is the user's.
+    fn deliverable(
+        &self,
+        recorder: &Recorder<'_>,
+        after: Oid,
+        all: Vec<Change>,
+    ) -> Result<(Oid, Vec<Change>), GitError> {
+        let count = all.len();
+        let is_ours = |change: &Change| !change.is_gitlink() && !self.dirt.holds(change);
+        let changes: Vec<Change> = all.into_iter().filter(is_ours).collect();
+        let tree = match changes.len() {
+            0 => recorder.tree(),
+            kept if kept == count => after,
+            _ => recorder.repository().tree_with(recorder.tree(), &changes)?,
+        };
+        Ok((tree, changes))
     }
 }
 
@@ -37,7 +63,7 @@ pub struct Work {
     pub tree: Oid,
     /// Where the branch is now; beyond our own head if the agent committed by itself.
     pub tip: Oid,
-    /// The paths that changed.
+    /// The paths that changed since our last commit.
     pub changes: Vec<Change>,
     /// What the agent did that it may not do, in a sentence; it has been undone.
     pub trespass: Option<String>,
@@ -61,38 +87,75 @@ pub fn begin(
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = Mark { task, attempt, head, head_tree, tree: before };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
-    Ok(Begun { unfinished, before, dirt, watch })
+    Ok(Begun { unfinished, head, tree: head_tree, before, dirt, watch })
 }
 
-/// What has changed since, with everything undone that an agent may not do.
-pub fn end(recorder: &Recorder<'_>, begun: &Begun) -> Result<Work, GitError> {
+/// Looks at a worktree at the end of each turn. Its index is its own, so that where nothing changed nothing is read again.
+#[derive(Debug)]
+pub struct Looker<'a> {
+    index: PrivateIndex<'a>,
+    seen: Option<(Stamp, Oid)>,
+    last: Oid,
+}
+
+impl<'a> Looker<'a> {
+    /// For an attempt that has begun.
+    pub fn new(repository: &'a Repository, begun: &Begun) -> Result<Self, GitError> {
+        Ok(Self { index: repository.private_index("turns")?, seen: None, last: begun.before })
+    }
+
+    /// What lies in the worktree, if that is not what lay there before.
+    pub fn look(&mut self) -> Result<Option<Oid>, GitError> {
+        let after = self.index.take_in_again(&mut self.seen)?;
+        let is_new = after != self.last;
+        self.last = after;
+        Ok(is_new.then_some(after))
+    }
+}
+
+/// What has changed up to `after` since our last commit, while the agent is still at work. Nothing is put back yet: if
+/// the branch is not where the agent found it, what has changed is left for the end.
+pub fn turn(recorder: &Recorder<'_>, begun: &Begun, after: Oid) -> Result<Option<Work>, GitError> {
     let repository = recorder.repository();
-    let mut trespasses = begun.watch.restore();
+    let HeadOf::Branch { tip } = repository.find_head(recorder.branch())? else {
+        return Ok(None);
+    };
+    if tip != recorder.head() {
+        if !repository.is_ancestor(begun.head, tip)? {
+            return Ok(None);
+        }
+        save(repository, &begun.unfinished.name, tip)?;
+    }
+    let all = repository.changes(recorder.tree(), after)?;
+    let (tree, changes) = begun.deliverable(recorder, after, all)?;
+    Ok((!changes.is_empty()).then_some(Work { tree, tip, changes, trespass: None }))
+}
+
+/// What has changed since, with everything undone that an agent may not do. `noticed` is what was undone before.
+pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Result<Work, GitError> {
+    let repository = recorder.repository();
+    let mut trespasses = noticed;
+    begun.look_again(&mut trespasses);
     // The worktree and the branch are two questions, and neither waits for the other.
     let (after, moved) = thread::scope(|scope| {
         let after = scope.spawn(|| repository.snapshot());
-        let moved = put_back_branch(recorder, &begun.unfinished.name);
+        let moved = put_back_branch(recorder, &begun.unfinished.name, begun.head);
         (after.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), moved)
     });
     let (after, (tip, moved)) = (after?, moved?);
     trespasses.extend(moved);
-    let changes = repository.changes(begun.before, after)?;
+    let touched = repository.changes(begun.before, after)?;
     let nested: Vec<String> =
-        changes.iter().filter(|change| change.is_gitlink()).map(Change::shown).collect();
+        touched.iter().filter(|change| change.is_gitlink()).map(Change::shown).collect();
     if !nested.is_empty() {
         trespasses.push(format!("it made a repository inside the repository: {}", nested.join(", ")));
     }
-    let changes: Vec<Change> = changes.into_iter().filter(|change| !change.is_gitlink()).collect();
-    let sorted = begun.dirt.sort(repository, &begun.unfinished, (begun.before, after), changes)?;
-    let changes = sorted.changes;
+    let is_all = begun.before == recorder.tree();
+    let all = if is_all { touched.clone() } else { repository.changes(recorder.tree(), after)? };
+    let files = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
+    let sorted = begun.dirt.sort(repository, &begun.unfinished, (begun.before, after), files)?;
     trespasses.extend(sorted.trespass);
-    let tree = if changes.is_empty() {
-        recorder.tree()
-    } else if begun.before == recorder.tree() && nested.is_empty() {
-        after
-    } else {
-        repository.tree_with(recorder.tree(), &changes)?
-    };
+    let (tree, changes) = begun.deliverable(recorder, after, all)?;
     Ok(Work { tree, tip, changes, trespass: joined(&trespasses) })
 }
 
@@ -101,10 +164,11 @@ pub(super) fn joined(trespasses: &[String]) -> Option<String> {
 }
 
 /// `HEAD` is on the run's branch again. Commits of the agent's own are saved; the branch itself is moved when the work
-/// is written down, or here if it does not follow our head any more.
+/// is written down. It must still follow `base`, where the agent found it: what it made of its own turns is its affair.
 pub(super) fn put_back_branch(
     recorder: &Recorder<'_>,
     attempt: &str,
+    base: Oid,
 ) -> Result<(Oid, Vec<String>), GitError> {
     let repository = recorder.repository();
     let branch = recorder.branch();
@@ -132,7 +196,7 @@ pub(super) fn put_back_branch(
         return Ok((ours, trespasses));
     }
     save(repository, attempt, tip)?;
-    if !repository.is_ancestor(ours, tip)? {
+    if !repository.is_ancestor(base, tip)? {
         trespasses.push("it moved the branch away from the run's own commits".to_owned());
     }
     Ok((tip, trespasses))
@@ -145,7 +209,8 @@ pub(super) fn save_tree(
     (tree, parent): (Oid, Oid),
 ) -> Result<String, GitError> {
     let message = format!("worktree after {}\n", attempt.trim_start_matches("refs/arborist/wip/"));
-    let commit = repository.write_commit(NewCommit { tree, parent, message: &message }, Signing::No)?;
+    let commit =
+        repository.write_commit(NewCommit { tree, parent, message: &message, author: None }, Signing::No)?;
     save(repository, attempt, commit)
 }
 

@@ -69,7 +69,7 @@ impl Lent {
 
 /// The branch is where the run left it, and checked out. Commits of the reviewer's own are saved.
 fn put_back_branch(recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
-    let (tip, mut trespasses) = place::put_back_branch(recorder, attempt)?;
+    let (tip, mut trespasses) = place::put_back_branch(recorder, attempt, recorder.head())?;
     let ours = recorder.head();
     if tip != ours {
         let name = recorder.branch().to_ref();

@@ -17,7 +17,7 @@ impl TaskRun<'_, '_, '_> {
         let report = self.report(attempt);
         let repository = self.recorder.repository();
         let blob = repository.write_blob(report.as_bytes())?;
-        let change = Change { path: path.clone().into_bytes(), after: Some((0o100_644, blob)) };
+        let change = Change { path: path.clone().into_bytes(), before: None, after: Some((0o100_644, blob)) };
         let tree = repository.tree_with(self.recorder.tree(), std::slice::from_ref(&change))?;
         let mut entry = self.entry(Status::Complete, attempt);
         let heading = format!("Completed after {} attempt(s). Report: {path}", attempt.ordinal());

@@ -49,7 +49,7 @@ impl TaskRun<'_, '_, '_> {
             let errand =
                 Errand { chain: &chain, time_left, session, task: self.task, prompt: &prompt, log: &file };
             let lent = reading::lend(self.recorder, &self.shop.sentry)?;
-            let called = self.shop.call(errand);
+            let called = self.shop.call(errand, None);
             let trespass = lent.take_back(self.recorder, &self.mark_of(attempt))?;
             expense.add(called.expense.usage, called.expense.time);
             let called = self.cut_short(Called { expense, ..discounted(called, trespass) });

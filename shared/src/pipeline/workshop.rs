@@ -8,8 +8,8 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Crew, Expense, Happening, Memory, News, Options, PipelineError, Sentry, Sessions,
-    call::{AtLimit, Call, Caller, Reply},
+    Crew, Expense, Happening, Memory, News, Options, PipelineError, Sentry, Sessions, TurnNumbers,
+    call::{AtLimit, Call, Caller, Follower, Reply, lend},
 };
 use crate::{
     agent::{
@@ -17,7 +17,7 @@ use crate::{
         limits::{Chain, Setback},
         redact::Secrets,
     },
-    name::TaskId,
+    name::{PipelineName, TaskId},
     plan::Task,
     process::{Attendance, Cancel, Limits, Program},
 };
@@ -50,6 +50,10 @@ pub struct Workshop<'a> {
     pub memory: Memory,
     /// Watches what agents share.
     pub sentry: Sentry,
+    /// What the run is called.
+    pub pipeline: PipelineName,
+    /// The numbers of the session's turns.
+    pub numbers: TurnNumbers,
 }
 
 /// Whether the user has a pre-commit hook.
@@ -112,11 +116,11 @@ impl Workshop<'_> {
     }
 
     /// Calls an agent for a task, as [`Caller::call`] does, and the next one of its chain if it cannot work.
-    pub fn call(&mut self, errand: Errand<'_>) -> Called {
+    pub fn call(&mut self, errand: Errand<'_>, mut follower: Option<&mut (dyn Follower + '_)>) -> Called {
         let mut expense = Expense::default();
         let mut crew = self.choose(errand.chain);
         loop {
-            let result = self.call_crew(errand, crew, &mut expense);
+            let result = self.call_crew(errand, crew, &mut expense, lend(&mut follower));
             let Some(Miss { setback, why, until }) = miss(&result) else {
                 return Called { expense, result };
             };
@@ -142,8 +146,12 @@ impl Workshop<'_> {
         errand: Errand<'_>,
         crew: &Crew,
         expense: &mut Expense,
+        mut follower: Option<&mut (dyn Follower + '_)>,
     ) -> Result<Reply, PipelineError> {
         crew.require_program()?;
+        if let Some(follower) = &mut follower {
+            follower.begins(crew);
+        }
         let limits = self.limits(errand.time_left, *expense);
         let session = match errand.session {
             Sessions::Resumed => self.memory.session(&errand.task.id, crew).cloned(),
@@ -160,6 +168,7 @@ impl Workshop<'_> {
             cancel: &self.cancel,
             attendance: Some(&mut self.attendance),
             voice: &mut tell,
+            follower: lend(&mut follower),
             expense: *expense,
             retold: session.as_ref().and_then(|session| session.usage),
         };

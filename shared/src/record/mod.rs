@@ -3,7 +3,7 @@
 mod staging;
 mod unfinished;
 
-pub use staging::{Delivery, settle};
+pub use staging::{Delivery, Index, settle};
 pub use unfinished::{Mark, Unfinished};
 
 use jiff::Timestamp;
@@ -74,6 +74,8 @@ pub struct Entry<'a> {
     pub body: Body,
     /// Trailers beside those that follow from the status, the attempt and the session.
     pub trailers: Trailers,
+    /// The agent that made what the commit holds, if it is its author.
+    pub author: Option<String>,
 }
 
 impl<'a> Entry<'a> {
@@ -88,6 +90,7 @@ impl<'a> Entry<'a> {
             remark: "",
             body: Body::default(),
             trailers: Trailers::default(),
+            author: None,
         }
     }
 }
@@ -220,8 +223,10 @@ impl<'a> Recorder<'a> {
         tip: Oid,
         others: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
+        let author = entry.author.clone();
         let message = self.message(entry)?;
-        let commit = NewCommit { tree, parent: self.tip.head, message: &message.render() };
+        let (text, parent) = (message.render(), self.tip.head);
+        let commit = NewCommit { tree, parent, message: &text, author: author.as_deref() };
         let commit = self.repository.write_commit(commit, self.hand.signing)?;
         self.advance(commit, tip, others)?;
         self.tip.tree = tree;
@@ -240,7 +245,7 @@ impl<'a> Recorder<'a> {
         let subject =
             Subject { branch: self.hand.run.clone(), task: None, status, text: wording.text(status) };
         let message = self.compose(subject, Body::default(), trailers)?.render();
-        let commit = NewCommit { tree, parent: self.tip.head, message: &message };
+        let commit = NewCommit { tree, parent: self.tip.head, message: &message, author: None };
         let commit = self.repository.write_commit(commit, self.hand.signing)?;
         self.advance(commit, self.tip.head, others)?;
         self.tip.tree = tree;
@@ -264,7 +269,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn message(&self, entry: Entry<'_>) -> Result<Message, RecordError> {
-        let Entry { task, status, text, attempt, remark, body, mut trailers } = entry;
+        let Entry { task, status, text, attempt, remark, body, mut trailers, author: _ } = entry;
         let subject = Subject {
             branch: self.hand.run.clone(),
             task: Some(task),

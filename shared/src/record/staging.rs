@@ -22,6 +22,18 @@ pub struct Delivery<'a> {
     pub changes: &'a [Change],
 }
 
+/// Whether the index knows of what was committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Index {
+    /// It does.
+    There,
+    /// It does not.
+    Behind,
+}
+
+/// How marks of turns begin. A file that is missing may be one that the agent has deleted since.
+const TURN: &str = "turn-";
+
 impl Recorder<'_> {
     /// Writes an entry as [`Recorder::record_over`] does, and brings what it changes into the index. A file that is not in
     /// the checkout yet is written there. A lane has no user whose index could be wrong, so it has no mark.
@@ -33,6 +45,37 @@ impl Recorder<'_> {
     ) -> Result<Event, RecordError> {
         let Delivery { tree, tip, changes } = delivery;
         self.bring(changes, others, |recorder, moves| recorder.record_over(entry, tree, tip, moves))
+    }
+
+    /// The same for a turn. An agent is still at work in the checkout, so nothing is written there, and its own git may
+    /// hold the index: then that stays behind until [`Recorder::catch_up`].
+    pub fn deliver_turn(
+        &mut self,
+        entry: Entry<'_>,
+        delivery: Delivery<'_>,
+    ) -> Result<(Event, Index), RecordError> {
+        let Delivery { tree, tip, changes } = delivery;
+        let (before, is_own) = (self.head(), self.branch() == self.run());
+        let mark = format!("{}{TURN}{before}", folder(self.branch()));
+        let begun = is_own.then_some(RefMove { name: &mark, new: Some(before), old: None });
+        let event = self.record_over(entry, tree, tip, begun.as_slice())?;
+        if self.repository().stage(changes).is_err() {
+            return Ok((event, Index::Behind));
+        }
+        if is_own {
+            end(self.repository(), &mark, before)?;
+        }
+        Ok((event, Index::There))
+    }
+
+    /// Brings the index from the tree `before` to the newest commit.
+    pub fn catch_up(&self, before: Oid) -> Result<(), GitError> {
+        let repository = self.repository();
+        repository.stage(&repository.changes(before, self.tree())?)?;
+        for mark in repository.list_refs(&[&folder(self.branch())])? {
+            end(repository, &mark.name, mark.target)?;
+        }
+        Ok(())
     }
 
     /// The same for the start of a run, or a change of its plan.
@@ -71,25 +114,34 @@ impl Recorder<'_> {
 /// Brings the index to the newest commit of `branch`, where a crash came between. What the user has staged since stays.
 pub fn settle(repository: &Repository, branch: &BranchName, head: Oid) -> Result<(), GitError> {
     for mark in repository.list_refs(&[&folder(branch)])? {
-        let commits = repository.load_commits(&[head])?;
-        let parent = commits.first().and_then(|commit| commit.parents().next());
-        if parent == Some(mark.target) {
-            catch_up(repository, mark.target, head)?;
+        if mark.target != head && repository.is_ancestor(mark.target, head)? {
+            let is_turn = mark.name.rsplit('/').next().is_some_and(|name| name.starts_with(TURN));
+            catch_up(repository, (mark.target, head), if is_turn { Files::Left } else { Files::Written })?;
         }
         end(repository, &mark.name, mark.target)?;
     }
     Ok(())
 }
 
+/// What becomes of files that are missing in the checkout.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Files {
+    Written,
+    Left,
+}
+
 /// Paths that the index has as they were before are brought to `head`; of those that it has so, files are written.
-fn catch_up(repository: &Repository, before: Oid, head: Oid) -> Result<(), GitError> {
+fn catch_up(repository: &Repository, (before, head): (Oid, Oid), files: Files) -> Result<(), GitError> {
     let all = repository.changes(repository.tree_of(before)?, repository.tree_of(head)?)?;
     let as_in = |commit| -> Result<Vec<Change>, GitError> {
         let others: HashSet<Vec<u8>> = repository.staged_since(commit)?.into_iter().collect();
         Ok(all.iter().filter(|change| !others.contains(&change.path)).cloned().collect())
     };
     repository.stage(&as_in(before)?)?;
-    repository.write_missing(&as_in(head)?)
+    match files {
+        Files::Written => repository.write_missing(&as_in(head)?),
+        Files::Left => Ok(()),
+    }
 }
 
 fn end(repository: &Repository, mark: &str, before: Oid) -> Result<(), GitError> {

@@ -41,7 +41,10 @@ impl Unfinished {
             head
         } else {
             let message = format!("worktree before attempt {} of {task}\n", attempt.ordinal());
-            repository.write_commit(NewCommit { tree, parent: head, message: &message }, Signing::No)?
+            repository.write_commit(
+                NewCommit { tree, parent: head, message: &message, author: None },
+                Signing::No,
+            )?
         };
         let name = Self::name_of(branch, task, attempt);
         repository.move_refs_again(&[RefMove { name: &name, new: Some(before), old: None }])?;

@@ -126,7 +126,8 @@ impl Pool {
         let under = format!("refs/arborist/saved/{}/{name}/worktree-{}", self.run.component(), tree.short());
         if lane.list_refs(&[&under])?.is_empty() {
             let message = format!("what lay in {name}\n");
-            let commit = lane.write_commit(NewCommit { tree, parent, message: &message }, Signing::No)?;
+            let commit =
+                lane.write_commit(NewCommit { tree, parent, message: &message, author: None }, Signing::No)?;
             lane.move_refs(&[RefMove { name: &under, new: Some(commit), old: None }], "arborist: save")?;
         }
         Ok(under)

@@ -46,8 +46,9 @@ impl<'a> Saver<'a> {
             return Ok(None);
         }
         let message = format!("unfinished work on {}\n", self.task);
-        let commit =
-            self.repository.write_commit(NewCommit { tree, parent, message: &message }, Signing::No)?;
+        let commit = self
+            .repository
+            .write_commit(NewCommit { tree, parent, message: &message, author: None }, Signing::No)?;
         let old = self.saved.map(|saved| saved.commit);
         self.repository
             .move_refs(&[RefMove { name: &self.name, new: Some(commit), old }], "arborist: save")?;

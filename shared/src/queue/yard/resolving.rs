@@ -138,6 +138,7 @@ impl Yard<'_> {
             cancel: &self.options.cancel,
             attendance: Some(&mut scratch.attendance),
             voice: &mut |_| {},
+            follower: None,
             expense: Expense::default(),
             retold: None,
         };
