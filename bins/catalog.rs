@@ -43,6 +43,11 @@ pub const VERBS: &[Verb] = &[
         topic: RUN,
         about: "Offer files and commands of a task's worktree to agents, over MCP",
     },
+    Verb {
+        name: "cleanup",
+        topic: RUN,
+        about: "Remove what is done with: worktrees, branches, sessions, logs; nothing is lost",
+    },
     Verb { name: "state", topic: LOOK, about: "Show which tasks are done, under way, ready or failed" },
     Verb { name: "trailers", topic: LOOK, about: "Read, check and query the trailers that hold the state" },
     Verb {

@@ -2,6 +2,7 @@
 
 pub mod arborist;
 pub mod catalog;
+pub mod cleanup;
 pub mod clock;
 pub mod demo;
 pub mod document;

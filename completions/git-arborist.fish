@@ -33,6 +33,7 @@ function __git_arborist_verbs
         worktree\t'Give tasks a worktree and a branch of their own' \
         workspace\t'Look after the repositories of a plan: clone, fetch, push, run a command in each' \
         tools\t'Offer files and commands of a task\'s worktree to agents, over MCP' \
+        cleanup\t'Remove what is done with: worktrees, branches, sessions, logs; nothing is lost' \
         state\t'Show which tasks are done, under way, ready or failed' \
         trailers\t'Read, check and query the trailers that hold the state' \
         init\t'Write a configuration with the agents and the tests found here' \
@@ -352,6 +353,30 @@ complete -c git-arborist -n '__git_arborist_in tools' -l root -x -d 'Offer the t
 complete -c git-arborist -n '__git_arborist_in tools' -l command -x -d 'Offer a command as a tool of a repository, instead of those that are configured; several may be named'
 complete -c git-arborist -n '__git_arborist_in tools' -l timeout -x -d 'How many seconds a command may take'
 complete -c git-arborist -n '__git_arborist_in tools' -s h -l help -d 'Show what it does and takes'
+
+# cleanup
+complete -c git-arborist -n '__git_arborist_at cleanup' -f -a saved -d 'List what was saved'
+complete -c git-arborist -n '__git_arborist_at cleanup' -f -a restore -d 'Bring back what was saved: its branch, and what lay in its worktree into a fresh one'
+complete -c git-arborist -n '__git_arborist_at cleanup' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_at cleanup' -l older-than -x -d 'Leave alone what is younger: 0, 12h, 7d, 2w'
+complete -c git-arborist -n '__git_arborist_at cleanup' -s n -l dry-run -d 'Show what would be done, and do nothing'
+complete -c git-arborist -n '__git_arborist_at cleanup' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_at cleanup' -s f -l force -d 'Also what holds work that is nowhere else; it is saved under a ref first'
+complete -c git-arborist -n '__git_arborist_at cleanup' -l remote -d 'Also branches of remotes, if they have landed there'
+complete -c git-arborist -n '__git_arborist_at cleanup' -l reclaim -d 'Also free build output and caches in the worktrees that are kept'
+complete -c git-arborist -n '__git_arborist_at cleanup' -l only -x -a 'worktrees branches sessions logs saved caches' -d 'Only these; saved work then has the age that is given'
+complete -c git-arborist -n '__git_arborist_at cleanup' -s h -l help -d 'Show what it does and takes'
+
+# cleanup saved
+complete -c git-arborist -n '__git_arborist_in cleanup saved' -f
+complete -c git-arborist -n '__git_arborist_in cleanup saved' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in cleanup saved' -s h -l help -d 'Show what it does and takes'
+
+# cleanup restore
+complete -c git-arborist -n '__git_arborist_in cleanup restore' -f
+complete -c git-arborist -n '__git_arborist_in cleanup restore' -l branch -x -d 'Restore it as this branch, not as the one that it was'
+complete -c git-arborist -n '__git_arborist_in cleanup restore' -l to -x -a '(__fish_complete_directories)' -d 'Make its worktree here, not among the others'
+complete -c git-arborist -n '__git_arborist_in cleanup restore' -s h -l help -d 'Show what it does and takes'
 
 # state
 complete -c git-arborist -n '__git_arborist_in state' -f -a '(__git_arborist_tasks)'

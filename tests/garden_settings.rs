@@ -208,6 +208,13 @@ fn no_key_is_forgotten() {
         "workspace.repos.*.default-branch",
         "workspace.repos.*.tools.*",
         "timeouts.network",
+        // tests/cleanup*.rs
+        "cleanup.older-than",
+        "cleanup.keep-saved",
+        "cleanup.keep-records",
+        "cleanup.reclaim",
+        "cleanup.warn-worktrees",
+        "cleanup.warn-free",
     ];
     let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
     assert_eq!(keys, tested);

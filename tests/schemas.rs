@@ -9,6 +9,7 @@ use std::fs;
 use arborist_core::plan::TreeDocument;
 use arborist_testkit::{Garden, TaskCommit};
 use git_arborist::{
+    cleanup::document::{CleanupDocument, SavedDocument},
     gardening::event::RunEvent,
     hooks::HooksStatus,
     merge::{
@@ -43,6 +44,8 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("merge-run", schema_for!(RunDocument)),
         ("merge-log", schema_for!(MergeLogDocument)),
         ("merge-resolve", schema_for!(ResolveDocument)),
+        ("cleanup", schema_for!(CleanupDocument)),
+        ("cleanup-saved", schema_for!(SavedDocument)),
     ]
 }
 
@@ -129,6 +132,22 @@ fn the_queue_is_what_is_promised() {
 }
 
 #[test]
+fn what_was_cleaned_up_is_what_is_promised() {
+    let orchard = Orchard::grown(&["T1", "T2"]);
+    orchard.merge(&["add", "T1"]).succeeds();
+    orchard.merge(&["run"]).succeeds();
+    let path = orchard.arborist(["worktree", "add", "T3", "--allow-dirty"]).answer();
+    fs::write(format!("{path}/new"), "new").unwrap();
+    orchard.write("spec/logs/T1_test_20250216T143022.log", "x");
+    let clean =
+        |args: &[&str]| orchard.arborist(["cleanup", "--older-than", "0", "--json"].iter().chain(args));
+    for args in [&["--dry-run", "--reclaim"][..], &[], &["--force"]] {
+        validate("cleanup", &clean(args).answer());
+    }
+    validate("cleanup-saved", &orchard.arborist(["cleanup", "saved", "--json"]).answer());
+}
+
+#[test]
 fn a_document_with_a_key_missing_would_be_noticed() {
     let schema: Value = serde_json::from_str(&fs::read_to_string(file_of("state")).unwrap()).unwrap();
     for key in ["scope", "head", "session", "summary", "tasks"] {
@@ -171,6 +190,8 @@ fn the_objects_of_our_documents_are_closed() {
         "merge-queue",
         "merge-run",
         "merge-log",
+        "cleanup",
+        "cleanup-saved",
     ] {
         let schema = published(name);
         let definitions = schema["$defs"].as_object().unwrap().values();

@@ -17,6 +17,7 @@ pub fn definitions() -> Vec<clap::Command> {
         crate::worktree::WorktreeArgs::command(),
         crate::workspace::WorkspaceArgs::command(),
         crate::tools::ToolsArgs::command(),
+        crate::cleanup::CleanupArgs::command(),
         crate::state::StateArgs::command(),
         crate::trailers::TrailersArgs::command(),
         crate::init::InitArgs::command(),

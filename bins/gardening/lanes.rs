@@ -12,6 +12,9 @@ use arborist_core::{
 use super::{Opened, Planned, Voice, open::secrets};
 use crate::clock;
 
+/// What to try when it is crowded.
+pub(crate) const CLEAN_UP: &str = "see what can go with: git arborist cleanup --dry-run";
+
 impl Opened {
     /// Lanes for so many tasks at once, of which this is to land.
     pub(crate) fn lanes(
@@ -38,6 +41,16 @@ impl Opened {
 
     pub(super) fn worktree_options(&self) -> WorktreeOptions {
         WorktreeOptions::new(&self.settings, &self.cancel)
+    }
+
+    /// Says when worktrees or what is left of the disk call for cleaning up.
+    pub(super) fn tell_of_crowding(&self, voice: &mut Voice<'_>) {
+        let Ok(pool) = Pool::open(&self.repository, &self.branch, self.worktree_options()) else { return };
+        let words = pool.find_crowding();
+        words.iter().for_each(|words| voice.warn(words));
+        if !words.is_empty() {
+            voice.hint(CLEAN_UP);
+        }
     }
 
     /// What a crashed run left running in lanes is ended. What is not committed in the checkout is not seen there.

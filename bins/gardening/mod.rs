@@ -10,6 +10,7 @@ mod planned;
 mod voice;
 
 pub(crate) use forecast::tell as foretell;
+pub(crate) use lanes::CLEAN_UP;
 pub(crate) use open::{Opened, open, watch_signals};
 pub(crate) use planned::Planned;
 pub(crate) use voice::Voice;

@@ -158,6 +158,7 @@ impl Opened {
             start::write_change(&mut recorder, planned.file.as_ref(), "accepted")?;
         }
         self.tell_of_missing_tests(planned, voice);
+        self.tell_of_crowding(voice);
         self.tell_of_unmeasured(planned, voice)?;
         let tip = recorder.tip().clone();
         let newest = match lanes {

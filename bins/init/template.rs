@@ -96,7 +96,7 @@ fn sample(setting: &Setting) -> String {
         Kind::Choice(words) => format!("\"{}\"", words.first().unwrap_or(&"…")),
         Kind::Words => "[\"…\"]".to_owned(),
         Kind::Text if !is_value(default) => "\"…\"".to_owned(),
-        Kind::Text => format!("\"{default}\""),
+        Kind::Text | Kind::Age => format!("\"{default}\""),
     }
 }
 

@@ -17,6 +17,7 @@ pub(super) const ASSETS: &[Asset] = &[
     asset!(FishStart, "completions/conf.d", "git-arborist.fish"),
     asset!(Bash, "completions", "git-arborist"),
     asset!(FishCompletion, "completions", "git-arborist.fish"),
+    asset!(Man1, "man", "git-arborist-cleanup.1"),
     asset!(Man1, "man", "git-arborist-demo.1"),
     asset!(Man1, "man", "git-arborist-garden.1"),
     asset!(Man1, "man", "git-arborist-gardener.1"),

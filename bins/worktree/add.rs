@@ -11,7 +11,7 @@ use arborist_core::{
 };
 use clap::Args;
 
-use super::open::{Opened, ScopeArgs, open_until};
+use super::open::{Opened, ScopeArgs, open_until, tell_of_crowding};
 use crate::{
     entry::Outcome,
     gardening::{unasked_consent, watch_signals},
@@ -58,6 +58,7 @@ pub(super) fn run(args: &AddArgs, ui: &mut Ui) -> Outcome {
         ui.warn(&words);
     }
     tell(&lease, &opened, ui)?;
+    tell_of_crowding(&opened, ui);
     ui.line(&lease.path.display().to_string());
     lease.keep();
     Ok(Exit::Done)

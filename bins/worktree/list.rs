@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::{
     document::ListDocument,
-    open::{ScopeArgs, open},
+    open::{ScopeArgs, open, tell_of_crowding},
     rows::{self, Row, Wanted},
 };
 use crate::{
@@ -40,6 +40,7 @@ pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
         return document::print(ui, &ListDocument::new(&opened, &rows));
     }
     show(ui, &rows);
+    tell_of_crowding(&opened, ui);
     Ok(Exit::Done)
 }
 

@@ -13,7 +13,7 @@ use arborist_core::{
 };
 use clap::Args;
 
-use crate::ui::Ui;
+use crate::{gardening::CLEAN_UP, ui::Ui};
 
 /// Which run is meant.
 #[derive(Debug, Args)]
@@ -21,6 +21,15 @@ pub(super) struct ScopeArgs {
     /// The run of this branch, not of the one that is checked out
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
+}
+
+/// Says when worktrees or what is left of the disk call for cleaning up.
+pub(super) fn tell_of_crowding(opened: &Opened, ui: &mut Ui) {
+    let words = opened.pool.find_crowding();
+    words.iter().for_each(|words| ui.warn(words));
+    if !words.is_empty() {
+        ui.hint(CLEAN_UP);
+    }
 }
 
 /// A repository with the worktrees of a run.

@@ -40,4 +40,6 @@ pub mod worktree;
 
 pub mod queue;
 
+pub mod cleanup;
+
 pub mod gardener;

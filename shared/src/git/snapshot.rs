@@ -140,6 +140,11 @@ impl Repository {
         Ok(paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(<[u8]>::to_vec).collect())
     }
 
+    /// Makes the user's own index what `tree` holds. Files stay as they are.
+    pub fn stage_tree(&self, tree: Oid) -> Result<(), GitError> {
+        self.change("read-tree").arg(tree.to_string()).stdout().map(drop)
+    }
+
     /// Whether a file should be in the checkout and is not.
     fn is_missing(&self, change: &Change) -> bool {
         let path = self.top().join(OsStr::from_bytes(&change.path));

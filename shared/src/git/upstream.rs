@@ -1,6 +1,6 @@
 //! The branch of a remote that a branch follows.
 
-use super::{GitError, Repository, command::without_prefix};
+use super::{GitCommand, GitError, Repository, command::without_prefix};
 use crate::name::{BranchName, Oid};
 
 /// What a branch follows.
@@ -44,10 +44,7 @@ impl Repository {
 
     /// Asks the remote where the branch is now. `Err` inside is git's reason why it could not be asked.
     pub fn fetch_upstream(&self, upstream: &Upstream) -> Result<Result<Oid, String>, GitError> {
-        let mut command = self.change_with("fetch", &PATIENCE);
-        if self.has_no_ssh_command()? {
-            command = command.env("GIT_SSH_COMMAND", SSH);
-        }
+        let command = self.with_ssh(self.change_with("fetch", &PATIENCE))?;
         let command =
             command.args(["--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"]);
         let ended = command.args(["--", &upstream.remote, &upstream.there]).finish()?;
@@ -56,6 +53,11 @@ impl Repository {
             return Ok(Err(complaint.lines().next().unwrap_or_default().to_owned()));
         }
         self.require_commit(&upstream.here).map(Ok)
+    }
+
+    /// The same with an ssh that asks nothing, unless the user has chosen one.
+    pub(super) fn with_ssh(&self, command: GitCommand) -> Result<GitCommand, GitError> {
+        Ok(if self.has_no_ssh_command()? { command.env("GIT_SSH_COMMAND", SSH) } else { command })
     }
 
     fn has_no_ssh_command(&self) -> Result<bool, GitError> {

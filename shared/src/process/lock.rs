@@ -64,10 +64,20 @@ impl FileLock {
     /// Who holds the lock at `path`, if anybody does. To look does not make the file, and does not take the lock.
     #[must_use]
     pub fn find_holder(path: &Path) -> Option<Holder> {
-        let file = File::open(path).ok()?;
+        Self::look(path).ok().flatten()
+    }
+
+    /// The same for one who must know: that it could not be found out is an error.
+    pub fn look(path: &Path) -> io::Result<Option<Holder>> {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
         match file.try_lock_shared() {
-            Err(TryLockError::WouldBlock) => Some(read_holder(&file)),
-            _ => None,
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => Ok(Some(read_holder(&file))),
+            Err(TryLockError::Error(error)) => Err(error),
         }
     }
 

@@ -2,15 +2,21 @@
 //! `ARBORIST_*` in the environment, `git config arborist.*`, the repository's `.arborist/config.toml`, the user's
 //! `git-arborist/config.toml`, built in.
 
+mod age;
 mod budget;
+mod cleanup;
 mod file;
 mod landing;
 mod setting;
 mod table;
+mod value;
 mod workspace;
 
+pub use age::{AGES, Age, AgeError};
 pub use setting::{Kind, Setting};
 pub use table::SETTINGS;
+
+use value::{Value, amount};
 
 use std::{
     fs,
@@ -82,56 +88,6 @@ impl Explain for SettingsError {
             None => format!("known keys: {}", keys.collect::<Vec<_>>().join(", ")),
         })
     }
-}
-
-/// A value of a setting.
-#[derive(Debug, Clone, PartialEq)]
-enum Value {
-    Text(String),
-    Count(u64),
-    Amount(f64),
-    Switch(bool),
-    Words(Vec<String>),
-}
-
-impl Value {
-    fn is_of(&self, kind: Kind) -> bool {
-        if let (Self::Text(text), Kind::Choice(words)) = (self, kind) {
-            return words.contains(&text.as_str());
-        }
-        matches!(
-            (self, kind),
-            (Self::Text(_), Kind::Text)
-                | (Self::Count(_), Kind::Count | Kind::Amount)
-                | (Self::Amount(_), Kind::Amount)
-                | (Self::Switch(_), Kind::Switch)
-                | (Self::Words(_), Kind::Words)
-                | (Self::Count(_), Kind::Size)
-        ) || (kind == Kind::Size && *self == Self::Text("auto".into()))
-    }
-
-    /// From places that know only text. A list is one word for each line.
-    fn parse(text: &str, kind: Kind) -> Option<Self> {
-        match kind {
-            Kind::Text => Some(Self::Text(text.to_owned())),
-            Kind::Count => text.trim().parse().ok().map(Self::Count),
-            Kind::Amount => amount(text).map(Self::Amount),
-            Kind::Switch => match text.trim().to_ascii_lowercase().as_str() {
-                "true" | "yes" | "on" | "1" => Some(Self::Switch(true)),
-                "false" | "no" | "off" | "0" | "" => Some(Self::Switch(false)),
-                _ => None,
-            },
-            Kind::Size if text.trim() == "auto" => Some(Self::Text("auto".into())),
-            Kind::Size => text.trim().parse().ok().map(Self::Count),
-            Kind::Words => Some(Self::Words(text.lines().map(str::to_owned).collect())),
-            Kind::Choice(words) => words.contains(&text).then(|| Self::Text(text.to_owned())),
-        }
-    }
-}
-
-/// A number that is none below nothing.
-fn amount(text: &str) -> Option<f64> {
-    text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
 }
 
 /// Who a value comes from: what others can commit needs the user's consent before it is run.
@@ -209,6 +165,12 @@ impl Settings {
             Value::Count(number) => Some(number),
             _ => None,
         }
+    }
+
+    /// An age.
+    #[must_use]
+    pub fn age(&self, key: &str) -> Option<Age> {
+        self.text(key)?.parse().ok()
     }
 
     /// A number that may have a fraction.

@@ -17,6 +17,8 @@ pub enum Kind {
     Size,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// A time, as people write it.
+    Age,
 }
 
 /// One key of the configuration.

@@ -7,16 +7,17 @@ use std::{
 };
 
 use super::{
-    Begun, Pool, WorktreeError, environment, is_ours, places::Places, places::lane_number, stale, survey,
+    Begun, Pool, WorktreeError, clear, environment, is_ours, places::Places, places::lane_number, stale,
+    survey,
 };
 use crate::{
     git::{RefMove, Repository, Worktree},
-    name::{BranchName, Oid, TaskId, digest},
+    name::{BranchName, Oid, TaskId},
     process::{Cancel, FileLock, LockError},
 };
 
 /// One who only looks at a lock holds it for less than this.
-const GLANCE: Duration = Duration::from_millis(200);
+pub(super) const GLANCE: Duration = Duration::from_millis(200);
 /// So many worktrees of one name are looked for.
 const NAMES: usize = 100;
 
@@ -266,8 +267,7 @@ impl Pool {
     }
 
     fn lock_task(&self, wish: &Wish<'_>) -> Result<FileLock, WorktreeError> {
-        let unique = &digest(wish.branch.as_str().as_bytes())[..12];
-        let path = self.places.locks().join(format!("task-{}-{unique}", wish.task));
+        let path = self.places.locks().join(clear::name_of_task_lock(&wish.branch, wish.task));
         self.take_lock(&path, wish.task)
     }
 

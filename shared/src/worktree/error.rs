@@ -97,9 +97,9 @@ impl Explain for WorktreeError {
             Self::Elsewhere { .. } => "remove that worktree with: git worktree remove <path>".into(),
             Self::Occupied(_) => "move it away, or name another place as worktree.base".into(),
             Self::Limit { .. } => {
-                "remove one with: git arborist worktree remove <task>\nor allow more as worktree.max".into()
+                "see what can go with: git arborist cleanup --dry-run\nor allow more as worktree.max".into()
             }
-            Self::Space { .. } => "free some, or ask for less as worktree.min-free".into(),
+            Self::Space { .. } => "free some with: git arborist cleanup --reclaim\nor ask for less as worktree.min-free".into(),
             Self::Nested { .. } => "name another place as worktree.base".into(),
             Self::NoBranch(_) => "see all with: git arborist worktree list --branches".into(),
             Self::NoLane(_) => "see the lanes with: git arborist worktree list".into(),

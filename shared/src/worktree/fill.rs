@@ -1,7 +1,12 @@
 //! Filling a worktree with a task's branch. In a recycled lane only the difference is written, and what is ignored, the
 //! caches of builds, stays.
 
-use std::{ffi::OsString, fs, os::unix::ffi::OsStrExt, path::Path};
+use std::{
+    ffi::OsString,
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
 use super::{Note, Pool, WorktreeError, claim::Origin, options::LargeFiles, stale, survey};
 use crate::{
@@ -153,11 +158,13 @@ impl Pool {
 
 /// Whether a `.git` file leads to this git directory, from where it stands if it is written so.
 fn leads_to(top: &Path, content: &[u8], git_dir: &Path) -> bool {
-    let Some(path) = content.strip_prefix(b"gitdir: ") else {
-        return false;
-    };
-    let path = Path::new(std::ffi::OsStr::from_bytes(path.trim_ascii_end()));
-    crate::git::plain_path(&top.join(path)) == git_dir
+    target_of(top, content).as_deref() == Some(git_dir)
+}
+
+/// The git directory that the content of a `.git` file leads to.
+pub(super) fn target_of(top: &Path, content: &[u8]) -> Option<PathBuf> {
+    let path = Path::new(std::ffi::OsStr::from_bytes(content.strip_prefix(b"gitdir: ")?.trim_ascii_end()));
+    Some(crate::git::plain_path(&top.join(path)))
 }
 
 /// What is in a repository inside the repository is in no snapshot.

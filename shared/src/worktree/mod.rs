@@ -7,6 +7,8 @@
 
 mod base;
 mod claim;
+mod clear;
+mod crowd;
 mod environment;
 mod error;
 mod fill;
@@ -18,6 +20,7 @@ mod places;
 mod remove;
 mod repair;
 mod restore;
+mod revive;
 mod saver;
 mod scratch;
 mod set_up;
@@ -27,6 +30,7 @@ mod survey;
 mod sync;
 
 pub use base::{Base, Reason};
+pub use clear::{Place, PlaceKind, delete_in_background};
 pub use environment::run_variables;
 pub use error::WorktreeError;
 pub use lease::{Begun, Lease};
@@ -34,6 +38,7 @@ pub use note::Note;
 pub use options::WorktreeOptions;
 pub use remove::Unsaved;
 pub use restore::Restored;
+pub use revive::Remembered;
 pub use saver::Saver;
 pub use scratch::Scratch;
 pub use survey::{Kind, Standing};

@@ -12,6 +12,10 @@ use crate::{
 const MAX: u64 = 16;
 /// Megabytes that must stay free.
 const FREE: u64 = 500;
+/// So many worktrees are worth a word.
+const CROWD: u64 = 12;
+/// Megabytes that are worth a word when no more are free.
+const SCARCE: u64 = 1000;
 /// Seconds between two savings of unfinished work.
 const SAVE: u64 = 30;
 /// Seconds that one command of the set-up may take.
@@ -26,6 +30,10 @@ pub struct WorktreeOptions {
     pub(super) max: usize,
     /// How many bytes must be free before one is made.
     pub(super) min_free: u64,
+    /// From how many on others speak of cleaning up.
+    pub(super) warn_worktrees: usize,
+    /// Below how many free bytes they do.
+    pub(super) warn_free: u64,
     /// Commands that make a new worktree fit for work.
     pub(super) setup: Vec<String>,
     /// How long each of them may take.
@@ -68,6 +76,8 @@ impl WorktreeOptions {
             base: settings.text("worktree.base").map(str::to_owned),
             max: usize::try_from(count("worktree.max", MAX)).unwrap_or(usize::MAX),
             min_free: count("worktree.min-free", FREE).saturating_mul(1_000_000),
+            warn_worktrees: usize::try_from(count("cleanup.warn-worktrees", CROWD)).unwrap_or(usize::MAX),
+            warn_free: count("cleanup.warn-free", SCARCE).saturating_mul(1_000_000),
             setup: words("worktree.setup"),
             setup_time: Duration::from_secs(count("timeouts.setup", SET_UP)),
             copy: words("worktree.copy"),

@@ -85,6 +85,11 @@ impl Places {
         Ok(repository.exclude(&format!("/{}/", inside.display()))?)
     }
 
+    /// Where worktrees are made if nothing can be written beside the repository.
+    pub(super) fn inside(&self) -> PathBuf {
+        self.main.join(INSIDE)
+    }
+
     /// Where a lane goes.
     pub(super) fn lane(&self, number: usize) -> PathBuf {
         self.base.join(format!("{LANE}{number}"))

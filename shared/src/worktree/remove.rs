@@ -8,12 +8,12 @@ use std::{
 use super::{
     Kind, Note, Pool, Standing, WorktreeError,
     claim::{Claim, Origin, Wish},
-    fill, is_ours, places, survey,
+    clear::delete_in_background,
+    fill, is_ours, places,
 };
 use crate::{
     git::{Dirt, RefMove},
     name::TaskId,
-    process::Program,
 };
 
 /// What becomes of work that no commit holds.
@@ -110,14 +110,9 @@ impl Pool {
 
     /// The folder is renamed, which is quick, and deleted in the background.
     fn discard(&self, path: &Path) -> Result<(), WorktreeError> {
-        let name = survey::name_of(path);
-        let folder = path.parent().unwrap_or(path);
-        let unique = (0u32..).map(|number| folder.join(format!("{}{name}-{number}", places::TRASH)));
-        let trash = unique.into_iter().find(|trash| trash.symlink_metadata().is_err());
-        let trash = trash.unwrap_or_else(|| folder.join(places::TRASH));
-        fs::rename(path, &trash).map_err(WorktreeError::file("remove", path))?;
+        let trash = self.rename_to_trash(path)?;
         self.repository.forget_worktree(path)?;
-        delete(&trash);
+        delete_in_background(&[trash]);
         Ok(())
     }
 
@@ -125,13 +120,8 @@ impl Pool {
     fn sweep(&self) {
         let entries = fs::read_dir(&self.places.base).into_iter().flatten().flatten();
         let trash = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(places::TRASH));
-        trash.for_each(|entry| delete(&entry.path()));
+        delete_in_background(&trash.map(|entry| entry.path()).collect::<Vec<_>>());
     }
-}
-
-/// Deletes a folder in the background. What stays is found by the next sweep.
-fn delete(folder: &Path) {
-    let _ = Program::new("rm").args(["-rf", "--"]).arg(folder).release();
 }
 
 fn list(dirt: &[Dirt]) -> String {

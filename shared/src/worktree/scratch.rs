@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The reason that scratch worktrees are locked with.
-const REASON: &str = "arborist scratch";
+pub(super) const REASON: &str = "arborist scratch";
 /// How long what a killed test left running may take to end.
 const GRACE: Duration = Duration::from_secs(5);
 /// So many may be in use at a time.

@@ -106,15 +106,17 @@ pub(super) fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn task_of(branch: &BranchName) -> Option<TaskId> {
+pub(super) fn task_of(branch: &BranchName) -> Option<TaskId> {
     branch.as_str().strip_prefix(TASK_BRANCHES)?.split_once('/')?.1.parse().ok()
 }
 
 /// When git last wrote down something about this worktree.
-fn last_activity(git_dir: &Path) -> Option<i64> {
-    let changed = |name: &str| {
-        let time = git_dir.join(name).metadata().ok()?.modified().ok()?;
-        i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()
-    };
-    ["index", "HEAD", "logs/HEAD"].into_iter().filter_map(changed).max()
+pub(super) fn last_activity(git_dir: &Path) -> Option<i64> {
+    ["index", "HEAD", "logs/HEAD"].into_iter().filter_map(|name| changed(&git_dir.join(name))).max()
+}
+
+/// When a file was last changed, in seconds since 1970.
+pub(super) fn changed(path: &Path) -> Option<i64> {
+    let time = path.metadata().ok()?.modified().ok()?;
+    i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()
 }

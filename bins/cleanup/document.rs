@@ -1,0 +1,256 @@
+//! What `cleanup --json` and `cleanup saved --json` print.
+
+use arborist_core::cleanup::{Commits, Content, Fate, Item, SavedWork, Spot, Verdict, What};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+
+use super::sweep::Outcomes;
+use crate::document::rfc3339;
+
+/// What there was to clean up, and what became of it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct CleanupDocument {
+    /// Whether nothing was done.
+    dry_run: bool,
+    /// The age that things had to have, in seconds.
+    older_than: i64,
+    /// Everything that could have gone.
+    items: Vec<ItemDocument>,
+    /// What was freed in worktrees that stay, where that was asked for.
+    reclaimed: Vec<ReclaimedDocument>,
+    /// Sums.
+    totals: TotalsDocument,
+}
+
+/// One thing that could go.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ItemDocument {
+    /// What it is.
+    #[schemars(schema_with = "kinds")]
+    kind: &'static str,
+    /// Its name, for people.
+    name: String,
+    /// The ref, if it is one.
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+    /// The remote that has the ref, if it is not this repository.
+    remote: Option<String>,
+    /// What the ref points at, or what is checked out.
+    commit: Option<String>,
+    /// The folder or file, if it is one.
+    path: Option<String>,
+    /// What is to be done: `remove`, `save` (and remove then) or `keep`.
+    #[schemars(schema_with = "verdicts")]
+    verdict: &'static str,
+    /// Why.
+    reason: String,
+    /// Where its commits are besides: `elsewhere`, `landed`, or `nowhere`; null if it has none.
+    #[schemars(schema_with = "holdings")]
+    commits: Option<&'static str>,
+    /// Paths that no commit holds, as far as that was looked at.
+    uncommitted: Vec<String>,
+    /// How many bytes it takes; null where that is not known.
+    size: Option<u64>,
+    /// When something was last done with it, in RFC 3339.
+    active: Option<String>,
+    /// What became of it: `removed`, `kept` or `failed`; null after a dry run.
+    #[schemars(schema_with = "outcomes")]
+    outcome: Option<&'static str>,
+    /// Why it is kept or failed after all, if that is not the reason above.
+    why: Option<String>,
+    /// The refs that hold what was saved of it.
+    saved: Vec<String>,
+}
+
+/// Something that was freed in a worktree that stays.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ReclaimedDocument {
+    /// The worktree.
+    worktree: String,
+    /// The folder or file.
+    path: String,
+    /// How many bytes it took.
+    size: u64,
+    /// Why it could not be freed; null if it was.
+    failed: Option<String>,
+}
+
+/// Sums over all items.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct TotalsDocument {
+    /// How many were removed, or would be.
+    pub(super) removed: usize,
+    /// How many are kept.
+    pub(super) kept: usize,
+    /// How many failed.
+    pub(super) failed: usize,
+    /// How many bytes were freed, or would be, as far as that is known.
+    pub(super) bytes: u64,
+}
+
+/// All saved work.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SavedDocument {
+    /// Each part of it, the last saved first.
+    saved: Vec<SavedWorkDocument>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct SavedWorkDocument {
+    /// What it is restored by.
+    name: String,
+    /// The ref.
+    #[serde(rename = "ref")]
+    reference: String,
+    /// `branch`, `worktree` or `commits`.
+    #[schemars(schema_with = "parts")]
+    kind: &'static str,
+    /// Its commit.
+    commit: String,
+    /// When it was saved, in RFC 3339.
+    time: Option<String>,
+    /// The first line of what its commit says.
+    subject: String,
+}
+
+impl CleanupDocument {
+    pub(super) fn new(outcomes: &Outcomes) -> Self {
+        let fate = |at: usize| outcomes.fates.as_ref().and_then(|fates| fates.get(at));
+        let items = outcomes.plan.items.iter().enumerate();
+        Self {
+            dry_run: outcomes.fates.is_none(),
+            older_than: outcomes.older_than.0,
+            items: items.map(|(at, item)| ItemDocument::new(item, fate(at))).collect(),
+            reclaimed: outcomes
+                .reclaimed
+                .iter()
+                .map(|one| ReclaimedDocument {
+                    worktree: one.worktree.clone(),
+                    path: one.path.display().to_string(),
+                    size: one.size,
+                    failed: one.failed.clone(),
+                })
+                .collect(),
+            totals: totals(outcomes),
+        }
+    }
+}
+
+impl ItemDocument {
+    fn new(item: &Item, fate: Option<&Fate>) -> Self {
+        let candidate = &item.candidate;
+        let (reference, remote, commit) = match &candidate.spot {
+            Spot::Ref { name, tip } => (Some(name.clone()), None, Some(tip.to_string())),
+            Spot::Remote { remote, name, tip } => {
+                (Some(name.clone()), Some(remote.clone()), Some(tip.to_string()))
+            }
+            Spot::Worktree { head, .. } => (None, None, head.map(|head| head.to_string())),
+            Spot::Path(_) => (None, None, None),
+        };
+        let (verdict, reason) = match &item.verdict {
+            Verdict::Keep(reason) => ("keep", reason.to_string()),
+            Verdict::Remove(grounds, save) if save.commits || save.content => ("save", grounds.to_string()),
+            Verdict::Remove(grounds, _) => ("remove", grounds.to_string()),
+        };
+        let (outcome, why, saved) = match fate {
+            None => (None, None, Vec::new()),
+            Some(Fate::Removed { saved }) => (Some("removed"), None, saved.clone()),
+            Some(Fate::Kept(why)) => {
+                (Some("kept"), Some(why.clone()).filter(|why| *why != reason), Vec::new())
+            }
+            Some(Fate::Failed(why)) => (Some("failed"), Some(why.clone()), Vec::new()),
+        };
+        Self {
+            kind: candidate.what.as_str(),
+            name: candidate.name.clone(),
+            reference,
+            remote,
+            commit,
+            path: candidate.path().map(|path| path.display().to_string()),
+            verdict,
+            reason,
+            commits: match candidate.commits {
+                Commits::None => None,
+                Commits::Held => Some("elsewhere"),
+                Commits::Landed { .. } => Some("landed"),
+                Commits::Loose(_) => Some("nowhere"),
+            },
+            uncommitted: match &candidate.content {
+                Content::Unsaved(paths) => paths.clone(),
+                _ => Vec::new(),
+            },
+            size: candidate.size,
+            active: candidate.time.filter(|_| candidate.what != What::Trash).map(rfc3339),
+            outcome,
+            why,
+            saved,
+        }
+    }
+}
+
+/// What was done in all, or would be.
+pub(super) fn totals(outcomes: &Outcomes) -> TotalsDocument {
+    let mut totals = TotalsDocument::default();
+    for (at, item) in outcomes.plan.items.iter().enumerate() {
+        let fate = outcomes.fates.as_ref().and_then(|fates| fates.get(at));
+        let goes = match fate {
+            Some(Fate::Removed { .. }) => true,
+            Some(Fate::Failed(_)) => {
+                totals.failed += 1;
+                continue;
+            }
+            Some(Fate::Kept(_)) => false,
+            None => matches!(item.verdict, Verdict::Remove(..)),
+        };
+        if goes {
+            totals.removed += 1;
+            totals.bytes += item.candidate.size.unwrap_or(0);
+        } else {
+            totals.kept += 1;
+        }
+    }
+    let freed = outcomes.reclaimed.iter().filter(|one| one.failed.is_none());
+    totals.bytes += freed.map(|one| one.size).sum::<u64>();
+    totals.failed += outcomes.reclaimed.iter().filter(|one| one.failed.is_some()).count();
+    totals
+}
+
+impl SavedDocument {
+    pub(super) fn new(saved: &[SavedWork]) -> Self {
+        let document = |one: &SavedWork| SavedWorkDocument {
+            name: one.name.clone(),
+            reference: format!("refs/arborist/saved/{}", one.name),
+            kind: one.part.as_str(),
+            commit: one.commit.to_string(),
+            time: one.time.map(rfc3339),
+            subject: one.subject.clone(),
+        };
+        Self { saved: saved.iter().map(document).collect() }
+    }
+}
+
+fn kinds(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": What::ALL.map(What::as_str) })
+}
+
+fn verdicts(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": ["remove", "save", "keep"] })
+}
+
+fn holdings(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["string", "null"], "enum": ["elsewhere", "landed", "nowhere", null] })
+}
+
+fn outcomes(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": ["string", "null"], "enum": ["removed", "kept", "failed", null] })
+}
+
+fn parts(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "enum": ["branch", "worktree", "commits"] })
+}

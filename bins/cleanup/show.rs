@@ -1,0 +1,234 @@
+//! What is told to people: a row for each thing, and sums.
+
+use std::collections::BTreeMap;
+
+use arborist_core::{
+    cleanup::{Fate, Item, Reason, Verdict, What},
+    message::visible,
+};
+
+use super::{document::totals, sweep::Outcomes};
+use crate::{
+    clock,
+    ui::{Tone, Ui},
+};
+
+/// What, name, why, size and age.
+type Row = [String; 5];
+
+/// Of so many files of one kind and for one reason each has a row; of more there is one row for all.
+const FILES: usize = 3;
+/// A name is cut before its reason is, but not below so many characters.
+const NAME: usize = 18;
+/// Between two columns.
+const GAP: usize = 2;
+
+/// A heading with its rows and, below each, what was saved.
+struct Section<'a> {
+    heading: &'a str,
+    tone: Tone,
+    entries: Vec<Entry<'a>>,
+}
+
+struct Entry<'a> {
+    item: &'a Item,
+    why: String,
+    saved: &'a [String],
+}
+
+pub(super) fn show(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool) {
+    let sections = sections(outcomes);
+    let is_empty = sections.iter().all(|section| section.entries.is_empty());
+    for section in sections.iter().filter(|section| !section.entries.is_empty()) {
+        let heading = ui.paint(section.tone, section.heading);
+        ui.line(&heading);
+        show_entries(ui, &section.entries);
+    }
+    show_reclaimed(ui, outcomes);
+    if is_empty && outcomes.reclaimed.is_empty() {
+        ui.line("Nothing to clean up.");
+        return;
+    }
+    ui.line("");
+    ui.line(&summary(outcomes));
+    if !is_forced && sections.iter().any(|section| section.entries.iter().any(|entry| is_work(entry.item))) {
+        ui.hint("what is nowhere else can be saved under a ref and removed with: --force");
+    }
+}
+
+fn is_work(item: &Item) -> bool {
+    matches!(item.verdict, Verdict::Keep(Reason::Loose(_) | Reason::Unsaved(_)))
+}
+
+fn sections(outcomes: &Outcomes) -> [Section<'_>; 3] {
+    let (mut gone, mut kept, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, item) in outcomes.plan.items.iter().enumerate() {
+        let planned = match &item.verdict {
+            Verdict::Remove(grounds, _) => grounds.to_string(),
+            Verdict::Keep(reason) => reason.to_string(),
+        };
+        match outcomes.fates.as_ref().and_then(|fates| fates.get(at)) {
+            Some(Fate::Removed { saved }) => gone.push(Entry { item, why: planned, saved }),
+            Some(Fate::Kept(why)) => kept.push(Entry { item, why: why.clone(), saved: &[] }),
+            Some(Fate::Failed(why)) => failed.push(Entry { item, why: why.clone(), saved: &[] }),
+            None if matches!(item.verdict, Verdict::Remove(..)) => {
+                gone.push(Entry { item, why: planned, saved: &[] });
+            }
+            None => kept.push(Entry { item, why: planned, saved: &[] }),
+        }
+    }
+    let is_dry = outcomes.fates.is_none();
+    [
+        Section {
+            heading: if is_dry { "Would remove:" } else { "Removed:" },
+            tone: Tone::Strong,
+            entries: gone,
+        },
+        Section { heading: if is_dry { "Would keep:" } else { "Kept:" }, tone: Tone::Strong, entries: kept },
+        Section { heading: "Failed:", tone: Tone::Bad, entries: failed },
+    ]
+}
+
+fn show_entries(ui: &mut Ui, entries: &[Entry<'_>]) {
+    let (files, others): (Vec<&Entry<'_>>, Vec<&Entry<'_>>) =
+        entries.iter().partition(|entry| is_file(entry.item));
+    let mut rows: Vec<(Row, &[String])> = others.iter().map(|entry| (row(entry), entry.saved)).collect();
+    let mut groups: BTreeMap<(What, &str), Vec<&Entry<'_>>> = BTreeMap::new();
+    for entry in files {
+        groups.entry((entry.item.candidate.what, &entry.why)).or_default().push(entry);
+    }
+    for ((what, why), group) in groups {
+        match group.len() {
+            ..=FILES => rows.extend(group.iter().map(|entry| (row(entry), entry.saved))),
+            _ => rows.push((row_of_group(what, why, &group), &[])),
+        }
+    }
+    let lines = layout(ui, "  ", &rows.iter().map(|(row, _)| row.clone()).collect::<Vec<_>>());
+    for (line, (_, saved)) in lines.iter().zip(&rows) {
+        ui.line(line);
+        for name in *saved {
+            let name = name.strip_prefix("refs/arborist/saved/").unwrap_or(name);
+            ui.line(&format!("    saved as {}", visible(name)));
+        }
+    }
+}
+
+fn is_file(item: &Item) -> bool {
+    matches!(item.candidate.what, What::Log | What::Report | What::Cache)
+}
+
+fn row(entry: &Entry<'_>) -> Row {
+    let candidate = &entry.item.candidate;
+    let age = candidate.time.filter(|_| candidate.what != What::Trash).map(clock::age);
+    [
+        candidate.what.as_str().to_owned(),
+        visible(&candidate.name),
+        visible(&entry.why),
+        candidate.size.map(size).unwrap_or_default(),
+        age.unwrap_or_default(),
+    ]
+}
+
+fn row_of_group(what: What, why: &str, group: &[&Entry<'_>]) -> Row {
+    let sum = group.iter().filter_map(|entry| entry.item.candidate.size).sum();
+    let oldest = group.iter().filter_map(|entry| entry.item.candidate.time).min();
+    let name = format!("{} of them", group.len());
+    [what.as_str().to_owned(), name, visible(why), size(sum), oldest.map(clock::age).unwrap_or_default()]
+}
+
+fn show_reclaimed(ui: &mut Ui, outcomes: &Outcomes) {
+    if outcomes.reclaimed.is_empty() {
+        return;
+    }
+    let heading = if outcomes.fates.is_none() { "Would free:" } else { "Freed:" };
+    ui.line(&ui.paint(Tone::Strong, heading));
+    let row = |one: &arborist_core::cleanup::Reclaimed| {
+        let name = one.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let why = one.failed.clone().unwrap_or_else(|| format!("in {}", one.worktree));
+        ["ignored".to_owned(), visible(&name), visible(&why), size(one.size), String::new()]
+    };
+    let rows: Vec<Row> = outcomes.reclaimed.iter().map(row).collect();
+    table(ui, "  ", &rows);
+}
+
+fn summary(outcomes: &Outcomes) -> String {
+    let totals = totals(outcomes);
+    let would =
+        if outcomes.fates.is_none() { ("Would remove", "would be freed") } else { ("Removed", "are freed") };
+    let mut words = format!("{} {}, {} kept", would.0, totals.removed, totals.kept);
+    if totals.failed > 0 {
+        words.push_str(&format!(", {} failed", totals.failed));
+    }
+    format!("{words}; {} {}.", size(totals.bytes), would.1)
+}
+
+/// Rows in columns, as wide as the terminal is.
+pub(super) fn table(ui: &mut Ui, indent: &str, rows: &[Row]) {
+    for line in layout(ui, indent, rows) {
+        ui.line(&line);
+    }
+}
+
+fn layout(ui: &Ui, indent: &str, rows: &[Row]) -> Vec<String> {
+    let wide = |text: &str| text.chars().count();
+    let mut widths = [0; 5];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = wide(cell).max(*width);
+        }
+    }
+    if let Some(columns) = ui.width() {
+        let gaps = GAP * widths.iter().filter(|width| **width > 0).count().saturating_sub(1);
+        let fixed = wide(indent) + gaps + widths[0] + widths[3] + widths[4];
+        let room = columns.saturating_sub(fixed);
+        widths[1] = widths[1].min(room.saturating_sub(widths[2]).max(NAME));
+        widths[2] = widths[2].min(room.saturating_sub(widths[1]));
+    }
+    let ellipsis = if ui.has_unicode() { "…" } else { "..." };
+    let line = |row: &Row| {
+        let mut line = indent.to_owned();
+        for (column, (cell, width)) in row.iter().zip(widths).enumerate().filter(|(_, (_, width))| *width > 0)
+        {
+            let cell = cut(cell, width, ellipsis);
+            let pad = " ".repeat(width.saturating_sub(wide(&cell)));
+            // Numbers stand at the right of their column.
+            line.push_str(&if column >= 3 { format!("{pad}{cell}") } else { format!("{cell}{pad}") });
+            line.push_str(&" ".repeat(GAP));
+        }
+        line.trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+fn cut(text: &str, width: usize, ellipsis: &str) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let room = width.saturating_sub(ellipsis.chars().count());
+    text.chars().take(room).chain(ellipsis.chars()).take(width).collect()
+}
+
+/// Bytes for people.
+pub(super) fn size(bytes: u64) -> String {
+    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
+    match units.iter().find(|(unit, _)| bytes >= *unit) {
+        Some((unit, name)) => format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit),
+        None => format!("{bytes} B"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_short() {
+        let shown = [0, 999, 1_500, 12_340_000, 7_000_000_000].map(size);
+        assert_eq!(shown, ["0 B", "999 B", "1.5 kB", "12.3 MB", "7.0 GB"]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_cut_and_says_so() {
+        assert_eq!([cut("abc", 3, "…"), cut("abcd", 3, "…"), cut("abcd", 3, "...")], ["abc", "ab…", "..."]);
+    }
+}

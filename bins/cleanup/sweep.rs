@@ -1,0 +1,129 @@
+//! `git arborist cleanup` itself: the plan, and doing it.
+
+use std::path::PathBuf;
+
+use arborist_core::{
+    cleanup::{Fate, Mode, Options, Plan, Reclaimed, Remotes, Rules, Sweep, Topic, Unsaved, Verdict},
+    failure::{Exit, Failure},
+    settings::{AGES, Age, Settings},
+};
+use clap::{Args, builder::PossibleValuesParser};
+
+use super::{document::CleanupDocument, open::open, show};
+use crate::{clock, document, entry::Outcome, ui::Ui};
+
+#[derive(Debug, Args)]
+pub(super) struct SweepArgs {
+    /// Leave alone what is younger: 0, 12h, 7d, 2w
+    #[arg(long, value_name = "AGE")]
+    older_than: Option<String>,
+    /// Show what would be done, and do nothing
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Also what holds work that is nowhere else; it is saved under a ref first
+    #[arg(short, long)]
+    force: bool,
+    /// Also branches of remotes, if they have landed there
+    #[arg(long)]
+    remote: bool,
+    /// Also free build output and caches in the worktrees that are kept
+    #[arg(long)]
+    reclaim: bool,
+    /// Only these; saved work then has the age that is given
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = topics())]
+    only: Vec<String>,
+    /// Only what belongs to these tasks or sessions
+    #[arg(value_name = "TASK")]
+    names: Vec<String>,
+}
+
+fn topics() -> PossibleValuesParser {
+    PossibleValuesParser::new(Topic::ALL.map(Topic::as_str))
+}
+
+/// How old things must be where nothing else is said.
+const USUAL: Age = Age::days(7);
+/// How long what was saved, and records, are kept.
+const LONG: Age = Age::days(90);
+/// What is freed where nothing else is said.
+const CACHES: [&str; 2] = ["target/", "node_modules/"];
+
+impl SweepArgs {
+    fn options(&self, settings: &Settings) -> Result<Options, Failure> {
+        let age = |key: &str, usual| settings.age(key).unwrap_or(usual);
+        let given = self.older_than.as_deref().map(parse_age).transpose()?;
+        let topics: Vec<Topic> = Topic::ALL
+            .into_iter()
+            .filter(|topic| self.only.iter().any(|only| only == topic.as_str()))
+            .collect();
+        let keep_saved = given.filter(|_| topics == [Topic::Saved]);
+        let dir = |key: &str, usual: &str| settings.text(key).unwrap_or(usual).to_owned();
+        Ok(Options {
+            rules: Rules {
+                now: clock::now(),
+                older_than: given.unwrap_or_else(|| age("cleanup.older-than", USUAL)),
+                keep_saved: keep_saved.unwrap_or_else(|| age("cleanup.keep-saved", LONG)),
+                keep_records: age("cleanup.keep-records", LONG),
+                unsaved: if self.force { Unsaved::Saved } else { Unsaved::Kept },
+            },
+            topics,
+            names: self.names.clone(),
+            remotes: if self.remote { Remotes::Cleaned } else { Remotes::Left },
+            log_dir: dir("log-dir", "spec/logs"),
+            report_dir: dir("report-dir", "spec/reports"),
+        })
+    }
+}
+
+fn parse_age(text: &str) -> Result<Age, Failure> {
+    text.parse::<Age>()
+        .map_err(|error| Failure::new(Exit::Usage, error.to_string()).hint(format!("write it as {AGES}")))
+}
+
+/// What came of it all.
+pub(super) struct Outcomes {
+    pub(super) plan: Plan,
+    /// None if nothing was to be done.
+    pub(super) fates: Option<Vec<Fate>>,
+    pub(super) reclaimed: Vec<Reclaimed>,
+    pub(super) older_than: Age,
+}
+
+pub(super) fn run(args: &SweepArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(ui)?;
+    let options = args.options(&opened.settings)?;
+    let older_than = options.rules.older_than;
+    let sweep = Sweep::new(&opened.repository, opened.pool, options);
+    let plan = sweep.plan()?;
+    let fates = if args.dry_run { None } else { Some(sweep.apply(&plan)?) };
+    let mut reclaimed = Vec::new();
+    if args.reclaim {
+        let usual = || CACHES.map(str::to_owned).to_vec();
+        let patterns = opened.settings.words("cleanup.reclaim").map_or_else(usual, <[String]>::to_vec);
+        let mode = if args.dry_run { Mode::DryRun } else { Mode::Real };
+        reclaimed = sweep.reclaim(&patterns, &leaving(&plan, args.dry_run), mode)?;
+    }
+    let outcomes = Outcomes { plan, fates, reclaimed, older_than };
+    if args.json {
+        document::print(ui, &CleanupDocument::new(&outcomes))?;
+    } else {
+        show::show(ui, &outcomes, args.force);
+    }
+    Ok(exit_of(&outcomes))
+}
+
+/// The worktrees that a dry run believes to be gone.
+fn leaving(plan: &Plan, dry_run: bool) -> Vec<PathBuf> {
+    let goes = plan.items.iter().filter(|item| dry_run && matches!(item.verdict, Verdict::Remove(..)));
+    goes.filter_map(|item| item.candidate.path().cloned()).collect()
+}
+
+fn exit_of(outcomes: &Outcomes) -> Exit {
+    let fates = outcomes.fates.iter().flatten();
+    let has_failed = fates.into_iter().any(|fate| matches!(fate, Fate::Failed(_)))
+        || outcomes.reclaimed.iter().any(|one| one.failed.is_some());
+    if has_failed { Exit::No } else { Exit::Done }
+}

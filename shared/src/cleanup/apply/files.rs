@@ -1,0 +1,31 @@
+//! Removes files that are nobody's work, if they are still those that were looked at.
+
+use std::{
+    fs, io,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use super::Fate;
+use crate::cleanup::Candidate;
+
+pub(super) fn remove(candidate: &Candidate, path: &Path) -> Fate {
+    let found = match path.symlink_metadata() {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return gone(),
+        Err(error) => return Fate::Failed(error.to_string()),
+    };
+    let seconds = |time: SystemTime| i64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok();
+    let written = found.modified().ok().and_then(seconds);
+    if !found.is_file() || written != candidate.time || Some(found.len()) != candidate.size {
+        return Fate::Kept("it has changed meanwhile".into());
+    }
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Fate::Failed(error.to_string()),
+        _ => gone(),
+    }
+}
+
+fn gone() -> Fate {
+    Fate::Removed { saved: Vec::new() }
+}

@@ -1,0 +1,127 @@
+//! Removes worktrees: behind their locks, if they still are as they were found, by a rename.
+
+use std::path::PathBuf;
+
+use super::{Doing, Fate};
+use crate::{
+    cleanup::{
+        CleanupError, Content, Item, Save, Spot, Verdict, What,
+        survey::{content_of, find_going_on},
+    },
+    git::Worktree,
+    process::Occupants,
+    worktree::{Place, PlaceKind, Pool},
+};
+
+impl Doing<'_> {
+    pub(super) fn remove_places(&mut self) -> Result<(), CleanupError> {
+        let Some(pool) = &self.sweep.pool else { return Ok(()) };
+        let open = self.open(|item| matches!(item.candidate.what, What::Worktree | What::Folder));
+        if open.is_empty() {
+            return Ok(());
+        }
+        let worktrees = self.sweep.repository.list_worktrees()?;
+        let places = pool.list_places(&worktrees);
+        for at in open {
+            let item = &self.items[at];
+            let Some(path) = item.candidate.path() else { continue };
+            let place = places.iter().find(|place| place.path == *path);
+            let fate = match (place, self.refuse_run(item)) {
+                (_, Some(why)) => Fate::Kept(why),
+                (None, _) => Fate::Removed { saved: Vec::new() },
+                (Some(place), None) => match self.remove_place(pool, item, place, &worktrees) {
+                    Ok((saved, trash)) => {
+                        self.trash.extend(trash);
+                        Fate::Removed { saved }
+                    }
+                    Err(fate) => fate,
+                },
+            };
+            self.fates[at] = Some(fate);
+        }
+        Ok(())
+    }
+
+    /// Removes one place. What it is called until it is deleted comes with what was saved.
+    fn remove_place(
+        &self,
+        pool: &Pool,
+        item: &Item,
+        place: &Place,
+        worktrees: &[Worktree],
+    ) -> Result<(Vec<String>, Option<PathBuf>), Fate> {
+        let Verdict::Remove(_, save) = item.verdict else {
+            return Err(Fate::Kept(String::new()));
+        };
+        let _lock = pool.occupy(&place.path).map_err(|error| Fate::Kept(error.to_string()))?;
+        self.refuse_changed(pool, item, place, worktrees)?;
+        let mut saved = Vec::new();
+        let failed = |error: &dyn std::error::Error| Fate::Failed(error.to_string());
+        if place.kind != PlaceKind::Scratch {
+            let content = content_of(pool, place).map_err(|error| failed(&error))?;
+            match content {
+                Content::Nothing => {}
+                Content::Unsaved(_) if save.content => {
+                    saved.push(self.save_content(&item.candidate, place).map_err(|error| failed(&error))?);
+                }
+                Content::Unsaved(paths) => {
+                    let what = paths.first().cloned().unwrap_or_default();
+                    return Err(Fate::Kept(format!("not committed by now: {what}")));
+                }
+                Content::Stuck(why) => return Err(Fate::Kept(why)),
+            }
+            saved.extend(self.save_head(item, save)?);
+        }
+        let trash = pool.throw_away(place).map_err(|error| failed(&error))?;
+        Ok((saved, trash))
+    }
+
+    /// Whether it is still the same worktree, and nobody has come to it.
+    fn refuse_changed(
+        &self,
+        pool: &Pool,
+        item: &Item,
+        place: &Place,
+        worktrees: &[Worktree],
+    ) -> Result<(), Fate> {
+        let kept = |why: &str| Err(Fate::Kept(why.to_owned()));
+        match Occupants::find() {
+            None => return kept("which processes are in it cannot be told"),
+            Some(occupants) => {
+                if let Some(pid) = occupants.of(&place.path) {
+                    return kept(&format!("process {pid} is in it"));
+                }
+            }
+        }
+        let Spot::Worktree { branch, head, .. } = &item.candidate.spot else {
+            return Ok(());
+        };
+        let own: Vec<Worktree> = worktrees.iter().filter(|one| one.path == place.path).cloned().collect();
+        if let Some((_, going_on)) = find_going_on(&own).first() {
+            return kept(&format!("in the middle of a {}", going_on.what));
+        }
+        let now = pool.look_into(place).and_then(|view| {
+            let branch = view.find_head_branch().ok()?;
+            Some((branch, view.find_commit("HEAD").ok()?))
+        });
+        match now {
+            Some(now) if now == (branch.clone(), *head) => Ok(()),
+            _ => kept("something else is checked out in it by now"),
+        }
+    }
+
+    /// Commits on no branch that only this worktree leads to.
+    fn save_head(&self, item: &Item, save: Save) -> Result<Option<String>, Fate> {
+        let Spot::Worktree { branch: None, head: Some(head), .. } = &item.candidate.spot else {
+            return Ok(None);
+        };
+        if !save.commits {
+            return Ok(None);
+        }
+        let name = self.save_name(&item.candidate, *head);
+        match self.save_commit(&name, *head) {
+            Ok(()) => Ok(Some(name)),
+            Err(error) => Err(Fate::Failed(error.to_string())),
+        }
+    }
+}

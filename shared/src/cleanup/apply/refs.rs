@@ -1,0 +1,199 @@
+//! Deletes refs: what has to be kept of them first, then all in one transaction. If one of them was moved meanwhile, only
+//! that one stays.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Doing, Fate};
+use crate::{
+    cleanup::{
+        Candidate, CleanupError, Commits, Save, Spot, Verdict, What,
+        survey::{branch_of, find_going_on},
+    },
+    git::{RefFacts, RefMove},
+    name::{BranchName, Oid},
+};
+
+/// What is about to be deleted.
+struct Doomed {
+    at: usize,
+    name: String,
+    tip: Oid,
+    saved: Vec<String>,
+    has_upstream: bool,
+}
+
+impl Doing<'_> {
+    pub(super) fn remove_refs(&mut self) -> Result<(), CleanupError> {
+        let open = self.open(|item| matches!(item.candidate.spot, Spot::Ref { .. }));
+        if open.is_empty() {
+            return Ok(());
+        }
+        let mut doomed = self.look_again(open)?;
+        self.save_all(&mut doomed)?;
+        self.delete(&doomed);
+        for one in doomed.iter().filter(|one| one.has_upstream) {
+            if let (Some(branch), Some(Fate::Removed { .. })) = (branch_of(&one.name), &self.fates[one.at]) {
+                let _ = self.sweep.repository.forget_branch_settings(branch.as_str());
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at every ref, every worktree and every reason again. What has changed is kept.
+    fn look_again(&mut self, open: Vec<usize>) -> Result<Vec<Doomed>, CleanupError> {
+        let repository = self.sweep.repository;
+        let refs = repository.start_surveying_refs();
+        let worktrees = repository.list_worktrees()?;
+        let refs: HashMap<String, RefFacts> =
+            refs.finish()?.into_iter().map(|found| (found.name.clone(), found)).collect();
+        let mut used: HashSet<BranchName> = worktrees.iter().filter_map(|one| one.branch.clone()).collect();
+        used.extend(find_going_on(&worktrees).into_iter().flat_map(|(_, going_on)| going_on.branches));
+        let mut doomed = Vec::new();
+        for at in open {
+            let Some((name, tip)) = self.items[at].candidate.as_ref() else { continue };
+            let Some(found) = refs.get(name) else {
+                self.fates[at] = Some(Fate::Removed { saved: Vec::new() });
+                continue;
+            };
+            match self.refuse_ref(at, &refs, &used) {
+                _ if found.target != tip => self.fates[at] = Some(Fate::Kept(MOVED.into())),
+                Some(why) => self.fates[at] = Some(Fate::Kept(why)),
+                None => {
+                    let has_upstream = found.upstream.is_some();
+                    doomed.push(Doomed { at, name: name.to_owned(), tip, saved: Vec::new(), has_upstream });
+                }
+            }
+        }
+        self.keep_the_loose(&mut doomed, &refs)?;
+        Ok(doomed)
+    }
+
+    fn refuse_ref(
+        &self,
+        at: usize,
+        refs: &HashMap<String, RefFacts>,
+        used: &HashSet<BranchName>,
+    ) -> Option<String> {
+        let item = &self.items[at];
+        let (name, _) = item.candidate.as_ref()?;
+        if let Some(why) = self.refuse_run(item) {
+            return Some(why);
+        }
+        if branch_of(name).is_some_and(|branch| used.contains(&branch)) {
+            return Some("it is checked out".into());
+        }
+        let ticket = name
+            .strip_prefix("refs/heads/arborist/task/")
+            .map(|rest| format!("refs/arborist/queue/tickets/{rest}"));
+        ticket.filter(|ticket| refs.contains_key(ticket)).map(|_| "it was queued meanwhile".into())
+    }
+
+    /// What was elsewhere must still be so.
+    fn keep_the_loose(
+        &mut self,
+        doomed: &mut Vec<Doomed>,
+        refs: &HashMap<String, RefFacts>,
+    ) -> Result<(), CleanupError> {
+        let is_held =
+            |candidate: &Candidate| candidate.commits == Commits::Held && needs_proof(candidate.what);
+        let asked: Vec<Oid> =
+            doomed.iter().filter(|one| is_held(&self.items[one.at].candidate)).map(|one| one.tip).collect();
+        if asked.is_empty() {
+            return Ok(());
+        }
+        let shelf = crate::session::Archive::new(self.sweep.repository).list()?;
+        let now = crate::cleanup::survey::Refs::new(refs.values().cloned().collect(), &shelf);
+        let loose = self.sweep.repository.loose_commits(&asked, now.kept())?;
+        let (items, fates) = (self.items, &mut self.fates);
+        doomed.retain(|one| {
+            let is_loose = is_held(&items[one.at].candidate) && loose.contains_key(&one.tip);
+            if is_loose {
+                fates[one.at] = Some(Fate::Kept("its commits are nowhere else by now".into()));
+            }
+            !is_loose
+        });
+        Ok(())
+    }
+
+    /// Saves first, in one transaction.
+    fn save_all(&self, doomed: &mut [Doomed]) -> Result<(), CleanupError> {
+        let wants = |one: &&mut Doomed| {
+            let save = match self.items[one.at].verdict {
+                Verdict::Remove(_, save) => save,
+                Verdict::Keep(_) => Save::NOTHING,
+            };
+            save.commits
+        };
+        let mut names = Vec::new();
+        for one in doomed.iter_mut().filter(wants) {
+            let name = self.save_name(&self.items[one.at].candidate, one.tip);
+            one.saved.push(name.clone());
+            names.push((name, one.tip));
+        }
+        names.sort();
+        names.dedup();
+        let repository = self.sweep.repository;
+        let prefix = crate::cleanup::saved::SAVED;
+        let known: HashSet<String> = match names.is_empty() {
+            true => return Ok(()),
+            false => repository.list_refs(&[prefix])?.into_iter().map(|found| found.name).collect(),
+        };
+        let moves: Vec<RefMove<'_>> = names
+            .iter()
+            .filter(|(name, _)| !known.contains(name))
+            .map(|(name, tip)| RefMove { name, new: Some(*tip), old: None })
+            .collect();
+        if moves.is_empty() {
+            return Ok(());
+        }
+        Ok(repository.move_refs(&moves, "arborist: save")?)
+    }
+
+    /// Deletes all of them at once. Where that is refused, each half by itself, down to the one that is in the way.
+    fn delete(&mut self, doomed: &[Doomed]) {
+        if doomed.is_empty() {
+            return;
+        }
+        let moves: Vec<RefMove<'_>> =
+            doomed.iter().map(|one| RefMove { name: &one.name, new: None, old: Some(one.tip) }).collect();
+        let repository = self.sweep.repository;
+        let Err(error) = repository.move_refs(&moves, "arborist: cleanup") else {
+            for one in doomed {
+                self.fates[one.at] = Some(Fate::Removed { saved: one.saved.clone() });
+            }
+            return;
+        };
+        if let [one] = doomed {
+            self.fates[one.at] = Some(self.delete_alone(one, &error.to_string()));
+            return;
+        }
+        let (left, right) = doomed.split_at(doomed.len() / 2);
+        self.delete(left);
+        self.delete(right);
+    }
+
+    /// One that could not be deleted with others: it was moved, it is gone, or a git that was killed left its lock.
+    fn delete_alone(&self, one: &Doomed, why: &str) -> Fate {
+        let repository = self.sweep.repository;
+        match repository.find_ref(&one.name) {
+            Ok(None) => return Fate::Removed { saved: one.saved.clone() },
+            Ok(Some(now)) if now != one.tip => return Fate::Kept(MOVED.into()),
+            _ => {}
+        }
+        if let Some(pool) = &self.sweep.pool {
+            pool.clear_stale_lock(&one.name);
+            pool.clear_stale_lock("packed-refs");
+        }
+        let moves = [RefMove { name: &one.name, new: None, old: Some(one.tip) }];
+        match repository.move_refs(&moves, "arborist: cleanup") {
+            Ok(()) => Fate::Removed { saved: one.saved.clone() },
+            Err(_) => Fate::Failed(why.to_owned()),
+        }
+    }
+}
+
+const MOVED: &str = "it was moved meanwhile";
+
+fn needs_proof(what: What) -> bool {
+    !matches!(what, What::Claim | What::Saved | What::Cache)
+}

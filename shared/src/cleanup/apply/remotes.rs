@@ -1,0 +1,125 @@
+//! Deletes branches of remotes that have landed there, if they are where they were last seen.
+
+use std::collections::HashSet;
+
+use super::{Doing, Fate};
+use crate::{
+    cleanup::{CleanupError, Commits, Save, Spot, Verdict, survey::Refs},
+    git::Ref,
+    name::Oid,
+    session::Archive,
+};
+
+impl Doing<'_> {
+    pub(super) fn remove_remotes(&mut self) -> Result<(), CleanupError> {
+        let open = self.open(|item| matches!(item.candidate.spot, Spot::Remote { .. }));
+        let remotes: HashSet<String> = open
+            .iter()
+            .filter_map(|at| match &self.items[*at].candidate.spot {
+                Spot::Remote { remote, .. } => Some(remote.clone()),
+                _ => None,
+            })
+            .collect();
+        for remote in remotes {
+            let is_there = |at: &usize| matches!(&self.items[*at].candidate.spot, Spot::Remote { remote: own, .. } if *own == remote);
+            let of_remote: Vec<usize> = open.iter().copied().filter(is_there).collect();
+            self.remove_of_remote(&remote, of_remote)?;
+        }
+        Ok(())
+    }
+
+    fn remove_of_remote(&mut self, remote: &str, mut open: Vec<usize>) -> Result<(), CleanupError> {
+        let now = match self.sweep.repository.list_remote_branches(remote)? {
+            Ok(now) => now,
+            Err(why) => {
+                let fate = Fate::Failed(format!("'{remote}' could not be asked: {why}"));
+                open.iter().for_each(|at| self.fates[*at] = Some(fate.clone()));
+                return Ok(());
+            }
+        };
+        let landed = self.landed_there(remote, &now, &open)?;
+        open.retain(|at| {
+            let fate = self.look_at_remote(*at, &now, &landed);
+            let is_open = fate.is_none();
+            if !is_open {
+                self.fates[*at] = fate;
+            }
+            is_open
+        });
+        let mut saved = Vec::new();
+        for at in &open {
+            saved.push(self.save_remote(*at)?);
+        }
+        let branches: Vec<(String, Oid)> = open.iter().filter_map(|at| self.remote_tip(*at)).collect();
+        let fates = self.sweep.repository.delete_remote_branches(remote, &branches)?;
+        for ((at, refused), saved) in open.iter().zip(fates).zip(saved) {
+            self.fates[*at] = Some(match refused {
+                None => Fate::Removed { saved },
+                Some(why) => Fate::Failed(format!("'{remote}' refused: {why}")),
+            });
+        }
+        Ok(())
+    }
+
+    fn remote_tip(&self, at: usize) -> Option<(String, Oid)> {
+        match &self.items[at].candidate.spot {
+            Spot::Remote { name, tip, .. } => Some((name.clone(), *tip)),
+            _ => None,
+        }
+    }
+
+    /// The tips that branches lead to which the remote has at this moment as we know them.
+    fn landed_there(&self, remote: &str, now: &[Ref], open: &[usize]) -> Result<HashSet<Oid>, CleanupError> {
+        let repository = self.sweep.repository;
+        let shelf = Archive::new(repository).list()?;
+        let refs = Refs::new(repository.start_surveying_refs().finish()?, &shelf);
+        let prefix = format!("refs/remotes/{remote}/");
+        let is_so = |name: &str, tip: Oid| {
+            let there = name.strip_prefix(&prefix).map(|name| format!("refs/heads/{name}"));
+            now.iter().any(|found| Some(&found.name) == there.as_ref() && found.target == tip)
+        };
+        let kept = refs.kept_at(remote);
+        let kept: Vec<Oid> = kept
+            .iter()
+            .filter(|found| is_so(&found.name, found.target))
+            .filter_map(|found| found.commit)
+            .collect();
+        let tips: Vec<Oid> = open.iter().filter_map(|at| self.remote_tip(*at)).map(|(_, tip)| tip).collect();
+        let loose = repository.loose_commits(&tips, &kept)?;
+        let is_landed = |tip: &Oid| !loose.contains_key(tip);
+        Ok(tips.into_iter().filter(is_landed).collect())
+    }
+
+    /// What keeps a branch of a remote after all.
+    fn look_at_remote(&self, at: usize, now: &[Ref], landed: &HashSet<Oid>) -> Option<Fate> {
+        let item = &self.items[at];
+        let (name, tip) = self.remote_tip(at)?;
+        if let Some(why) = self.refuse_run(item) {
+            return Some(Fate::Kept(why));
+        }
+        match now.iter().find(|found| found.name == name) {
+            None => return Some(Fate::Removed { saved: Vec::new() }),
+            Some(found) if found.target != tip => {
+                return Some(Fate::Kept("it was moved there: fetch first".into()));
+            }
+            Some(_) => {}
+        }
+        let is_proved = matches!(item.candidate.commits, Commits::Landed { .. });
+        if !landed.contains(&tip) && !is_proved {
+            return Some(Fate::Kept("what it landed on was moved there: fetch first".into()));
+        }
+        None
+    }
+
+    fn save_remote(&self, at: usize) -> Result<Vec<String>, CleanupError> {
+        let item = &self.items[at];
+        let (Verdict::Remove(_, Save { commits: true, .. }), Some((_, tip))) =
+            (&item.verdict, self.remote_tip(at))
+        else {
+            return Ok(Vec::new());
+        };
+        let name = self.save_name(&item.candidate, tip);
+        self.save_commit(&name, tip)?;
+        Ok(vec![name])
+    }
+}

@@ -1,0 +1,101 @@
+//! Saves what is nowhere else, before it goes.
+
+use super::Doing;
+use crate::{
+    cleanup::{
+        Candidate, Spot, What,
+        saved::{Part, name_of},
+        survey::branch_of,
+    },
+    git::{GitError, RefMove, Repository, Signing, Worktree},
+    name::Oid,
+    worktree::Place,
+};
+
+/// What the commit says that holds what lay in a worktree.
+pub(in crate::cleanup) fn message_of(name: &str) -> String {
+    format!("what lay in {name}\n")
+}
+
+/// What the commit says that holds what was staged there.
+pub(in crate::cleanup) fn staged_message(name: &str) -> String {
+    format!("what was staged in {name}\n")
+}
+
+impl Doing<'_> {
+    /// The ref for the commits of a candidate.
+    pub(super) fn save_name(&self, candidate: &Candidate, commit: Oid) -> String {
+        let part = match candidate.what {
+            What::Branch | What::RemoteBranch | What::SessionBranch => Part::Branch,
+            _ => Part::Commits,
+        };
+        name_of(self.sweep.options.rules.now, &unit_of(candidate), part, commit)
+    }
+
+    /// Keeps a commit under a ref. One that is kept already is not an error.
+    pub(super) fn save_commit(&self, name: &str, commit: Oid) -> Result<(), GitError> {
+        let repository = self.sweep.repository;
+        if repository.find_ref(name)? == Some(commit) {
+            return Ok(());
+        }
+        repository.move_refs(&[RefMove { name, new: Some(commit), old: None }], "arborist: save")
+    }
+
+    /// Keeps what lies in a place, and what is staged there if that is something else. Gives the ref.
+    pub(super) fn save_content(&self, candidate: &Candidate, place: &Place) -> Result<String, GitError> {
+        let view = self.view_of(place)?;
+        let name = place.name();
+        let head = view.head.commit;
+        let tree = if place.is_missing { view.staged()? } else { view.snapshot()? };
+        let mut parents: Vec<Oid> = head.into_iter().collect();
+        let staged = place.worktree.as_ref().and_then(|_| view.staged().ok());
+        if let (Some(staged), Some(head)) = (staged, head)
+            && staged != tree
+            && staged != view.tree_of(head)?
+        {
+            parents = vec![view.write_joint(staged, &parents, &staged_message(&name), Signing::No)?];
+        }
+        let commit = view.write_joint(tree, &parents, &message_of(&name), Signing::No)?;
+        let under = name_of(self.sweep.options.rules.now, &unit_of(candidate), Part::Worktree, tree);
+        if view.find_ref(&under)?.is_none() {
+            view.move_refs(&[RefMove { name: &under, new: Some(commit), old: None }], "arborist: save")?;
+        }
+        Ok(under)
+    }
+
+    /// The repository as it is seen from a place, also from a folder that git does not know any more.
+    fn view_of(&self, place: &Place) -> Result<Repository, GitError> {
+        let repository = self.sweep.repository;
+        let known = self.sweep.pool.as_ref().filter(|_| place.worktree.is_some());
+        let view = match known {
+            Some(pool) => pool.look_into(place),
+            None => repository.linked(&Worktree {
+                path: place.path.clone(),
+                git_dir: Some(repository.common_dir.clone()),
+                branch: None,
+                head: None,
+                lock: None,
+                is_bare: false,
+            }),
+        };
+        view.ok_or_else(|| GitError::Unknown(place.name(), "worktree"))
+    }
+}
+
+/// What saved work is filed under: the run and the task, the session, or what it is.
+fn unit_of(candidate: &Candidate) -> String {
+    let of_task = |name: &str| name.strip_prefix("refs/heads/arborist/task/").map(str::to_owned);
+    let unit = match &candidate.spot {
+        Spot::Ref { name, .. } | Spot::Remote { name, .. } => {
+            of_task(name).or_else(|| branch_of(name).map(|branch| branch.component()))
+        }
+        Spot::Worktree { branch: Some(branch), .. } => {
+            of_task(&branch.to_ref()).or_else(|| Some(branch.component()))
+        }
+        _ => None,
+    };
+    unit.unwrap_or_else(|| {
+        let rest = candidate.as_ref().and_then(|(name, _)| name.strip_prefix("refs/arborist/"));
+        rest.unwrap_or(&candidate.name).to_owned()
+    })
+}

@@ -1,0 +1,70 @@
+//! What keeps cleaning up from coming to its end.
+
+use std::path::PathBuf;
+
+use crate::{
+    failure::{Exit, Explain},
+    git::GitError,
+    process::LockError,
+    session::SessionError,
+    worktree::WorktreeError,
+};
+
+/// Why a cleaning or a restoring failed as a whole.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each sentence says what it is")]
+pub enum CleanupError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Worktree(#[from] WorktreeError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error("another cleanup is under way: {0}")]
+    Locked(LockError),
+    #[error("nothing here belongs to '{0}'")]
+    NothingOf(String),
+    #[error("no saved work is called '{0}'")]
+    NoSaved(String),
+    #[error("'{name}' names more than one: {}", found.join(", "))]
+    Ambiguous { name: String, found: Vec<String> },
+    #[error("'{branch}' is there already, at another commit")]
+    BranchExists { branch: String },
+    #[error("'{}' is there already", .0.display())]
+    PathExists(PathBuf),
+    #[error("'{0}' is no name for a branch")]
+    BranchName(String),
+    #[error("worktrees are made from a checkout, and this repository is bare")]
+    Bare,
+}
+
+impl Explain for CleanupError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Git(error) => error.exit(),
+            Self::Worktree(error) => error.exit(),
+            Self::Session(error) => error.exit(),
+            Self::Locked(error) => error.exit(),
+            Self::NothingOf(_) | Self::NoSaved(_) | Self::Ambiguous { .. } => Exit::No,
+            Self::BranchExists { .. } | Self::PathExists(_) => Exit::Person,
+            Self::BranchName(_) => Exit::Usage,
+            Self::Bare => Exit::Fatal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Git(error) => error.hint(),
+            Self::Worktree(error) => error.hint(),
+            Self::Session(error) => error.hint(),
+            Self::Locked(_) => Some("wait until it is done, and run the same command again".into()),
+            Self::NothingOf(_) => Some("see everything with: git arborist cleanup --dry-run".into()),
+            Self::NoSaved(_) => Some("see all with: git arborist cleanup saved".into()),
+            Self::Ambiguous { .. } => Some("give more of the name".into()),
+            Self::BranchExists { .. } => Some("give it another name with: --branch <name>".into()),
+            Self::PathExists(_) => Some("name another place with: --to <dir>".into()),
+            Self::BranchName(_) => None,
+            Self::Bare => Some("clone it, and run this in the clone".into()),
+        }
+    }
+}

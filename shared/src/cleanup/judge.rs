@@ -1,0 +1,273 @@
+//! What may go, what must be saved before, and what stays and why. Facts in, verdicts out.
+
+use std::fmt;
+
+use super::{Candidate, Commits, Content, Proof, Spot, What};
+use crate::settings::Age;
+
+/// Why something is in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Active {
+    /// A session that is not over, in a word.
+    Session(&'static str),
+    /// A run is under way.
+    Run(String),
+    /// Somebody holds its lock.
+    Lock(String),
+    /// Somebody has claimed its task.
+    Claim,
+    /// A process is in it.
+    Process(u32),
+    /// We were started in it.
+    Here,
+    /// It is queued.
+    Queued,
+    /// Somebody else locked it.
+    Locked(String),
+    /// It is checked out there.
+    CheckedOut(String),
+    /// Somebody is in the middle of something with it.
+    GoingOn(&'static str),
+    /// Its remote lacks some of it.
+    Unpushed(String),
+    /// A landing waits for a checkout.
+    Parked,
+    /// Its run may go on with it.
+    Unfinished(String),
+    /// It is not ours, for this reason.
+    Foreign(String),
+}
+
+impl fmt::Display for Active {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(word) => write!(f, "its session is {word}"),
+            Self::Run(run) => write!(f, "a run of '{run}' is under way"),
+            Self::Lock(holder) => write!(f, "in use: {holder}"),
+            Self::Claim => f.write_str("its task is claimed"),
+            Self::Process(pid) => write!(f, "process {pid} is in it"),
+            Self::Here => f.write_str("you are in it"),
+            Self::Queued => f.write_str("it is queued and has not landed"),
+            Self::Locked(reason) if reason.is_empty() => f.write_str("somebody else locked it"),
+            Self::Locked(reason) => write!(f, "somebody else locked it: {reason}"),
+            Self::CheckedOut(place) => write!(f, "checked out at {place}"),
+            Self::GoingOn(what) => write!(f, "in the middle of a {what}"),
+            Self::Unpushed(upstream) => write!(f, "not all of it is pushed to {upstream}"),
+            Self::Parked => f.write_str("it waits for a checkout of its branch"),
+            Self::Unfinished(run) => write!(f, "'{run}' may go on with it"),
+            Self::Foreign(why) => f.write_str(why),
+        }
+    }
+}
+
+/// What was asked for.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    /// Now, in seconds since 1970.
+    pub now: i64,
+    /// What is younger stays.
+    pub older_than: Age,
+    /// Saved work that is younger stays.
+    pub keep_saved: Age,
+    /// Records of sessions that are younger stay.
+    pub keep_records: Age,
+    /// What becomes of work that is nowhere else.
+    pub unsaved: Unsaved,
+}
+
+/// What becomes of work that is nowhere else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsaved {
+    /// What holds it stays.
+    Kept,
+    /// It is saved first.
+    Saved,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes, for this reason, once this is saved.
+    Remove(Grounds, Save),
+    /// It stays.
+    Keep(Reason),
+}
+
+/// Why something may go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Grounds {
+    /// All of it is elsewhere.
+    Held,
+    /// It has landed.
+    Landed(String, Proof),
+    /// Nothing is in it that anybody could miss.
+    Empty,
+    /// It is old, and nobody's work.
+    Old,
+    /// It is saved first.
+    Saved,
+}
+
+/// What has to be saved before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Save {
+    /// The commits.
+    pub commits: bool,
+    /// What no commit holds.
+    pub content: bool,
+}
+
+impl Save {
+    /// Nothing.
+    pub const NOTHING: Self = Self { commits: false, content: false };
+}
+
+/// Why something stays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// This could not be found out.
+    Unknown(String),
+    /// It is in use.
+    Active(Active),
+    /// It is younger than this.
+    Young(Age),
+    /// Commits in it are nowhere else.
+    Loose(usize),
+    /// These paths are not committed.
+    Unsaved(Vec<String>),
+    /// What is in it cannot be saved.
+    Stuck(String),
+}
+
+/// So many paths are named.
+const SHOWN: usize = 2;
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(what) => write!(f, "cannot be told: {what}"),
+            Self::Active(active) => active.fmt(f),
+            Self::Young(age) => write!(f, "younger than {age}"),
+            Self::Loose(1) => f.write_str("1 commit is nowhere else"),
+            Self::Loose(count) => write!(f, "{count} commits are nowhere else"),
+            Self::Unsaved(paths) => {
+                write!(f, "not committed: {}", paths[..paths.len().min(SHOWN)].join(", "))?;
+                match paths.len().saturating_sub(SHOWN) {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more"),
+                }
+            }
+            Self::Stuck(why) => f.write_str(why),
+        }
+    }
+}
+
+impl fmt::Display for Grounds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Held => f.write_str("all of it is elsewhere"),
+            Self::Landed(into, Proof::Tree) => write!(f, "its files are in {into}"),
+            Self::Landed(into, Proof::Squash) => write!(f, "squashed into {into}"),
+            Self::Landed(into, Proof::Picks) => write!(f, "picked into {into}"),
+            Self::Empty => f.write_str("nothing uncommitted is in it"),
+            Self::Old => f.write_str("old"),
+            Self::Saved => f.write_str("is saved first"),
+        }
+    }
+}
+
+/// Judges all candidates. A branch can go only with the worktree that has it checked out.
+#[must_use]
+pub fn judge_all(candidates: &[Candidate], rules: &Rules) -> Vec<Verdict> {
+    let alone: Vec<Verdict> = candidates.iter().map(|candidate| judge(candidate, rules)).collect();
+    let with_place = |(candidate, verdict): (&Candidate, &Verdict)| {
+        let Some(place) = candidate.stands_in.filter(|_| matches!(verdict, Verdict::Remove(..))) else {
+            return verdict.clone();
+        };
+        match (alone.get(place), candidates.get(place)) {
+            (Some(Verdict::Remove(..)), _) => verdict.clone(),
+            (_, Some(place)) => Verdict::Keep(Reason::Active(Active::CheckedOut(place.name.clone()))),
+            (_, None) => Verdict::Keep(Reason::Unknown("where it is checked out".into())),
+        }
+    };
+    candidates.iter().zip(&alone).map(with_place).collect()
+}
+
+fn judge(candidate: &Candidate, rules: &Rules) -> Verdict {
+    if let Some(what) = candidate.unknown.first() {
+        return Verdict::Keep(Reason::Unknown(what.clone()));
+    }
+    if let Some(active) = candidate.active.first() {
+        return Verdict::Keep(Reason::Active(active.clone()));
+    }
+    let limit = limit_of(candidate.what, rules);
+    match candidate.time {
+        None => return Verdict::Keep(Reason::Unknown("how old it is".into())),
+        Some(time) if rules.now.saturating_sub(time).max(0) < limit.0 => {
+            return Verdict::Keep(Reason::Young(limit));
+        }
+        Some(_) => {}
+    }
+    if let Content::Stuck(why) = &candidate.content {
+        return Verdict::Keep(Reason::Stuck(why.clone()));
+    }
+    match candidate.what {
+        What::Trash | What::Claim | What::Log | What::Report | What::Saved | What::Cache => {
+            Verdict::Remove(Grounds::Old, Save::NOTHING)
+        }
+        What::RemoteBranch => judge_remote(&candidate.commits),
+        What::SessionBranch | What::Record => judge_work(candidate, Unsaved::Saved),
+        What::Worktree | What::Folder | What::Branch | What::Landing | What::Unfinished => {
+            judge_work(candidate, rules.unsaved)
+        }
+    }
+}
+
+fn limit_of(what: What, rules: &Rules) -> Age {
+    match what {
+        What::Saved => rules.keep_saved,
+        What::Record => rules.keep_records,
+        What::Trash => Age(0),
+        _ => rules.older_than,
+    }
+}
+
+/// At a remote nothing is saved, so only what has landed goes.
+fn judge_remote(commits: &Commits) -> Verdict {
+    match commits {
+        Commits::Held => Verdict::Remove(Grounds::Held, Save::NOTHING),
+        Commits::Landed { into, how } => {
+            let save = Save { commits: true, content: false };
+            Verdict::Remove(Grounds::Landed(into.clone(), *how), save)
+        }
+        Commits::Loose(count) => Verdict::Keep(Reason::Loose(*count)),
+        Commits::None => Verdict::Keep(Reason::Unknown("what it holds".into())),
+    }
+}
+
+/// What may hold work: all of it is elsewhere, or is saved first.
+fn judge_work(candidate: &Candidate, unsaved: Unsaved) -> Verdict {
+    let is_scratch = matches!(candidate.spot, Spot::Worktree { is_scratch: true, .. });
+    if is_scratch {
+        return Verdict::Remove(Grounds::Old, Save::NOTHING);
+    }
+    let content = match &candidate.content {
+        Content::Unsaved(paths) if unsaved == Unsaved::Kept || candidate.what == What::SessionBranch => {
+            return Verdict::Keep(Reason::Unsaved(paths.clone()));
+        }
+        content => *content != Content::Nothing,
+    };
+    let commits = match &candidate.commits {
+        Commits::Loose(count) if unsaved == Unsaved::Kept => return Verdict::Keep(Reason::Loose(*count)),
+        Commits::Loose(_) | Commits::Landed { .. } => true,
+        Commits::Held | Commits::None => false,
+    };
+    let grounds = match &candidate.commits {
+        _ if content => Grounds::Saved,
+        Commits::Loose(_) => Grounds::Saved,
+        Commits::Landed { into, how } => Grounds::Landed(into.clone(), *how),
+        Commits::Held if candidate.what != What::Worktree => Grounds::Held,
+        Commits::Held | Commits::None => Grounds::Empty,
+    };
+    Verdict::Remove(grounds, Save { commits, content })
+}

@@ -1,0 +1,116 @@
+//! Frees the space that build output and caches take in worktrees that stay. Only what git ignores, and only where nobody
+//! is at work.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{CleanupError, Sweep, survey::size_of};
+use crate::{
+    process::Occupants,
+    worktree::{Place, PlaceKind, Pool, delete_in_background},
+};
+
+/// Something that was or would be freed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// The worktree.
+    pub worktree: String,
+    /// What.
+    pub path: PathBuf,
+    /// How much it took.
+    pub size: u64,
+    /// Why it could not be freed, if it could not.
+    pub failed: Option<String>,
+}
+
+/// Whether something is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is only told.
+    DryRun,
+    /// It is done.
+    Real,
+}
+
+impl Sweep<'_> {
+    /// Frees what one of `patterns` matches in the worktrees that stay, those at `leaving` aside.
+    pub fn reclaim(
+        &self,
+        patterns: &[String],
+        leaving: &[PathBuf],
+        mode: Mode,
+    ) -> Result<Vec<Reclaimed>, CleanupError> {
+        let Some(pool) = &self.pool else { return Ok(Vec::new()) };
+        let _gate = if mode == Mode::Real { Some(pool.close()?) } else { None };
+        let places = pool.list_places(&self.repository.list_worktrees()?);
+        let occupants = Occupants::find();
+        let mut found = Vec::new();
+        for place in places.iter().filter(|place| is_ours(place) && !leaving.contains(&place.path)) {
+            let is_empty = occupants.as_ref().is_some_and(|occupants| occupants.of(&place.path).is_none());
+            let is_free = is_empty && matches!(pool.find_occupant(&place.path), Ok(None));
+            if is_free && self.wants(&owners_of(place)) {
+                found.extend(reclaim_in(pool, place, patterns, mode)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn is_ours(place: &Place) -> bool {
+    matches!(place.kind, PlaceKind::Work | PlaceKind::Scratch) && !place.is_missing
+}
+
+fn owners_of(place: &Place) -> Vec<String> {
+    let task = place.branch().and_then(|branch| branch.as_str().rsplit('/').next().map(str::to_owned));
+    [place.name()].into_iter().chain(task).collect()
+}
+
+fn reclaim_in(
+    pool: &Pool,
+    place: &Place,
+    patterns: &[String],
+    mode: Mode,
+) -> Result<Vec<Reclaimed>, CleanupError> {
+    let _lock = match mode {
+        Mode::DryRun => None,
+        Mode::Real => match pool.occupy(&place.path) {
+            Ok(lock) => Some(lock),
+            Err(_) => return Ok(Vec::new()),
+        },
+    };
+    let mut found = Vec::new();
+    let mut trash = Vec::new();
+    for path in pool.find_ignored(place, patterns)?.into_iter().filter(|path| !holds_repository(path)) {
+        let mut one = Reclaimed { worktree: place.name(), size: size_of(&path), path, failed: None };
+        if mode == Mode::Real {
+            match pool.rename_to_trash(&one.path) {
+                Ok(path) => trash.push(path),
+                Err(error) => one.failed = Some(error.to_string()),
+            }
+        }
+        found.push(one);
+    }
+    if !trash.is_empty() {
+        pool.forget_caches(place);
+        delete_in_background(&trash);
+    }
+    Ok(found)
+}
+
+/// Whether somebody's repository is somewhere in a folder: then it is more than a cache.
+fn holds_repository(path: &Path) -> bool {
+    let mut open = vec![path.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            if entry.file_name() == ".git" {
+                return true;
+            }
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                open.push(entry.path());
+            }
+        }
+    }
+    false
+}

@@ -1,0 +1,220 @@
+//! Brings saved work back: as a branch, and what lay in a worktree into a fresh one. Nothing that is there is touched, and
+//! what was saved stays saved.
+
+use std::path::PathBuf;
+
+use super::{
+    CleanupError,
+    apply::{message_of, staged_message},
+    saved::{Part, SavedWork, list_saved},
+};
+use crate::{
+    git::{RawCommit, RefMove, Repository},
+    name::{BranchName, Oid, TASK_BRANCHES, TaskId},
+    worktree::{Pool, Remembered},
+};
+
+/// What is wanted back, and where.
+#[derive(Debug, Clone, Default)]
+pub struct Wish {
+    /// A name, as the list has it, or the end of one.
+    pub name: String,
+    /// The branch that it shall be, if not the one that it was.
+    pub branch: Option<String>,
+    /// Where the worktree shall be, if not where worktrees are.
+    pub to: Option<PathBuf>,
+}
+
+/// What was brought back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// The refs, each with its commit.
+    pub refs: Vec<(String, Oid)>,
+    /// The worktree.
+    pub worktree: Option<PathBuf>,
+}
+
+/// What stands below `refs/arborist/` and is no branch.
+const RECORDS: [&str; 4] = ["sessions/", "transcripts/", "wip/", "landing/"];
+
+/// Brings back what `wish` names.
+pub fn restore(repository: &Repository, pool: Option<&Pool>, wish: &Wish) -> Result<Restored, CleanupError> {
+    let parts = find(&list_saved(repository)?, &wish.name)?;
+    let mut restored = Restored::default();
+    let hand = Hand { repository, pool };
+    let content = parts.iter().find(|saved| saved.part == Part::Worktree);
+    let path = content.map(|saved| hand.path_of(saved, wish)).transpose()?;
+    let tip = parts.iter().find(|saved| saved.part != Part::Worktree);
+    if let Some(saved) = tip {
+        restored.refs.push(hand.restore_ref(saved, wish)?);
+    }
+    let (Some(saved), Some(path), Some(pool)) = (content, path, pool) else {
+        return Ok(restored);
+    };
+    match hand.remember(saved, wish)? {
+        Some(remembered) => restored.worktree = Some(pool.revive(&path, &remembered)?),
+        None if tip.is_none() => restored.refs.push(hand.restore_ref(saved, wish)?),
+        None => {}
+    }
+    Ok(restored)
+}
+
+/// Who brings back.
+struct Hand<'a> {
+    repository: &'a Repository,
+    pool: Option<&'a Pool>,
+}
+
+impl Hand<'_> {
+    fn restore_ref(&self, saved: &SavedWork, wish: &Wish) -> Result<(String, Oid), CleanupError> {
+        let name = match &wish.branch {
+            Some(branch) => branch_ref(branch)?,
+            None => home_of(saved)?,
+        };
+        match self.repository.find_ref(&name)? {
+            Some(known) if known == saved.commit => {}
+            Some(_) => return Err(CleanupError::BranchExists { branch: short(&name) }),
+            None => {
+                let moves = [RefMove { name: &name, new: Some(saved.commit), old: None }];
+                self.repository.move_refs(&moves, "arborist: restore")?;
+            }
+        }
+        Ok((name, saved.commit))
+    }
+
+    /// What is to be put into a worktree; `None` if nothing was checked out when it was saved.
+    fn remember(&self, saved: &SavedWork, wish: &Wish) -> Result<Option<Remembered>, CleanupError> {
+        let Some(commit) = self.repository.load_commits(&[saved.commit])?.pop() else {
+            return Ok(None);
+        };
+        let Some(parent) = commit.parents().next() else {
+            return Ok(None);
+        };
+        let below = self.repository.load_commits(&[parent])?.pop();
+        let is_staged = |below: &RawCommit| {
+            let name = String::from_utf8_lossy(commit.message()).into_owned();
+            let name =
+                name.trim_end().strip_prefix(message_of("").trim_end()).map(str::trim).map(str::to_owned);
+            name.is_some_and(|name| below.message() == staged_message(&name).as_bytes())
+        };
+        let (head, staged) = match below.filter(is_staged) {
+            Some(staged) => {
+                (staged.parents().next().unwrap_or(parent), Some(self.repository.tree_of(parent)?))
+            }
+            None => (parent, None),
+        };
+        let tree = self.repository.tree_of(saved.commit)?;
+        let branch = self.free_branch(saved, wish, head)?;
+        Ok(Some(Remembered { head, branch, tree, staged }))
+    }
+
+    /// The branch of saved work, if it is where it was and nobody has it.
+    fn free_branch(
+        &self,
+        saved: &SavedWork,
+        wish: &Wish,
+        head: Oid,
+    ) -> Result<Option<BranchName>, CleanupError> {
+        let name = match &wish.branch {
+            Some(branch) => branch_ref(branch)?,
+            None => match task_branch(rest_of(saved)) {
+                Some(name) => name,
+                None => return Ok(None),
+            },
+        };
+        let Ok(branch) = short(&name).parse::<BranchName>() else {
+            return Ok(None);
+        };
+        match self.repository.find_branch(&branch)? {
+            None => {
+                let moves = [RefMove { name: &name, new: Some(head), old: None }];
+                self.repository.move_refs(&moves, "arborist: restore")?;
+                Ok(Some(branch))
+            }
+            Some(tip) if tip == head => {
+                let worktrees = self.repository.list_worktrees()?;
+                let is_used = worktrees.iter().any(|worktree| worktree.branch.as_ref() == Some(&branch));
+                Ok((!is_used).then_some(branch))
+            }
+            Some(_) => Ok(None),
+        }
+    }
+
+    /// Where the worktree of saved work goes. Nothing may be there.
+    fn path_of(&self, saved: &SavedWork, wish: &Wish) -> Result<PathBuf, CleanupError> {
+        let pool = self.pool.ok_or(CleanupError::Bare)?;
+        let name = saved.unit().rsplit('/').next().unwrap_or_default();
+        let path = wish.to.clone().unwrap_or_else(|| pool.path_for(name));
+        match path.symlink_metadata() {
+            Ok(_) => Err(CleanupError::PathExists(path)),
+            Err(_) => Ok(path),
+        }
+    }
+}
+
+/// All that belongs to the name: one part, or the parts of one unit.
+fn find(all: &[SavedWork], name: &str) -> Result<Vec<SavedWork>, CleanupError> {
+    let name = name.trim_start_matches(super::saved::SAVED).trim_matches('/');
+    if let Some(exact) = all.iter().find(|saved| saved.name == name) {
+        return Ok(vec![exact.clone()]);
+    }
+    let suffix = format!("/{name}");
+    let is_meant = |saved: &&SavedWork| saved.unit() == name || saved.unit().ends_with(&suffix);
+    let found: Vec<SavedWork> = all.iter().filter(is_meant).cloned().collect();
+    let ambiguous = |found: Vec<String>| Err(CleanupError::Ambiguous { name: name.to_owned(), found });
+    let mut units: Vec<String> = found.iter().map(|saved| saved.unit().to_owned()).collect();
+    units.sort();
+    units.dedup();
+    match units.len() {
+        0 => return Err(CleanupError::NoSaved(name.to_owned())),
+        1 => {}
+        _ => return ambiguous(units),
+    }
+    let trees = found.iter().filter(|saved| saved.part == Part::Worktree).count();
+    if trees > 1 || found.len() - trees > 1 {
+        return ambiguous(found.into_iter().map(|saved| saved.name).collect());
+    }
+    Ok(found)
+}
+
+/// What saved work is of, without the day.
+fn rest_of(saved: &SavedWork) -> &str {
+    let unit = saved.unit();
+    match unit.split_once('/') {
+        Some((day, rest)) if day.parse::<jiff::civil::Date>().is_ok() => rest,
+        _ => unit,
+    }
+}
+
+/// The ref that saved work was.
+fn home_of(saved: &SavedWork) -> Result<String, CleanupError> {
+    let rest = rest_of(saved);
+    if saved.part == Part::Commits && RECORDS.iter().any(|kind| rest.starts_with(kind)) {
+        return Ok(format!("refs/arborist/{rest}"));
+    }
+    if saved.part == Part::Branch {
+        if let Some(name) = task_branch(rest) {
+            return Ok(name);
+        }
+        if !rest.contains('/') {
+            return branch_ref(&rest.replace("%2F", "/").replace("%25", "%"));
+        }
+    }
+    branch_ref(&format!("restored/{rest}"))
+}
+
+/// The branch of a task, if this is `{run}/{task}`.
+fn task_branch(rest: &str) -> Option<String> {
+    let (run, task) = rest.split_once('/')?;
+    let task: TaskId = task.parse().ok()?;
+    Some(format!("refs/heads/{TASK_BRANCHES}{run}/{task}"))
+}
+
+fn branch_ref(name: &str) -> Result<String, CleanupError> {
+    let branch: BranchName = name.parse().map_err(|_| CleanupError::BranchName(name.to_owned()))?;
+    Ok(branch.to_ref())
+}
+
+fn short(name: &str) -> String {
+    name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()
+}

@@ -1,0 +1,149 @@
+//! Files that are nobody's work: logs, reports that were not committed, caches.
+
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
+
+use super::Ground;
+use crate::{
+    cleanup::{Active, Candidate, CleanupError, Spot, What},
+    git::RefFacts,
+    process::FileLock,
+};
+
+const GATES: &str = "refs/arborist/gates/";
+
+impl Ground<'_> {
+    pub(super) fn logs(&self) -> Result<Vec<Candidate>, CleanupError> {
+        let options = &self.sweep.options;
+        let common = self.sweep.repository.common_dir.join("arborist/logs");
+        let mut found = files_in(&common, What::Log, |name| name.starts_with("plan-"));
+        if let Some(main) = self.worktrees.first().filter(|main| !main.is_bare) {
+            let folders = [(What::Log, &options.log_dir), (What::Report, &options.report_dir)];
+            for (what, folder) in folders {
+                found.extend(self.files_of_checkout(&main.path, what, folder)?);
+            }
+        }
+        if let Some(run) = self.find_run()? {
+            found.iter_mut().for_each(|candidate| candidate.active.push(Active::Run(run.clone())));
+        }
+        Ok(found)
+    }
+
+    /// Files of our names that git does not track. A folder that leads elsewhere is not looked into.
+    fn files_of_checkout(
+        &self,
+        top: &Path,
+        what: What,
+        folder: &str,
+    ) -> Result<Vec<Candidate>, CleanupError> {
+        let path = top.join(folder.trim_matches('/'));
+        let is_inside = match (path.canonicalize(), top.canonicalize()) {
+            (Ok(path), Ok(top)) => path.starts_with(top),
+            _ => false,
+        };
+        if !is_inside {
+            return Ok(Vec::new());
+        }
+        let tracked: HashSet<PathBuf> =
+            self.sweep.repository.list_tracked(top, folder)?.into_iter().map(|name| top.join(name)).collect();
+        let mut found = files_in(&path, what, |name| is_named_by_us(what, name));
+        found.retain(|candidate| candidate.path().is_some_and(|path| !tracked.contains(path)));
+        Ok(found)
+    }
+
+    /// A run that is under way, whichever.
+    fn find_run(&self) -> Result<Option<String>, CleanupError> {
+        let locks = self.sweep.repository.common_dir.join("arborist/locks");
+        for entry in fs::read_dir(locks).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_held = || FileLock::find_holder(&entry.path()).is_some();
+            if let Some(run) = name.strip_prefix("run-")
+                && !name.ends_with(".attendance")
+                && is_held()
+            {
+                return Ok(Some(super::readable(run)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What gates said, and what was read of histories: it can be found out again.
+    pub(super) fn caches(&self) -> Vec<Candidate> {
+        let gate = |found: &RefFacts| {
+            let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
+            let name = found.name.strip_prefix("refs/arborist/").unwrap_or(&found.name);
+            let mut candidate = Candidate::new(What::Cache, spot, name.to_owned());
+            candidate.time = found.time;
+            candidate
+        };
+        let mut found: Vec<Candidate> = self.refs.below(GATES).map(gate).collect();
+        let mut open = vec![self.sweep.repository.common_dir.join("arborist/cache")];
+        while let Some(folder) = open.pop() {
+            found.extend(files_in(&folder, What::Cache, |_| true));
+            let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+            open.extend(
+                entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()),
+            );
+        }
+        found
+    }
+}
+
+/// The plain files of a folder whose names suit, each with its age and size.
+fn files_in(folder: &Path, what: What, suits: impl Fn(&str) -> bool) -> Vec<Candidate> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some(file) = entry.metadata().ok().filter(fs::Metadata::is_file) else { continue };
+        if !suits(&name) {
+            continue;
+        }
+        let written = file.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        let mut candidate = Candidate::new(what, Spot::Path(entry.path()), name.clone());
+        candidate.owners = vec![name.split('_').next().unwrap_or(&name).to_owned()];
+        candidate.time = written.and_then(|time| i64::try_from(time.as_secs()).ok());
+        candidate.size = Some(file.len());
+        found.push(candidate);
+    }
+    found
+}
+
+/// `{task}_{step}_{time}.log` and `{task}_run_{time}.json`, the time as `20250216T143022`, with a number behind it or not.
+fn is_named_by_us(what: What, name: &str) -> bool {
+    let (stem, middle) = match what {
+        What::Report => (name.strip_suffix(".json"), "_run_"),
+        _ => (name.strip_suffix(".log"), "_"),
+    };
+    let Some((head, time)) = stem.and_then(|stem| stem.rsplit_once('_')) else {
+        return false;
+    };
+    let time = time.split('-').next().unwrap_or(time);
+    let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
+    let is_time = time.split_once('T').is_some_and(|(day, clock)| digits(day, 8) && digits(clock, 6));
+    is_time && !head.is_empty() && format!("{head}_").ends_with(middle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_we_give_are_ours() {
+        for name in
+            ["T1_test_20250216T143022.log", "gate-x_20250216T143022.log", "T1_a_20250216T143022-2.log"]
+        {
+            assert!(is_named_by_us(What::Log, name), "{name}");
+        }
+        for name in
+            ["notes.log", "_20250216T143022.log", "T1_test_20250216.log", "T1_test_20250216T143022.txt"]
+        {
+            assert!(!is_named_by_us(What::Log, name), "{name}");
+        }
+        assert!(is_named_by_us(What::Report, "T1_run_20250216T143022.json"));
+        assert!(!is_named_by_us(What::Report, "T1_20250216T143022.json"));
+    }
+}

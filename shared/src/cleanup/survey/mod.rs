@@ -1,0 +1,235 @@
+//! Finds out what there is: all refs in one question, all worktrees in another, and what is not committed in each of them
+//! only where that matters.
+
+mod branches;
+mod files;
+mod refs;
+mod sessions;
+mod sizes;
+mod small;
+mod worktrees;
+
+pub(super) use refs::{Refs, reflog_time};
+pub(super) use sizes::{measure, size_of};
+pub(super) use worktrees::{content_of, find_going_on};
+
+use std::{
+    cell::RefCell,
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+};
+
+use super::{Active, Candidate, CleanupError, Commits, Spot, Sweep, Topic, What, proof};
+use crate::{
+    git::{GoingOn, Worktree},
+    name::{BranchName, Oid},
+    process::{FileLock, Occupants},
+    session::{Archive, Shelf},
+    worktree::Place,
+};
+
+/// Everything that is asked once.
+pub(super) struct Ground<'a> {
+    sweep: &'a Sweep<'a>,
+    refs: Refs,
+    worktrees: Vec<Worktree>,
+    places: Vec<Place>,
+    going_on: Vec<(PathBuf, GoingOn)>,
+    occupants: Option<Occupants>,
+    here: Option<PathBuf>,
+    shelf: Shelf,
+    unpushed: HashSet<String>,
+    runs: RefCell<HashMap<String, Result<Option<String>, String>>>,
+}
+
+/// All candidates with all facts but their sizes.
+pub(super) fn collect(sweep: &Sweep<'_>) -> Result<Vec<Candidate>, CleanupError> {
+    let ground = Ground::look(sweep)?;
+    let mut found = Vec::new();
+    if sweep.covers(Topic::Worktrees) {
+        found.extend(ground.worktrees());
+    }
+    if sweep.covers(Topic::Branches) {
+        found.extend(ground.branches()?);
+        found.extend(ground.landings());
+        found.extend(ground.claims());
+        found.extend(ground.unfinished());
+    }
+    if sweep.covers(Topic::Sessions) {
+        found.extend(ground.sessions());
+    }
+    if sweep.covers(Topic::Saved) {
+        found.extend(ground.saved()?);
+    }
+    if sweep.covers(Topic::Logs) {
+        found.extend(ground.logs()?);
+    }
+    if sweep.covers(Topic::Caches) {
+        found.extend(ground.caches());
+    }
+    found.sort_by_key(|candidate| candidate.what);
+    found.retain(|candidate| sweep.wants(&candidate.owners));
+    ground.stand(&mut found);
+    ground.tell_commits(&mut found)?;
+    ground.look_into(&mut found);
+    Ok(found)
+}
+
+impl<'a> Ground<'a> {
+    fn look(sweep: &'a Sweep<'a>) -> Result<Self, CleanupError> {
+        let repository = sweep.repository;
+        let refs = repository.start_surveying_refs();
+        let notes = Archive::new(repository).list()?;
+        let worktrees = repository.list_worktrees()?;
+        let places = sweep.pool.as_ref().map(|pool| pool.list_places(&worktrees)).unwrap_or_default();
+        let mut ground = Self {
+            sweep,
+            going_on: find_going_on(&worktrees),
+            occupants: Occupants::find(),
+            here: std::env::current_dir().ok(),
+            refs: Refs::new(refs.finish()?, &notes),
+            shelf: notes,
+            worktrees,
+            places,
+            unpushed: HashSet::new(),
+            runs: RefCell::default(),
+        };
+        if ground.refs.has_upstreams() {
+            ground.unpushed = repository.unpushed("refs/heads/")?;
+        }
+        Ok(ground)
+    }
+
+    /// Whether a run of this name is under way, or lands something.
+    fn tell_run(&self, candidate: &mut Candidate) {
+        let Some(run) = candidate.run.clone() else {
+            return;
+        };
+        let mut runs = self.runs.borrow_mut();
+        let known = runs.entry(run.clone()).or_insert_with(|| {
+            let locks = self.sweep.repository.common_dir.join("arborist/locks");
+            let held = ["run", "landing"].map(|kind| FileLock::look(&locks.join(format!("{kind}-{run}"))));
+            let mut holders = Vec::new();
+            for held in held {
+                holders.extend(held.map_err(|error| format!("whether '{run}' is under way: {error}"))?);
+            }
+            Ok(holders.first().map(|_| readable(&run)))
+        });
+        match known {
+            Ok(Some(run)) => candidate.active.push(Active::Run(run.clone())),
+            Ok(None) => {}
+            Err(why) => candidate.unknown.push(why.clone()),
+        }
+    }
+
+    /// Branches learn which of the worktrees among the candidates has them.
+    fn stand(&self, found: &mut [Candidate]) {
+        let places: HashMap<BranchName, usize> = found
+            .iter()
+            .enumerate()
+            .filter_map(|(at, candidate)| match &candidate.spot {
+                Spot::Worktree { branch: Some(branch), .. } => Some((branch.clone(), at)),
+                _ => None,
+            })
+            .collect();
+        for candidate in found.iter_mut().filter(|candidate| is_branch(candidate.what)) {
+            let branch = candidate.as_ref().and_then(|(name, _)| branch_of(name));
+            let Some(branch) = branch else { continue };
+            let checkouts =
+                self.worktrees.iter().filter(|worktree| worktree.branch.as_ref() == Some(&branch));
+            match (places.get(&branch), checkouts.count()) {
+                (_, 0) => {}
+                (Some(place), 1) => candidate.stands_in = Some(*place),
+                _ => {
+                    let mut users =
+                        self.worktrees.iter().filter(|worktree| worktree.branch.as_ref() == Some(&branch));
+                    let path = users.next().map(|worktree| worktree.path.display().to_string());
+                    candidate.active.push(Active::CheckedOut(path.unwrap_or_default()));
+                }
+            }
+        }
+    }
+
+    /// Where the commits of all candidates are besides: here, and apart from that at each remote.
+    fn tell_commits(&self, found: &mut [Candidate]) -> Result<(), CleanupError> {
+        let mut remotes: Vec<Option<String>> = found.iter().map(remote_of).collect();
+        remotes.sort();
+        remotes.dedup();
+        for remote in remotes {
+            let kept = match &remote {
+                Some(remote) => self.refs.kept_at(remote).iter().filter_map(|found| found.commit).collect(),
+                None => self.refs.kept().to_vec(),
+            };
+            let part = found.iter_mut().filter(|candidate| remote_of(candidate) == remote);
+            self.tell_commits_of(part.collect(), &kept)?;
+        }
+        Ok(())
+    }
+
+    /// One question tells which commits are nowhere else; only of those it is asked whether their content is.
+    fn tell_commits_of(&self, mut found: Vec<&mut Candidate>, kept: &[Oid]) -> Result<(), CleanupError> {
+        let tips: Vec<Oid> = found.iter().filter_map(|candidate| tip_of(candidate)).collect();
+        let loose = match self.sweep.repository.loose_commits(&tips, kept) {
+            Ok(loose) => loose,
+            Err(error) => {
+                let why = format!("where its commits are: {error}");
+                let with_tip = found.iter_mut().filter(|candidate| tip_of(candidate).is_some());
+                with_tip.for_each(|candidate| candidate.unknown.push(why.clone()));
+                return Ok(());
+            }
+        };
+        let mut open = Vec::new();
+        for (at, candidate) in found.iter_mut().enumerate() {
+            let Some(tip) = tip_of(candidate) else { continue };
+            if !loose.contains_key(&tip) {
+                candidate.commits = Commits::Held;
+                continue;
+            }
+            candidate.commits = Commits::Loose(proof::own_commits(&loose, tip).len());
+            if is_landable(candidate) {
+                open.push(proof::Open { at, tip, targets: self.refs.targets(candidate) });
+            }
+        }
+        for (at, (into, how)) in proof::prove(self.sweep.repository, &loose, &open)? {
+            found[at].commits = Commits::Landed { into, how };
+        }
+        Ok(())
+    }
+}
+
+fn remote_of(candidate: &Candidate) -> Option<String> {
+    match &candidate.spot {
+        Spot::Remote { remote, .. } => Some(remote.clone()),
+        _ => None,
+    }
+}
+
+/// The commit of which it matters where else it is.
+fn tip_of(candidate: &Candidate) -> Option<Oid> {
+    match (&candidate.spot, candidate.what) {
+        (Spot::Ref { .. }, What::Claim | What::Saved | What::Cache) => None,
+        (Spot::Ref { tip, .. } | Spot::Remote { tip, .. }, _) => Some(*tip),
+        (Spot::Worktree { branch: None, head, is_scratch: false, .. }, _) => *head,
+        _ => None,
+    }
+}
+
+/// It is worth looking whether the content is in a branch only where nothing else keeps it.
+fn is_landable(candidate: &Candidate) -> bool {
+    let is_work = matches!(candidate.what, What::Branch | What::RemoteBranch | What::Worktree);
+    is_work && candidate.active.is_empty() && candidate.unknown.is_empty()
+}
+
+fn is_branch(what: What) -> bool {
+    matches!(what, What::Branch | What::SessionBranch)
+}
+
+/// The branch of this full name.
+pub(super) fn branch_of(name: &str) -> Option<BranchName> {
+    name.strip_prefix("refs/heads/")?.parse().ok()
+}
+
+/// A run's component as its branch is written.
+fn readable(component: &str) -> String {
+    component.replace("%2F", "/").replace("%25", "%")
+}

@@ -1,0 +1,147 @@
+//! All refs of a repository, and which of them stay whatever is cleaned up.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    path::Path,
+};
+
+use crate::{
+    cleanup::{Candidate, Spot},
+    git::RefFacts,
+    name::Oid,
+    session::{Shelf, Stored},
+};
+
+/// All refs, by their names.
+pub(in crate::cleanup) struct Refs {
+    all: Vec<RefFacts>,
+    places: HashMap<String, usize>,
+    kept: Vec<Oid>,
+    sessions: HashSet<String>,
+}
+
+/// What may go at any time, or is ours: it does not count as a place where something is kept.
+const PASSING: [&str; 9] = [
+    "refs/arborist/",
+    "refs/heads/arborist/",
+    "refs/stash",
+    "refs/bisect/",
+    "refs/worktree/",
+    "refs/rewritten/",
+    "refs/notes/",
+    "refs/replace/",
+    "refs/prefetch/",
+];
+
+/// Branches that work usually lands on, besides that of the run.
+const USUAL: [&str; 2] = ["refs/heads/main", "refs/heads/master"];
+/// So much of the end of a log is read.
+const TAIL: u64 = 1024;
+
+impl Refs {
+    pub(in crate::cleanup) fn new(all: Vec<RefFacts>, shelf: &Shelf) -> Self {
+        let sessions: HashSet<String> = shelf.sessions.iter().filter_map(session_branch).collect();
+        let places = all.iter().enumerate().map(|(at, found)| (found.name.clone(), at)).collect();
+        let stays = |found: &&RefFacts| is_kept(&found.name) && !sessions.contains(&found.name);
+        let kept: HashSet<Oid> = all.iter().filter(stays).filter_map(|found| found.commit).collect();
+        Self { all, places, kept: kept.into_iter().collect(), sessions }
+    }
+
+    /// The commits that refs lead to which stay.
+    pub(in crate::cleanup) fn kept(&self) -> &[Oid] {
+        &self.kept
+    }
+
+    pub(in crate::cleanup) fn find(&self, name: &str) -> Option<&RefFacts> {
+        self.places.get(name).map(|at| &self.all[*at])
+    }
+
+    pub(super) fn below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a RefFacts> {
+        self.all.iter().filter(move |found| found.name.starts_with(prefix))
+    }
+
+    pub(super) fn is_session_branch(&self, name: &str) -> bool {
+        self.sessions.contains(name)
+    }
+
+    pub(super) fn has_upstreams(&self) -> bool {
+        let is_ours = |found: &&RefFacts| {
+            found.name.starts_with("refs/heads/arborist/") || self.is_session_branch(&found.name)
+        };
+        self.all.iter().filter(is_ours).any(|found| found.upstream.is_some())
+    }
+
+    /// Whether there is a branch of this name, here or at a remote.
+    pub(super) fn has_run(&self, run: &str) -> bool {
+        let there = || {
+            let suffix = format!("/{run}");
+            self.below("refs/remotes/").any(|found| found.name.ends_with(&suffix))
+        };
+        self.find(&format!("refs/heads/{run}")).is_some() || there()
+    }
+
+    /// The branches that the work of a candidate may have landed on, each with its tip: that of its run, what that
+    /// follows, and the usual ones. What a remote has counts only as far as that remote has it.
+    pub(super) fn targets(&self, candidate: &Candidate) -> Vec<(String, Oid)> {
+        let run = candidate.run.as_deref().map(super::readable);
+        let mut names: Vec<String> = Vec::new();
+        match &candidate.spot {
+            Spot::Remote { remote, .. } => {
+                names.extend(run.map(|run| format!("refs/remotes/{remote}/{run}")));
+                names.extend(["main", "master"].map(|name| format!("refs/remotes/{remote}/{name}")));
+            }
+            _ => {
+                names.extend(run.map(|run| format!("refs/heads/{run}")));
+                let follow = |name: &String| self.find(name)?.upstream.clone();
+                names.extend(names.iter().filter_map(follow).collect::<Vec<_>>());
+                names.extend(USUAL.iter().map(|name| (*name).to_owned()));
+                names.extend(USUAL.iter().filter_map(|name| self.find(name)?.upstream.clone()));
+            }
+        }
+        let mut targets: Vec<(String, Oid)> = Vec::new();
+        for name in names.iter().filter(|name| is_kept(name)) {
+            let Some(tip) = self.find(name).and_then(|found| found.commit) else { continue };
+            if !targets.iter().any(|(_, known)| *known == tip) {
+                targets.push((short(name).to_owned(), tip));
+            }
+        }
+        targets
+    }
+
+    /// The commits that the branches of one remote lead to which stay there.
+    pub(in crate::cleanup) fn kept_at(&self, remote: &str) -> Vec<&RefFacts> {
+        let prefix = format!("refs/remotes/{remote}/");
+        self.all.iter().filter(|found| found.name.starts_with(&prefix) && is_kept(&found.name)).collect()
+    }
+}
+
+/// The branch that was made for a session and for nothing else: it ends in the session's own name.
+pub(super) fn session_branch(stored: &Stored) -> Option<String> {
+    let (branch, session) = (&stored.record.context.branch, &stored.record.session);
+    let is_own = branch.as_str().ends_with(&format!("/{session}")) && branch.run_component().is_none();
+    is_own.then(|| branch.to_ref())
+}
+
+fn is_kept(name: &str) -> bool {
+    let is_copy = name.strip_prefix("refs/remotes/").is_some_and(|rest| rest.contains("/arborist/"));
+    !is_copy && !PASSING.iter().any(|passing| name.starts_with(passing))
+}
+
+fn short(name: &str) -> &str {
+    name.strip_prefix("refs/heads/").or_else(|| name.strip_prefix("refs/remotes/")).unwrap_or(name)
+}
+
+/// When a ref was last written, as its log says where git keeps it in a file. It can only make something younger.
+pub(in crate::cleanup) fn reflog_time(common_dir: &Path, name: &str) -> Option<i64> {
+    let mut file = File::open(common_dir.join("logs").join(name)).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
+    let mut tail = Vec::new();
+    file.take(TAIL).read_to_end(&mut tail).ok()?;
+    let text = String::from_utf8_lossy(&tail);
+    let line = text.lines().next_back()?;
+    let head = line.split('\t').next()?;
+    head.rsplit(' ').nth(1)?.parse().ok()
+}

@@ -1,0 +1,72 @@
+//! Sessions: those that are not over keep what is theirs; of the others the branch and, much later, the records go.
+
+use super::{Ground, branch_of, readable, reflog_time, refs::session_branch};
+use crate::{
+    cleanup::{Active, Candidate, Spot, What},
+    git::RefFacts,
+    session::{SESSIONS, Standing, Stored, TRANSCRIPTS},
+};
+
+impl Ground<'_> {
+    pub(super) fn sessions(&self) -> Vec<Candidate> {
+        let branches = self.shelf.sessions.iter().filter_map(|stored| self.session_branch(stored));
+        let mut found: Vec<Candidate> = branches.collect();
+        for prefix in [SESSIONS, TRANSCRIPTS] {
+            found.extend(self.refs.below(prefix).map(|found| self.record(prefix, found)));
+        }
+        found
+    }
+
+    fn session_branch(&self, stored: &Stored) -> Option<Candidate> {
+        let name = session_branch(stored)?;
+        let found = self.refs.find(&name)?;
+        let session = stored.record.session.to_string();
+        let spot = Spot::Ref { name: name.clone(), tip: found.target };
+        let branch = branch_of(&name)?;
+        let mut candidate = Candidate::new(What::SessionBranch, spot, branch.to_string());
+        candidate.owners = vec![session, branch.to_string()];
+        candidate.run = Some(branch.component());
+        let written = reflog_time(&self.sweep.repository.common_dir, &name);
+        candidate.time = Some(stored.record.time).max(found.time).max(written);
+        self.tell_standing(&mut candidate, stored);
+        let going_on = self.going_on.iter().find(|(_, going_on)| going_on.branches.contains(&branch));
+        candidate.active.extend(going_on.map(|(_, going_on)| Active::GoingOn(going_on.what)));
+        if self.unpushed.contains(&name) {
+            let upstream = found.upstream.clone().unwrap_or_default();
+            candidate.active.push(Active::Unpushed(upstream.trim_start_matches("refs/remotes/").to_owned()));
+        }
+        self.tell_run(&mut candidate);
+        Some(candidate)
+    }
+
+    fn record(&self, prefix: &str, found: &RefFacts) -> Candidate {
+        let session = found.name.strip_prefix(prefix).unwrap_or(&found.name).to_owned();
+        let kind = if prefix == SESSIONS { "records" } else { "transcript" };
+        let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
+        let mut candidate = Candidate::new(What::Record, spot, format!("{session} ({kind})"));
+        candidate.time = found.time;
+        match self.shelf.sessions.iter().find(|stored| stored.record.session.as_str() == session) {
+            Some(stored) => self.tell_standing(&mut candidate, stored),
+            None => candidate.unknown.push("whether its session is over".into()),
+        }
+        candidate.owners = vec![session];
+        candidate
+    }
+
+    /// What belongs to a session that is not over stays.
+    fn tell_standing(&self, candidate: &mut Candidate, stored: &Stored) {
+        let standing = self.shelf.standing(self.sweep.repository, stored);
+        if matches!(standing, Standing::Running | Standing::Open | Standing::Paused) {
+            candidate.active.push(Active::Session(standing.as_str()));
+        }
+    }
+
+    /// The same for what belongs to the run of a session.
+    pub(super) fn tell_sessions(&self, candidate: &mut Candidate) {
+        let Some(run) = candidate.run.as_deref().map(readable) else { return };
+        let of_run = |stored: &&Stored| stored.record.context.branch.as_str() == run;
+        for stored in self.shelf.sessions.iter().filter(of_run) {
+            self.tell_standing(candidate, stored);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The small refs beside branches: landings that were parked, claims, marks of attempts, saved work.
+
+use super::{Ground, readable, reflog_time};
+use crate::{
+    cleanup::{Active, Candidate, CleanupError, Spot, What},
+    git::RefFacts,
+    name::LANDINGS,
+};
+
+const CLAIMS: &str = "refs/arborist/claims/";
+const WIP: &str = "refs/arborist/wip/";
+pub(in crate::cleanup) const SAVED: &str = "refs/arborist/saved/";
+
+impl Ground<'_> {
+    fn small(&self, what: What, prefix: &str, found: &RefFacts) -> Candidate {
+        let rest = found.name.strip_prefix(prefix).unwrap_or(&found.name);
+        let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
+        let mut candidate = Candidate::new(what, spot, rest.to_owned());
+        candidate.owners = rest.split('/').map(str::to_owned).collect();
+        candidate.time = found.time;
+        candidate
+    }
+
+    /// A parked landing is done with once its branch has it.
+    pub(super) fn landings(&self) -> Vec<Candidate> {
+        let landing = |found: &RefFacts| {
+            let mut candidate = self.small(What::Landing, LANDINGS, found);
+            candidate.run = Some(candidate.name.clone());
+            self.tell_run(&mut candidate);
+            candidate
+        };
+        self.refs.below(LANDINGS).map(landing).collect()
+    }
+
+    pub(super) fn claims(&self) -> Vec<Candidate> {
+        self.refs.below(CLAIMS).map(|found| self.small(What::Claim, CLAIMS, found)).collect()
+    }
+
+    /// Marks of attempts are what a run goes on with after a crash, for as long as there is a run.
+    pub(super) fn unfinished(&self) -> Vec<Candidate> {
+        let mark = |found: &RefFacts| {
+            let mut candidate = self.small(What::Unfinished, WIP, found);
+            let run = candidate.owners.first().cloned().unwrap_or_default();
+            if self.refs.has_run(&readable(&run)) {
+                candidate.active.push(Active::Unfinished(readable(&run)));
+            }
+            candidate.run = Some(run);
+            self.tell_run(&mut candidate);
+            candidate
+        };
+        self.refs.below(WIP).map(mark).collect()
+    }
+
+    /// Saved work is as old as its saving, not as what was saved.
+    pub(super) fn saved(&self) -> Result<Vec<Candidate>, CleanupError> {
+        let mut found: Vec<Candidate> =
+            self.refs.below(SAVED).map(|found| self.small(What::Saved, SAVED, found)).collect();
+        let repository = self.sweep.repository;
+        for candidate in &mut found {
+            let Some((name, _)) = candidate.as_ref() else { continue };
+            let name = name.to_owned();
+            let is_made_for_it = name.rsplit('/').next().is_some_and(|last| last.starts_with("worktree-"));
+            let committed = candidate.time.filter(|_| is_made_for_it);
+            let written = reflog_time(&repository.common_dir, &name).or_else(|| day_in(&candidate.name));
+            candidate.time = match written.or(committed) {
+                Some(time) => Some(time),
+                None => repository.written_at(std::slice::from_ref(&name))?.remove(&name),
+            };
+        }
+        Ok(found)
+    }
+}
+
+/// The end of the day that a name begins with, in seconds since 1970.
+fn day_in(name: &str) -> Option<i64> {
+    let date: jiff::civil::Date = name.split('/').next()?.parse().ok()?;
+    let end = date.tomorrow().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    Some(end.timestamp().as_second())
+}

@@ -1,0 +1,235 @@
+//! Worktrees and what is left of them: who is at work there, and what lies there that no commit holds.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
+
+use super::Ground;
+use crate::{
+    cleanup::{Active, Candidate, Content, Rules, Spot, What},
+    git::{Dirt, GitError, GoingOn, Repository, Worktree},
+    name::BranchName,
+    worktree::{Place, PlaceKind, Pool},
+};
+
+/// So many worktrees are looked into side by side.
+const HANDS: usize = 6;
+/// So many paths are listed of what git does not know.
+const MOST: usize = 100;
+
+/// What goes on in any worktree, by its top.
+pub(in crate::cleanup) fn find_going_on(worktrees: &[Worktree]) -> Vec<(PathBuf, GoingOn)> {
+    let look =
+        |worktree: &Worktree| Some((worktree.path.clone(), GoingOn::find(worktree.git_dir.as_deref()?)?));
+    worktrees.iter().filter_map(look).collect()
+}
+
+impl Ground<'_> {
+    pub(super) fn worktrees(&self) -> Vec<Candidate> {
+        self.places.iter().map(|place| self.place(place)).collect()
+    }
+
+    fn place(&self, place: &Place) -> Candidate {
+        let what = match place.kind {
+            PlaceKind::Trash => What::Trash,
+            PlaceKind::Orphan => What::Folder,
+            _ => What::Worktree,
+        };
+        let mut candidate = Candidate::new(what, spot_of(place), place.name());
+        candidate.time = place.active;
+        candidate.owners = vec![place.name()];
+        self.tell_processes(&mut candidate, &place.path);
+        if what == What::Trash {
+            candidate.time = Some(0);
+            return candidate;
+        }
+        self.tell_ownership(&mut candidate, place);
+        self.tell_occupant(&mut candidate, place);
+        if let Some(branch) = place.branch() {
+            self.tell_task(&mut candidate, branch);
+        }
+        let going_on = self.going_on.iter().find(|(path, _)| *path == place.path);
+        candidate.active.extend(going_on.map(|(_, going_on)| Active::GoingOn(going_on.what)));
+        if place.worktree.as_ref().is_some_and(|worktree| worktree.git_dir.is_none()) {
+            candidate.unknown.push("its git directory cannot be found".into());
+        }
+        candidate
+    }
+
+    fn tell_ownership(&self, candidate: &mut Candidate, place: &Place) {
+        let lock = place.worktree.as_ref().and_then(|worktree| worktree.lock.clone());
+        match (place.kind, lock) {
+            (PlaceKind::Foreign, Some(reason)) => candidate.active.push(Active::Locked(reason)),
+            (PlaceKind::Foreign, None) => {
+                candidate.active.push(Active::Foreign("git arborist did not make it".into()));
+            }
+            (PlaceKind::Outside, _) => {
+                let base = self.sweep.pool.as_ref().map(|pool| pool.base().display().to_string());
+                let why = format!("it is not in {}", base.unwrap_or_default());
+                candidate.active.push(Active::Foreign(why));
+            }
+            _ => {}
+        }
+    }
+
+    /// A process that is in it, this one first: the shell that we were started from is there too.
+    fn tell_processes(&self, candidate: &mut Candidate, path: &Path) {
+        if self.here.as_ref().is_some_and(|here| here.starts_with(path)) {
+            candidate.active.push(Active::Here);
+        }
+        match &self.occupants {
+            Some(occupants) => candidate.active.extend(occupants.of(path).map(Active::Process)),
+            None => candidate.unknown.push("which processes are in it".into()),
+        }
+    }
+
+    fn tell_occupant(&self, candidate: &mut Candidate, place: &Place) {
+        let Some(pool) = &self.sweep.pool else { return };
+        match pool.find_occupant(&place.path) {
+            Ok(None) => {}
+            Ok(Some(holder)) => candidate.active.push(Active::Lock(holder.to_string())),
+            Err(error) => candidate.unknown.push(format!("whether somebody is at work in it: {error}")),
+        }
+    }
+
+    fn tell_task(&self, candidate: &mut Candidate, branch: &BranchName) {
+        candidate.owners.push(branch.to_string());
+        let last = branch.as_str().rsplit('/').next().unwrap_or_default();
+        candidate.owners.push(last.to_owned());
+        let Some(run) = branch.run_component().map(str::to_owned) else {
+            candidate.run = Some(branch.component());
+            self.tell_sessions(candidate);
+            return self.tell_run(candidate);
+        };
+        candidate.owners.push(format!("{run}/{last}"));
+        if let Ok(task) = last.parse() {
+            self.tell_queue(candidate, &run, &task);
+            self.tell_worker(candidate, branch, &task);
+        }
+        candidate.run = Some(run);
+        self.tell_sessions(candidate);
+        self.tell_run(candidate);
+    }
+
+    /// Looks into the worktrees that nothing else keeps, several at a time.
+    pub(super) fn look_into(&self, found: &mut [Candidate]) {
+        let Some(pool) = &self.sweep.pool else { return };
+        let rules = &self.sweep.options.rules;
+        let wanted: Vec<(usize, &Place)> = found
+            .iter()
+            .enumerate()
+            .filter(|(_, candidate)| is_open(candidate, rules))
+            .filter_map(|(at, candidate)| {
+                let path = candidate.path()?;
+                Some((at, self.places.iter().find(|place| place.path == *path)?))
+            })
+            .collect();
+        let next = AtomicUsize::new(0);
+        let hand = || {
+            let mut seen = Vec::new();
+            while let Some((at, place)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                seen.push((*at, content_of(pool, place)));
+            }
+            seen
+        };
+        let seen: Vec<(usize, Result<Content, GitError>)> = thread::scope(|scope| {
+            let hands: Vec<_> = (0..HANDS.min(wanted.len())).map(|_| scope.spawn(hand)).collect();
+            hands.into_iter().filter_map(|hand| hand.join().ok()).flatten().collect()
+        });
+        for (at, content) in seen {
+            match content {
+                Ok(content) => found[at].content = content,
+                Err(error) => found[at].unknown.push(format!("what lies in it: {error}")),
+            }
+        }
+    }
+}
+
+/// Whether it matters what lies in it.
+fn is_open(candidate: &Candidate, rules: &Rules) -> bool {
+    let is_place = matches!(candidate.what, What::Worktree | What::Folder);
+    let is_scratch = matches!(candidate.spot, Spot::Worktree { is_scratch: true, .. });
+    let is_old =
+        candidate.time.is_some_and(|time| rules.now.saturating_sub(time).max(0) >= rules.older_than.0);
+    is_place && !is_scratch && is_old && candidate.active.is_empty() && candidate.unknown.is_empty()
+}
+
+fn spot_of(place: &Place) -> Spot {
+    match &place.worktree {
+        Some(worktree) => Spot::Worktree {
+            path: place.path.clone(),
+            branch: worktree.branch.clone(),
+            head: worktree.head,
+            is_scratch: place.kind == PlaceKind::Scratch,
+            is_missing: place.is_missing,
+        },
+        None => Spot::Path(place.path.clone()),
+    }
+}
+
+/// What lies in a place that no commit holds.
+pub(in crate::cleanup) fn content_of(pool: &Pool, place: &Place) -> Result<Content, GitError> {
+    if place.worktree.is_none() {
+        return Ok(files_of(&place.path));
+    }
+    let Some(view) = pool.look_into(place) else {
+        return Ok(Content::Stuck("its git directory is gone".into()));
+    };
+    if place.is_missing {
+        return staged_in(&view);
+    }
+    if place.path.join(".git").is_dir() {
+        return Ok(Content::Stuck("a repository of its own is in it".into()));
+    }
+    // What was never filled has no index, and nothing of anybody's in it unless somebody put it there.
+    if !view.git_dir.join("index").exists() {
+        return Ok(files_of(&place.path));
+    }
+    let dirt = view.dirt()?;
+    if let Some(inner) = dirt.iter().find(|dirt| dirt.is_inside_submodule || is_repository(&place.path, dirt))
+    {
+        return Ok(Content::Stuck(format!("a repository with work in it: {}", inner.shown())));
+    }
+    Ok(match dirt.is_empty() {
+        true => Content::Nothing,
+        false => Content::Unsaved(dirt.iter().map(Dirt::shown).collect()),
+    })
+}
+
+fn is_repository(top: &Path, dirt: &Dirt) -> bool {
+    use std::os::unix::ffi::OsStrExt;
+    let path = top.join(std::ffi::OsStr::from_bytes(&dirt.path));
+    dirt.is_untracked && path.join(".git").symlink_metadata().is_ok()
+}
+
+/// Of a worktree whose folder is gone, what was staged is still there.
+fn staged_in(view: &Repository) -> Result<Content, GitError> {
+    let Some(head) = view.head.commit.filter(|_| view.git_dir.join("index").exists()) else {
+        return Ok(Content::Nothing);
+    };
+    let staged = view.staged_since(head)?;
+    let shown: Vec<String> =
+        staged.iter().map(|path| crate::message::visible(&String::from_utf8_lossy(path))).collect();
+    Ok(if shown.is_empty() { Content::Nothing } else { Content::Unsaved(shown) })
+}
+
+/// Everything in a folder but its link to a repository.
+fn files_of(folder: &Path) -> Content {
+    let mut paths: Vec<String> = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name == ".git" {
+            continue;
+        }
+        if entry.path().join(".git").symlink_metadata().is_ok() {
+            return Content::Stuck(format!("a repository of its own is in it: {}", name.to_string_lossy()));
+        }
+        paths.push(crate::message::visible(&name.to_string_lossy()));
+    }
+    paths.sort();
+    paths.truncate(MOST);
+    if paths.is_empty() { Content::Nothing } else { Content::Unsaved(paths) }
+}

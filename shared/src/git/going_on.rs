@@ -1,0 +1,69 @@
+//! What somebody is in the middle of in a worktree: a branch that is being rebased or bisected is checked out nowhere,
+//! and must be left alone all the same.
+
+use std::{fs, path::Path};
+
+use crate::name::BranchName;
+
+/// Something that is not finished.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoingOn {
+    /// What it is, in a word.
+    pub what: &'static str,
+    /// The branches that it is about, as far as they are not checked out.
+    pub branches: Vec<BranchName>,
+}
+
+/// Files of a worktree's git directory, and what they tell of.
+const SIGNS: [(&str, &str); 8] = [
+    ("rebase-merge", "rebase"),
+    ("rebase-apply", "rebase"),
+    ("MERGE_HEAD", "merge"),
+    ("CHERRY_PICK_HEAD", "cherry-pick"),
+    ("REVERT_HEAD", "revert"),
+    ("sequencer", "cherry-pick"),
+    ("BISECT_START", "bisect"),
+    ("refs/worktree", "work that refs of its own lead to"),
+];
+
+/// Where the names of branches stand.
+const NAMES: [&str; 4] =
+    ["rebase-merge/head-name", "rebase-apply/head-name", "rebase-merge/update-refs", "BISECT_START"];
+
+impl GoingOn {
+    /// What goes on in the worktree of this git directory, if anything does.
+    #[must_use]
+    pub fn find(git_dir: &Path) -> Option<Self> {
+        let is_there = |(file, _): &&(&str, &str)| git_dir.join(file).symlink_metadata().is_ok();
+        let (_, what) = SIGNS.iter().find(is_there)?;
+        let texts = NAMES.iter().filter_map(|name| fs::read_to_string(git_dir.join(name)).ok());
+        let branches =
+            texts.flat_map(|text| text.lines().filter_map(branch_of).collect::<Vec<_>>()).collect();
+        Some(Self { what, branches })
+    }
+}
+
+/// A full name, or what `git bisect` writes: a short one.
+fn branch_of(line: &str) -> Option<BranchName> {
+    let line = line.trim();
+    line.strip_prefix("refs/heads/").unwrap_or(line).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rebase_names_its_branch_and_those_that_follow_it() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(GoingOn::find(folder.path()), None);
+        fs::create_dir(folder.path().join("rebase-merge")).unwrap();
+        fs::write(folder.path().join("rebase-merge/head-name"), "refs/heads/a/b\n").unwrap();
+        fs::write(folder.path().join("rebase-merge/update-refs"), "refs/heads/c\n1234\n5678\n").unwrap();
+        let found = GoingOn::find(folder.path()).unwrap();
+        assert_eq!(found.what, "rebase");
+        for name in ["a/b", "c"] {
+            assert!(found.branches.contains(&name.parse().unwrap()), "{found:?}");
+        }
+    }
+}

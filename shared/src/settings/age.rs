@@ -1,0 +1,89 @@
+//! Ages as people write them: `0`, `12h`, `7d`, `2w`.
+
+use std::{fmt, str::FromStr};
+
+/// How long ago something must have been, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Age(pub i64);
+
+/// A text that is no age.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is not an age")]
+pub struct AgeError(String);
+
+/// How an age is written, for hints.
+pub const AGES: &str = "0, or a number with m, h, d, w or y behind it, such as 12h, 7d or 2w";
+
+const DAY: i64 = 86_400;
+
+impl Age {
+    /// So many days.
+    #[must_use]
+    pub const fn days(count: i64) -> Self {
+        Self(count * DAY)
+    }
+}
+
+impl FromStr for Age {
+    type Err = AgeError;
+
+    fn from_str(text: &str) -> Result<Self, AgeError> {
+        let fail = || AgeError(text.escape_debug().to_string());
+        let plain = text.trim();
+        let digits = plain.bytes().take_while(u8::is_ascii_digit).count();
+        let count: i64 = plain[..digits].parse().map_err(|_| fail())?;
+        let unit = match plain[digits..].trim_start().to_ascii_lowercase().as_str() {
+            "" if count == 0 => 0,
+            "m" | "min" | "minute" | "minutes" => 60,
+            "h" | "hour" | "hours" => 3600,
+            "d" | "day" | "days" => DAY,
+            "w" | "week" | "weeks" => 7 * DAY,
+            "y" | "year" | "years" => 365 * DAY,
+            _ => return Err(fail()),
+        };
+        count.checked_mul(unit).map(Self).ok_or_else(fail)
+    }
+}
+
+impl fmt::Display for Age {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(7 * DAY, "w", 2), (DAY, "d", 1), (3600, "h", 1), (60, "m", 1)];
+        let suits = |(unit, _, least): &&(i64, &str, i64)| self.0 % unit == 0 && self.0 / unit >= *least;
+        match units.iter().find(suits) {
+            Some((unit, letter, _)) => write!(f, "{}{letter}", self.0 / unit),
+            None => self.0.fmt(f),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_read_as_people_write_them() {
+        for (text, seconds) in [
+            ("0", 0),
+            ("0d", 0),
+            ("90m", 5_400),
+            ("12h", 43_200),
+            ("7d", 604_800),
+            (" 2 Weeks ", 1_209_600),
+            ("1 day", 86_400),
+            ("1y", 31_536_000),
+        ] {
+            assert_eq!(text.parse(), Ok(Age(seconds)), "{text}");
+        }
+        for text in ["", "7", "d", "-1d", "7x", "1.5d", "7d3h", "99999999999999999w", "soon"] {
+            assert!(text.parse::<Age>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ages_are_shown_as_they_are_written() {
+        for text in ["0", "90m", "12h", "1d", "10d", "2w", "1h", "5m"] {
+            assert_eq!(text.parse::<Age>().unwrap().to_string(), text);
+        }
+        assert_eq!(Age::days(7).to_string(), "7d");
+    }
+}

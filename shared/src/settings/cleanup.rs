@@ -1,0 +1,57 @@
+//! The keys of cleaning up.
+
+use super::{Kind, Setting};
+
+const AGE: &str = "an age such as 12h, 7d or 2w, in quotes";
+
+/// What `git arborist cleanup` is told, and when others speak of it.
+pub(super) const CLEANUP: &[Setting] = &[
+    Setting {
+        key: "cleanup.older-than",
+        variable: Some("ARBORIST_CLEANUP_OLDER_THAN"),
+        kind: Kind::Age,
+        expected: AGE,
+        default: "7d",
+        about: "How old something must be before it is cleaned up.",
+    },
+    Setting {
+        key: "cleanup.keep-saved",
+        variable: Some("ARBORIST_CLEANUP_KEEP_SAVED"),
+        kind: Kind::Age,
+        expected: AGE,
+        default: "90d",
+        about: "How long saved work is kept, from when it was saved.",
+    },
+    Setting {
+        key: "cleanup.keep-records",
+        variable: Some("ARBORIST_CLEANUP_KEEP_RECORDS"),
+        kind: Kind::Age,
+        expected: AGE,
+        default: "90d",
+        about: "How long the records of a session that is over are kept. Then they become saved work.",
+    },
+    Setting {
+        key: "cleanup.reclaim",
+        variable: Some("ARBORIST_CLEANUP_RECLAIM"),
+        kind: Kind::Words,
+        expected: "a list of patterns in quotes",
+        default: "target/ and node_modules/",
+        about: "Ignored files that --reclaim deletes in worktrees that are kept, as patterns of .gitignore.",
+    },
+    Setting {
+        key: "cleanup.warn-worktrees",
+        variable: Some("ARBORIST_CLEANUP_WARN_WORKTREES"),
+        kind: Kind::Count,
+        expected: "a number of worktrees",
+        default: "12",
+        about: "From how many worktrees on gardener and worktree speak of cleaning up; 0 for never.",
+    },
+    Setting {
+        key: "cleanup.warn-free",
+        variable: Some("ARBORIST_CLEANUP_WARN_FREE"),
+        kind: Kind::Count,
+        expected: "a number of megabytes",
+        default: "1000",
+        about: "With how much free space, in megabytes, gardener and worktree speak of cleaning up.",
+    },
+];

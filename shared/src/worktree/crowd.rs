@@ -1,0 +1,38 @@
+//! Whether there is need of cleaning up: too many worktrees, or too little space for more.
+
+use std::{fs, path::Path};
+
+use super::{Pool, REASON};
+
+impl Pool {
+    /// What is scarce, in words. To look costs no call of git.
+    #[must_use]
+    pub fn find_crowding(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let base = self.places.base.display();
+        let count = self.count();
+        if self.options.warn_worktrees > 0 && count >= self.options.warn_worktrees {
+            words.push(format!("there are {count} worktrees in '{base}'"));
+        }
+        let folder = self.places.base.ancestors().find(|folder| folder.is_dir());
+        if let Some(free) = folder.and_then(free_at).filter(|free| *free < self.options.warn_free) {
+            words.push(format!("only {} MB are free at '{base}'", free / 1_000_000));
+        }
+        words
+    }
+
+    /// How many worktrees git has that are locked with our reason.
+    fn count(&self) -> usize {
+        let homes =
+            fs::read_dir(self.repository.common_dir.join("worktrees")).into_iter().flatten().flatten();
+        let is_ours = |home: &fs::DirEntry| {
+            fs::read(home.path().join("locked")).is_ok_and(|reason| reason.trim_ascii() == REASON.as_bytes())
+        };
+        homes.filter(is_ours).count()
+    }
+}
+
+fn free_at(folder: &Path) -> Option<u64> {
+    let system = rustix::fs::statvfs(folder).ok()?;
+    Some(system.f_bavail.saturating_mul(system.f_frsize))
+}

@@ -1,0 +1,78 @@
+//! `git arborist cleanup`: what goes, what stays, and what is told.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+mod compost;
+
+use std::fs;
+
+use compost::{Compost, find};
+
+const NOW: &[&str] = &["--older-than", "0"];
+const WEEK: i64 = 8 * 86_400;
+
+#[test]
+fn a_landed_branch_goes_and_what_is_nowhere_else_stays() {
+    let compost = Compost::new();
+    compost.branch("T1", "t1.txt", "1");
+    compost.branch("T2", "t2.txt", "2");
+    compost.land("T1");
+    let said = compost.cleanup(NOW).succeeds();
+    let said = said.out("branch  main/T1  all of it is elsewhere").out("main/T2  1 commit is nowhere else");
+    let said = said.out("Removed 1, 1 kept; 0 B are freed.").err("--force");
+    assert!(said.stdout().starts_with("Removed:\n"), "{}", said.stdout());
+    assert!(!compost.has("T1") && compost.has("T2"));
+    assert_eq!(compost.refs("refs/arborist/saved"), [""; 0]);
+}
+
+#[test]
+fn a_plan_is_shown_and_nothing_is_done() {
+    let compost = Compost::new();
+    compost.branch("T1", "t1.txt", "1");
+    compost.land("T1");
+    let path = compost.worktree("T2");
+    fs::write(path.join("new"), "new").unwrap();
+    let before = compost.everything();
+    let said = compost
+        .cleanup(&["--older-than", "0", "--dry-run"])
+        .succeeds()
+        .out("Would remove:")
+        .out("Would keep:");
+    said.out("worktree  T2       not committed: new").out("Would remove 1, 2 kept");
+    assert_eq!(compost.everything(), before);
+    let planned = compost.report(&["--older-than", "0", "--dry-run"]);
+    let done = compost.report(NOW);
+    let strip = |report: &serde_json::Value| -> Vec<String> {
+        let items = report["items"].as_array().unwrap().iter();
+        items
+            .map(|item| format!("{} {} {} {}", item["kind"], item["name"], item["verdict"], item["reason"]))
+            .collect()
+    };
+    assert_eq!(strip(&planned), strip(&done));
+    assert_eq!(find(&planned, "branch", "main/T1")["outcome"], serde_json::Value::Null);
+    assert_eq!(find(&done, "branch", "main/T1")["outcome"], "removed");
+}
+
+#[test]
+fn what_is_younger_than_the_age_stays() {
+    let compost = Compost::new();
+    compost.branch("T1", "t1.txt", "1");
+    compost.land("T1");
+    assert_eq!(compost.verdict(&[], "branch", "main/T1"), ("keep".into(), "younger than 7d".into()));
+    compost.age(WEEK);
+    assert_eq!(compost.verdict(&["--older-than", "2w"], "branch", "main/T1").1, "younger than 2w");
+    assert_eq!(compost.verdict(&["--older-than", "12h"], "branch", "main/T1").0, "remove");
+    compost.cleanup(&[]).succeeds().out("8d");
+    assert!(!compost.has("T1"));
+}
+
+#[test]
+fn an_age_that_nobody_understands_is_an_error() {
+    let compost = Compost::new();
+    for age in ["7", "soon", "", "-1d"] {
+        let said = compost.cleanup(&[&format!("--older-than={age}")]).exits(129);
+        said.err("is not an age").err("hint: write it as 0, or a number with m, h, d, w or y behind it");
+    }
+    compost.cleanup(&["--only", "everything"]).exits(129).err("branches");
+    compost.cleanup(&["T9"]).exits(1).err("nothing here belongs to 'T9'").err("--dry-run");
+}
