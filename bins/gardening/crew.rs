@@ -32,6 +32,10 @@ pub(super) struct CrewArgs {
     /// several are asked in this order
     #[arg(long, value_name = "NAME[:MODEL]")]
     fallback: Vec<Choice>,
+    /// Give agents that speak MCP the tools of 'git arborist tools'; where there is more than one repository they have them
+    /// anyway
+    #[arg(long)]
+    tools: bool,
 }
 
 impl CrewArgs {
@@ -45,6 +49,7 @@ impl CrewArgs {
             implement: named(&self.implement_runner, &self.implement_model),
             review: named(&self.review_runner, &self.review_model),
             fallback: self.fallback.clone(),
+            tools: self.tools.then_some(true),
         }
     }
 }

@@ -25,6 +25,7 @@ impl Opened {
     ) -> Result<Lanes<'_>, Failure> {
         let mut queue = queue::Options::new(&self.options.staff, secrets()?, &self.cancel, clock::now)?;
         queue.worktrees.session = Some(session.clone());
+        queue.worktrees.repo = Some(self.workspace.main().name.clone());
         let usual_test = self.options.test_command.as_ref().map(|command| {
             let test = TestCommand { command: command.clone(), ..TestCommand::default() };
             Gate::of_test("test", &test, (self.options.test_origin, queue.test_time))

@@ -7,6 +7,7 @@ mod forecast;
 mod lanes;
 mod open;
 mod planned;
+mod toolbox;
 mod voice;
 
 pub(crate) use forecast::tell as foretell;

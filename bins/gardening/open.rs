@@ -131,6 +131,7 @@ impl Opened {
             commands.extend(lanes.queue.foreign_commands());
         }
         commands.extend(self.workspace.foreign_wishes());
+        commands.extend(self.foreign_tools(planned)?);
         consent::require(&commands, args.consent())?;
         if lanes.is_none() {
             self.refuse_parked()?;
@@ -159,6 +160,7 @@ impl Opened {
         }
         self.tell_of_missing_tests(planned, voice);
         self.tell_of_crowding(voice);
+        self.tell_of_missing_tools(planned, voice)?;
         self.tell_of_unmeasured(planned, voice)?;
         let tip = recorder.tip().clone();
         let newest = match lanes {
@@ -270,6 +272,7 @@ impl Opened {
             secrets: secrets()?,
             cancel: self.cancel.clone(),
             demo: beside.with_file_name("git-arborist-demo"),
+            toolbox: self.toolbox(&beside),
             hook: self.hook,
             clock: clock::now,
             sentry: Sentry::default(),

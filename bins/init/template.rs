@@ -88,6 +88,7 @@ fn sample(setting: &Setting) -> String {
     let Setting { kind, default, .. } = setting;
     let is_number = default.parse::<f64>().is_ok();
     match kind {
+        Kind::Switch if default.parse::<bool>().is_err() => "true".to_owned(),
         Kind::Switch => (*default).to_owned(),
         Kind::Count | Kind::Amount | Kind::Size if is_number => (*default).to_owned(),
         Kind::Size => "\"auto\"".to_owned(),

@@ -13,6 +13,7 @@ use arborist_core::{
     pipeline::{CrewFlags, PipelineError, Staff},
     process::{Cancel, FileLock},
     queue::{FanIn, Gate, News, Options, Outcome as Became, Queue, Report, Stored},
+    workspace::Workspace,
 };
 use clap::Args;
 
@@ -135,8 +136,11 @@ pub(super) fn options(site: &Site, cancel: &Cancel, args: &LandingArgs) -> Resul
     site.refuse_changed_settings(&run)?;
     let secrets = Secrets::of_environment(std::env::vars())
         .map_err(|error| Failure::new(Exit::Fatal, error.to_string()))?;
-    let staff = Staff::new(&CrewFlags::default(), &site.settings(&run)?);
+    let settings = site.settings(&run)?;
+    let workspace = Workspace::load(&site.repository, &settings, cancel)?;
+    let staff = Staff::new(&CrewFlags::default(), &settings);
     let mut options = Options::new(&staff, secrets, cancel, clock::now)?;
+    options.worktrees.repo = Some(workspace.main().name.clone());
     options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
     if let Some(plan) = site.plan(&run)? {
         options = options.briefed(&plan);

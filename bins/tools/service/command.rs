@@ -11,10 +11,7 @@ use arborist_core::{
     workspace::Tool,
 };
 
-use super::{
-    files::Answer,
-    root::{Root, approval_of},
-};
+use super::{files::Answer, root::Root};
 
 /// How many characters of each stream are shown.
 const SHOWN: usize = 16_000;
@@ -29,7 +26,7 @@ pub(super) struct Bounds {
 
 /// Runs a command in the repository's folder until none of its processes is left.
 pub(super) fn run(root: &Root, tool: &Tool, bounds: &Bounds, stops: &[&Cancel]) -> Answer {
-    consent::require(&approval_of(tool), Consent::None).map_err(|error| {
+    consent::require(&tool.foreign_line().into_iter().collect(), Consent::None).map_err(|error| {
         let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
         format!("{error}{hint}")
     })?;

@@ -1,7 +1,7 @@
 //! Which repositories there are tools for, where they are bound to, and which commands they have.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -144,10 +144,4 @@ impl Root {
         let _ = repository.exclude(Enclosure::DRAFTS);
         Ok(Self { name, path, enclosure, repository, tools })
     }
-}
-
-/// What the user has to have approved, if anything, before a command is run.
-pub(super) fn approval_of(tool: &Tool) -> BTreeSet<String> {
-    let is_foreign = tool.origin == Origin::Repository;
-    is_foreign.then(|| format!("tool: {}", tool.command)).into_iter().collect()
 }

@@ -17,6 +17,7 @@ mod runner;
 mod stream;
 mod tally;
 mod template;
+mod tools;
 
 pub use cause::{FailureKind, LimitKind, Wait};
 pub use error::AgentError;
@@ -29,3 +30,4 @@ pub use runner::{Invocation, Overrides, Request, Runner};
 pub use stream::EventReader;
 pub use tally::Tally;
 pub use template::{Placeholder, Template};
+pub use tools::{ToolServer, ToolsForm};

@@ -1,10 +1,10 @@
 //! The agent programs that we know: how each is called without a terminal and without questions, and where to get
 //! it. The prompt goes to standard input wherever the program takes it there.
 
-use super::{AgentError, EventFormat, Overrides, Runner};
+use super::{AgentError, EventFormat, Overrides, Runner, ToolsForm};
 
 /// A program that is known by name.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Preset {
     /// Its name, which is also that of the runner.
     pub name: &'static str,
@@ -16,6 +16,8 @@ pub struct Preset {
     pub events: EventFormat,
     /// Variables that it needs.
     pub env: &'static [(&'static str, &'static str)],
+    /// The variable that it finds its tools by, where it is not told of them in its call.
+    pub tools: Option<(&'static str, ToolsForm)>,
     /// How to get it.
     pub install: &'static str,
     /// How to be let in by its provider.
@@ -74,22 +76,25 @@ impl Preset {
         Self {
             name: "claude",
             command: "claude -p --output-format stream-json --verbose --dangerously-skip-permissions \
-                --model {model} --resume {session}",
+                --mcp-config {tools} --model {model} --resume {session}",
             resume: None,
             events: EventFormat::Claude,
             env: &[],
+            tools: None,
             install: "npm install -g @anthropic-ai/claude-code",
             login: "start 'claude' and log in with /login, or set ANTHROPIC_API_KEY",
         },
         Self {
             name: "codex",
-            command: "codex exec --json -s workspace-write --skip-git-repo-check -m {model} -C {dir} -",
+            command: "codex exec --json -s workspace-write --skip-git-repo-check \
+                -c mcp_servers.arborist={tools-toml} -m {model} -C {dir} -",
             resume: Some(
-                "codex exec --json -s workspace-write --skip-git-repo-check -m {model} -C {dir} \
-                resume {session} -",
+                "codex exec --json -s workspace-write --skip-git-repo-check \
+                -c mcp_servers.arborist={tools-toml} -m {model} -C {dir} resume {session} -",
             ),
             events: EventFormat::Codex,
             env: &[],
+            tools: None,
             install: "npm install -g @openai/codex",
             login: "log in with 'codex login'",
         },
@@ -99,6 +104,7 @@ impl Preset {
             resume: None,
             events: EventFormat::Gemini,
             env: &[],
+            tools: Some(("GEMINI_CLI_SYSTEM_DEFAULTS_PATH", ToolsForm::File)),
             install: "npm install -g @google/gemini-cli",
             login: "log in by starting 'gemini' once, or set GEMINI_API_KEY",
         },
@@ -108,6 +114,7 @@ impl Preset {
             resume: None,
             events: EventFormat::Opencode,
             env: &[],
+            tools: Some(("OPENCODE_CONFIG_CONTENT", ToolsForm::Opencode)),
             install: "npm install -g opencode-ai",
             login: "log in with 'opencode auth login'",
         },
@@ -118,6 +125,7 @@ impl Preset {
             resume: None,
             events: EventFormat::Text,
             env: &[],
+            tools: None,
             install: "python -m pip install aider-install && aider-install",
             login: "set the key of the model's provider, such as OPENAI_API_KEY",
         },
@@ -128,6 +136,7 @@ impl Preset {
             resume: None,
             events: EventFormat::Claude,
             env: &[],
+            tools: None,
             install: "curl https://cursor.com/install -fsS | bash",
             login: "log in with 'cursor-agent login', or set CURSOR_API_KEY",
         },
@@ -138,6 +147,7 @@ impl Preset {
             resume: None,
             events: EventFormat::Text,
             env: &[],
+            tools: None,
             install: "npm install -g @github/copilot",
             login: "log in by starting 'copilot' once, or set GH_TOKEN",
         },
@@ -147,6 +157,7 @@ impl Preset {
             resume: None,
             events: EventFormat::Claude,
             env: &[],
+            tools: None,
             install: "npm install -g @qwen-code/qwen-code",
             login: "log in by starting 'qwen' once",
         },
@@ -156,6 +167,7 @@ impl Preset {
             resume: Some("amp threads continue {session} -x --stream-json --dangerously-allow-all"),
             events: EventFormat::Claude,
             env: &[],
+            tools: None,
             install: "npm install -g @sourcegraph/amp",
             login: "log in with 'amp login', or set AMP_API_KEY",
         },
@@ -165,6 +177,7 @@ impl Preset {
             resume: None,
             events: EventFormat::Text,
             env: &[("GOOSE_MODE", "auto")],
+            tools: None,
             install: "curl -fsSL https://github.com/block/goose/releases/download/stable/download_cli.sh | bash",
             login: "name a provider and its key with 'goose configure'",
         },
@@ -175,7 +188,10 @@ impl Preset {
 mod tests {
     use std::{collections::BTreeMap, ffi::OsStr, path::Path};
 
-    use super::{super::Request, *};
+    use super::{
+        super::{Request, ToolServer},
+        *,
+    };
     use crate::failure::Explain;
 
     fn call(runner: &Runner, session: Option<&str>) -> (Vec<String>, bool) {
@@ -185,6 +201,7 @@ mod tests {
             dir: Path::new("/r p"),
             session,
             prompt_file: Some(Path::new("/p")),
+            tools: None,
         });
         (call.args, call.stdin.is_some())
     }
@@ -202,6 +219,39 @@ mod tests {
                 assert_eq!(resumes, session.is_some() && runner.can_resume(), "{}: {args:?}", preset.name);
             }
         }
+    }
+
+    #[test]
+    fn those_that_speak_mcp_are_told_of_tools_in_their_own_way() {
+        let server = ToolServer { program: "t".into(), file: Some("/f".into()), ..ToolServer::default() };
+        let told = |name: &str, tools| {
+            let runner = Runner::new(name, &Overrides::default()).unwrap();
+            let call = runner.call(&Request {
+                prompt: "x",
+                model: None,
+                dir: Path::new("/d"),
+                session: None,
+                prompt_file: None,
+                tools,
+            });
+            (call.args, call.env)
+        };
+        for preset in Preset::ALL {
+            let runner = Runner::new(preset.name, &Overrides::default()).unwrap();
+            let is_told = told(preset.name, Some(&server)) != told(preset.name, None);
+            assert_eq!(is_told, runner.takes_tools(), "{}", preset.name);
+            assert_eq!(is_told, ["claude", "codex", "gemini", "opencode"].contains(&preset.name));
+        }
+        let (args, _) = told("claude", Some(&server));
+        assert_eq!(&args[args.len() - 2..], ["--mcp-config", &server.json()]);
+        let (args, _) = told("codex", Some(&server));
+        let at = args.iter().position(|arg| arg == "-c").unwrap();
+        assert!(args[at + 1].starts_with("mcp_servers.arborist={ command = \"t\""), "{args:?}");
+        assert!(!told("codex", None).0.contains(&"-c".to_owned()));
+        let (_, env) = told("gemini", Some(&server));
+        assert_eq!(env, [("GEMINI_CLI_SYSTEM_DEFAULTS_PATH".to_owned(), "/f".to_owned())]);
+        let own = Overrides { command: Some(vec!["my-gemini".into()]), ..Overrides::default() };
+        assert!(!Runner::new("gemini", &own).unwrap().takes_tools(), "who knows what that is");
     }
 
     #[test]
@@ -226,6 +276,7 @@ mod tests {
             dir: Path::new("."),
             session: None,
             prompt_file: None,
+            tools: None,
         });
         let set = [("A", "b"), ("GOOSE_MODE", "auto")].map(|(k, v)| (k.to_owned(), v.to_owned()));
         assert_eq!(env.env, set);

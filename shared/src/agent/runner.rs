@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{AgentError, EventFormat, Placeholder, Preset, Template};
+use super::{AgentError, EventFormat, Placeholder, Preset, Template, ToolServer, ToolsForm};
 use crate::process::{find_program, is_executable};
 
 /// What is wanted of an agent, this once.
@@ -22,6 +22,8 @@ pub struct Request<'a> {
     pub session: Option<&'a str>,
     /// A file that holds the prompt, for runners that want one.
     pub prompt_file: Option<&'a Path>,
+    /// The server of tools that it is given.
+    pub tools: Option<&'a ToolServer>,
 }
 
 /// A call, ready to be started without a shell.
@@ -47,8 +49,8 @@ pub struct Runner {
     command: Template,
     resume: Option<Template>,
     env: BTreeMap<String, String>,
-    install: Option<&'static str>,
-    login: Option<&'static str>,
+    /// The preset whose program it starts.
+    known: Option<&'static Preset>,
 }
 
 /// What the configuration says about a runner, field by field.
@@ -82,8 +84,7 @@ impl Runner {
             command,
             resume,
             env: given.chain(own.env.clone()).collect(),
-            install: known.map(|preset| preset.install),
-            login: known.map(|preset| preset.login),
+            known,
         })
     }
 
@@ -96,7 +97,7 @@ impl Runner {
     /// How to be let in by the program's provider, if we know.
     #[must_use]
     pub fn login(&self) -> Option<&'static str> {
-        self.login
+        self.known.map(|preset| preset.login)
     }
 
     /// Whether a call needs the prompt in a file.
@@ -109,6 +110,20 @@ impl Runner {
     #[must_use]
     pub fn can_resume(&self) -> bool {
         self.templates().any(|template| template.uses(Placeholder::Session))
+    }
+
+    /// Whether it can be given tools.
+    #[must_use]
+    pub fn takes_tools(&self) -> bool {
+        let gaps = [Placeholder::Tools, Placeholder::ToolsFile, Placeholder::ToolsToml];
+        self.tools_variable().is_some() || gaps.iter().any(|gap| self.command.uses(*gap))
+    }
+
+    /// Whether a call needs a file that tells of the tools.
+    #[must_use]
+    pub fn wants_tools_file(&self) -> bool {
+        let by_variable = matches!(self.tools_variable(), Some((_, ToolsForm::File)));
+        by_variable || self.templates().any(|template| template.uses(Placeholder::ToolsFile))
     }
 
     fn templates(&self) -> impl Iterator<Item = &Template> {
@@ -124,21 +139,36 @@ impl Runner {
         };
         let dir = request.dir.to_string_lossy();
         let file = request.prompt_file.map(Path::to_string_lossy);
+        let written = |form| request.tools.and_then(|server| server.written(form));
+        let [json, tools_file, toml] = [ToolsForm::Json, ToolsForm::File, ToolsForm::Toml].map(written);
         let args = template.fill(|gap| match gap {
             Placeholder::Prompt => Some(request.prompt),
             Placeholder::PromptFile => file.as_deref(),
             Placeholder::Model => request.model,
             Placeholder::Dir => Some(&dir),
             Placeholder::Session => request.session,
+            Placeholder::Tools => json.as_deref(),
+            Placeholder::ToolsFile => tools_file.as_deref(),
+            Placeholder::ToolsToml => toml.as_deref(),
         });
         let told =
             template.uses(Placeholder::Prompt) || (template.uses(Placeholder::PromptFile) && file.is_some());
         Invocation {
             program: template.program().to_owned(),
             args,
-            env: self.env.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+            env: self.env.clone().into_iter().chain(self.told_of(request.tools)).collect(),
             stdin: (!told).then(|| request.prompt.as_bytes().to_vec()),
         }
+    }
+
+    /// The variable that the program finds its tools by, where it has one.
+    fn tools_variable(&self) -> Option<(&'static str, ToolsForm)> {
+        self.known.and_then(|preset| preset.tools)
+    }
+
+    fn told_of(&self, server: Option<&ToolServer>) -> Option<(String, String)> {
+        let (name, form) = self.tools_variable()?;
+        Some((name.to_owned(), server?.written(form)?))
     }
 
     /// Where the program is, given the value of `PATH`.
@@ -151,7 +181,7 @@ impl Runner {
         };
         found.ok_or_else(|| AgentError::NotInstalled {
             program: program.to_owned(),
-            install: self.install.map(str::to_owned),
+            install: self.known.map(|preset| preset.install.to_owned()),
         })
     }
 }

@@ -15,11 +15,26 @@ pub enum Placeholder {
     Dir,
     /// The program's own session to go on with.
     Session,
+    /// The server of tools, as JSON.
+    Tools,
+    /// A file that holds the same.
+    ToolsFile,
+    /// The server of tools, as a table of TOML.
+    ToolsToml,
 }
 
 impl Placeholder {
     /// All of them.
-    pub const ALL: &[Self] = &[Self::Prompt, Self::PromptFile, Self::Model, Self::Dir, Self::Session];
+    pub const ALL: &[Self] = &[
+        Self::Prompt,
+        Self::PromptFile,
+        Self::Model,
+        Self::Dir,
+        Self::Session,
+        Self::Tools,
+        Self::ToolsFile,
+        Self::ToolsToml,
+    ];
 
     /// As written between braces.
     #[must_use]
@@ -30,6 +45,9 @@ impl Placeholder {
             Self::Model => "model",
             Self::Dir => "dir",
             Self::Session => "session",
+            Self::Tools => "tools",
+            Self::ToolsFile => "tools-file",
+            Self::ToolsToml => "tools-toml",
         }
     }
 

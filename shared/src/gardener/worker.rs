@@ -21,6 +21,7 @@ use crate::{
     plan::Task,
     process::{Attendance, Cancel},
     record::{Hand, Recorder, Tip},
+    workspace::Toolbox,
     worktree::run_variables,
 };
 
@@ -37,6 +38,8 @@ pub struct Tools<'a> {
     pub cancel: Cancel,
     /// The program of the built-in agent.
     pub demo: PathBuf,
+    /// What agents may be given as tools.
+    pub toolbox: Toolbox,
     /// Where logs stand: the top of the user's checkout, also for lanes.
     pub home: PathBuf,
     /// Whether the user has a hook to be asked before an agent's work is committed.
@@ -81,6 +84,8 @@ impl<'a> Tools<'a> {
         attendance: Attendance,
         voice: impl FnMut(News) + Send + 'w,
     ) -> Workshop<'w> {
+        let (repo, place, session) = (self.toolbox.main(), repository.top(), Some(&self.hand.session));
+        let environment = run_variables(repo, &self.hand.run, session, place);
         Workshop {
             options: self.options,
             dir: repository.top(),
@@ -91,12 +96,8 @@ impl<'a> Tools<'a> {
             demo: self.demo.clone(),
             hook: self.hook,
             clock: self.clock,
-            environment: run_variables(
-                repository,
-                &self.hand.run,
-                Some(&self.hand.session),
-                repository.top(),
-            ),
+            tools: self.toolbox.server(&[(repo, place)], &environment),
+            environment,
             voice: Box::new(voice),
             memory: Memory::default(),
             sentry: self.sentry.clone(),

@@ -11,7 +11,8 @@ use jiff::Timestamp;
 use super::{Crew, Expense, Happening, PipelineError};
 use crate::{
     agent::{
-        AgentEvent, End, EventFormat, EventReader, LimitKind, Outcome, Request, Runner, Tally, Usage,
+        AgentEvent, End, EventFormat, EventReader, LimitKind, Outcome, Request, Runner, Tally, ToolServer,
+        Usage,
         limits::{Backoff, Chosen},
         redact::{Redactor, Secrets},
     },
@@ -110,7 +111,16 @@ impl Call {
                 .and_then(|()| std::fs::write(&file, request.prompt))
                 .map_err(|source| file_error(&file, source))?;
         }
-        let call = runner.call(&Request { prompt_file: Some(&file), ..request });
+        let tools = request
+            .tools
+            .map(|server| ToolServer { file: Some(log.with_extension("tools")), ..server.clone() });
+        if let Some(server) = tools.as_ref().filter(|_| runner.wants_tools_file()) {
+            let file = log.with_extension("tools");
+            std::fs::create_dir_all(file.parent().unwrap_or(&file))
+                .and_then(|()| std::fs::write(&file, server.json()))
+                .map_err(|source| file_error(&file, source))?;
+        }
+        let call = runner.call(&Request { prompt_file: Some(&file), tools: tools.as_ref(), ..request });
         let program = call
             .env
             .iter()

@@ -2,7 +2,7 @@
 
 use crate::{
     agent::{
-        AgentError, Overrides, RunnerKind,
+        AgentError, Overrides, RunnerKind, ToolServer,
         limits::{Chain, Choice},
     },
     plan::{Mark, Plan, Task},
@@ -18,6 +18,8 @@ pub struct Crew {
     pub name: String,
     /// The model that it is asked to use.
     pub model: Option<String>,
+    /// Whether it is given tools, if that was said; otherwise it is where there is more than one repository.
+    pub tools: Option<bool>,
 }
 
 /// What agents are called for.
@@ -66,6 +68,8 @@ pub struct CrewFlags {
     pub review: Named,
     /// `--fallback`, in order.
     pub fallback: Vec<Choice>,
+    /// `--tools`, if it was given.
+    pub tools: Option<bool>,
 }
 
 /// Everybody who can be called, by flags, plan and configuration.
@@ -178,7 +182,9 @@ impl Staff {
             events,
             env,
         };
-        Ok(Crew { runner: RunnerKind::resolve(&name, &own)?, name, model })
+        let tools = settings.switch(&key("tools")).or_else(|| settings.switch("tools"));
+        let tools = self.flags.tools.or(tools);
+        Ok(Crew { runner: RunnerKind::resolve(&name, &own)?, name, model, tools })
     }
 }
 
@@ -216,6 +222,22 @@ impl Crew {
             lines.push(format!("runner {}: {name}={value}", self.name));
         }
         lines
+    }
+
+    /// Whether it is given the tools of this server.
+    #[must_use]
+    pub fn is_given(&self, server: &ToolServer) -> bool {
+        self.tools.unwrap_or(server.repositories > 1)
+    }
+
+    /// Whether tools that it should be given would not reach it.
+    #[must_use]
+    pub fn misses_tools(&self) -> bool {
+        let takes_tools = match &self.runner {
+            RunnerKind::Program(runner) => runner.takes_tools(),
+            RunnerKind::Shell | RunnerKind::Demo => true,
+        };
+        self.tools == Some(true) && !takes_tools
     }
 
     /// How to be let in by its provider, if we know.

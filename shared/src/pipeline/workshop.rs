@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     agent::{
-        EventFormat, FailureKind, Outcome, Request, RunnerKind, Wait,
+        EventFormat, FailureKind, Outcome, Request, RunnerKind, ToolServer, Wait,
         limits::{Chain, Setback},
         redact::Secrets,
     },
@@ -44,6 +44,8 @@ pub struct Workshop<'a> {
     pub clock: fn() -> i64,
     /// What programs find in their environment, beside what is said of the task.
     pub environment: Vec<(String, String)>,
+    /// The server of tools that agents may be given.
+    pub tools: ToolServer,
     /// Who is told what happens.
     pub voice: Box<dyn FnMut(News) + Send + 'a>,
     /// What is remembered of earlier calls.
@@ -158,6 +160,7 @@ impl Workshop<'_> {
             Sessions::Fresh => None,
         };
         let (dir, demo, environment) = (self.dir, &self.demo, &self.environment);
+        let tools = Some(&self.tools).filter(|server| crew.is_given(server));
         let voice = &mut self.voice;
         let mut tell = |happening| voice(News::of(&errand.task.id, happening));
         let mut caller = Caller {
@@ -176,7 +179,7 @@ impl Workshop<'_> {
         let at_limit = if is_last { AtLimit::Wait } else { AtLimit::Leave };
         let id = session.as_ref().map(|session| session.id.as_str());
         let result = caller.call(at_limit, || {
-            let call = prepare(errand, (crew, id), dir, demo)?;
+            let call = prepare(errand, (crew, id, tools), dir, demo)?;
             Ok(Call { program: with_environment(call.program, environment), ..call })
         });
         *expense = caller.expense;
@@ -256,7 +259,7 @@ fn admitted(reply: Reply, crew: &Crew) -> Result<Reply, PipelineError> {
 
 fn prepare(
     errand: Errand<'_>,
-    (crew, session): (&Crew, Option<&str>),
+    (crew, session, tools): (&Crew, Option<&str>, Option<&ToolServer>),
     dir: &Path,
     demo: &Path,
 ) -> Result<Call, PipelineError> {
@@ -276,7 +279,10 @@ fn prepare(
         RunnerKind::Demo => built_in(Program::new(demo).arg("--agent"), prompt),
         RunnerKind::Program(runner) => {
             let model = crew.model.as_deref();
-            Call::of_runner(runner, Request { prompt, model, dir, session, prompt_file: None }, log)?
+            let tools = tools.map(|server| server.clone().for_task(&task.id));
+            let tools = tools.as_ref();
+            let request = Request { prompt, model, dir, session, prompt_file: None, tools };
+            Call::of_runner(runner, request, log)?
         }
     };
     call.program = call.program.env("ARBORIST_TASK", task.id.as_str());

@@ -66,7 +66,7 @@ impl Planner<'_> {
         let words = format!("{} is asked for a plan, call {call} of at most {MOST_CALLS}", self.runner.name);
         (self.caller.voice)(Happening::Note { words });
         let log = self.log_of(call);
-        let request = Request { prompt, model, dir: self.dir, session: None, prompt_file: None };
+        let request = Request { prompt, model, dir: self.dir, session: None, prompt_file: None, tools: None };
         let reply = self.caller.call(AtLimit::Wait, || Call::of_runner(runner, request, &log))?;
         if self.caller.cancel.is_cancelled() {
             return Err(PipelineError::stopped(self.caller.cancel).into());

@@ -58,6 +58,14 @@ const GENERAL: &[Setting] = &[
         about: "Who is asked instead, in this order, when a runner is not installed, is refused by its provider or has used up its limit.",
     },
     Setting {
+        key: "tools",
+        variable: Some("ARBORIST_TOOLS"),
+        kind: Kind::Switch,
+        expected: "true or false",
+        default: "true where a task has more than one repository, else false",
+        about: "Whether agents that speak MCP are given the tools of 'git arborist tools'.",
+    },
+    Setting {
         key: "resume",
         variable: Some("ARBORIST_RESUME"),
         kind: Kind::Switch,
@@ -135,7 +143,7 @@ const GENERAL: &[Setting] = &[
         kind: Kind::Words,
         expected: "a list of words in quotes",
         default: "that of the built-in runner of this name",
-        about: "How a runner is called: a program and its arguments, with {prompt}, {prompt-file}, {model}, {dir} and {session} in them. Without a prompt among them it goes to standard input.",
+        about: "How a runner is called: a program and its arguments, with {prompt}, {prompt-file}, {model}, {dir} and {session} in them, and {tools}, {tools-file} or {tools-toml} where it takes a list of MCP servers as JSON, the file that holds one, or one server for TOML. Without a prompt among them it goes to standard input.",
     },
     Setting {
         key: "runners.*.resume",
@@ -152,6 +160,14 @@ const GENERAL: &[Setting] = &[
         expected: "claude, codex, gemini, opencode or text",
         default: "text",
         about: "What a runner prints.",
+    },
+    Setting {
+        key: "runners.*.tools",
+        variable: None,
+        kind: Kind::Switch,
+        expected: "true or false",
+        default: "tools",
+        about: "Whether one runner is given tools.",
     },
     Setting {
         key: "runners.*.env.*",

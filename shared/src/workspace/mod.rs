@@ -7,6 +7,7 @@ mod ferry;
 mod section;
 mod standing;
 mod supply;
+mod toolbox;
 mod tracking;
 
 pub use courier::{Close, Courier, Notice};
@@ -15,6 +16,7 @@ pub use ferry::{Cargo, Delivery, Transcripts};
 pub use section::{PushPolicy, Section, Tool};
 pub use standing::{Present, Standing};
 pub use supply::{Supply, Wanted};
+pub use toolbox::Toolbox;
 
 use std::{
     collections::BTreeSet,

@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 use super::{Pool, WorktreeError, claim::Claim};
 use crate::{
     git::{Repository, Worktree},
-    name::{BranchName, SessionId, TaskId, digest},
+    name::{BranchName, RepoName, SessionId, TaskId, digest},
 };
 
 /// The first port that is given away.
@@ -43,13 +43,13 @@ fn read(git_dir: &Path) -> Option<u16> {
 /// What every program of a run finds in its environment: which repository it is in, for which run, and where.
 #[must_use]
 pub fn run_variables(
-    repository: &Repository,
+    repo: &RepoName,
     run: &BranchName,
     session: Option<&SessionId>,
     place: &Path,
 ) -> Vec<(String, String)> {
     let known = [
-        ("ARBORIST_REPO", Some(repository.name().to_string())),
+        ("ARBORIST_REPO", Some(repo.to_string())),
         ("ARBORIST_BRANCH", Some(run.to_string())),
         ("ARBORIST_SESSION", session.map(ToString::to_string)),
         ("ARBORIST_WORKTREE", Some(text(place))),
@@ -61,7 +61,8 @@ impl Pool {
     /// The variables of a place that belongs to no task.
     pub(super) fn place_variables(&self, place: &Path) -> Vec<(String, String)> {
         let session = self.options.session.as_ref();
-        let mut variables = run_variables(&self.repository, &self.run, session, place);
+        let repo = self.options.repo.clone().unwrap_or_else(|| self.repository.name());
+        let mut variables = run_variables(&repo, &self.run, session, place);
         variables.push(("ARBORIST_REPOSITORY".to_owned(), text(&self.places.main)));
         variables
     }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
-    name::SessionId,
+    name::{RepoName, SessionId},
     process::Cancel,
     settings::{Origin, Settings},
 };
@@ -48,6 +48,8 @@ pub struct WorktreeOptions {
     pub(super) large_files: LargeFiles,
     /// How often unfinished work is saved.
     pub save_every: Duration,
+    /// What the repository is called, if it was named.
+    pub repo: Option<RepoName>,
     /// The session of the run that they are for, if there is one.
     pub session: Option<SessionId>,
     /// The wish to stop.
@@ -85,6 +87,7 @@ impl WorktreeOptions {
             keep: settings.words("worktree.keep").map_or_else(all, <[String]>::to_vec),
             large_files: if fetches { LargeFiles::Fetched } else { LargeFiles::Pointers },
             save_every: Duration::from_secs(count("worktree.save-every", SAVE).max(1)),
+            repo: None,
             session: None,
             cancel: cancel.clone(),
             setup_origin: settings.origin("worktree.setup").unwrap_or(Origin::User),

@@ -59,7 +59,8 @@ impl<'a> Yard<'a> {
     /// A program that finds out from its environment what it runs for.
     fn for_run(&self, program: Program, place: &Path) -> Program {
         let session = self.options.worktrees.session.as_ref();
-        let variables = run_variables(self.repository, self.scope, session, place);
+        let repo = self.options.worktrees.repo.clone().unwrap_or_else(|| self.repository.name());
+        let variables = run_variables(&repo, self.scope, session, place);
         variables.iter().fold(program, |program, (name, value)| program.env(name, value))
     }
 

@@ -142,7 +142,7 @@ impl Yard<'_> {
             expense: Expense::default(),
             retold: None,
         };
-        let request = Request { prompt, model, dir: &dir, session: None, prompt_file: None };
+        let request = Request { prompt, model, dir: &dir, session: None, prompt_file: None, tools: None };
         let reply = caller.call(AtLimit::Wait, || {
             let call = Call::of_runner(runner, request, &log)?;
             let program = self.for_run(call.program, &dir).env("ARBORIST_TASK", task.as_str());

@@ -1,0 +1,74 @@
+//! The tools that the agents of a run may be given: how their server is started for a task.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use super::{Section, Tool, Workspace};
+use crate::{agent::ToolServer, name::RepoName, settings::Origin};
+
+/// What the server is started with. All of it is told by arguments, so that no file that agents edit decides.
+#[derive(Debug, Clone)]
+pub struct Toolbox {
+    program: PathBuf,
+    sections: Vec<Section>,
+    patience: Duration,
+}
+
+impl Tool {
+    /// The command as it has to be approved, if a repository brought it along.
+    #[must_use]
+    pub fn foreign_line(&self) -> Option<String> {
+        (self.origin == Origin::Repository).then(|| format!("tool: {}", self.command))
+    }
+}
+
+impl Workspace {
+    /// The commands that agents could run as tools and that a repository brought along, one a line.
+    #[must_use]
+    pub fn foreign_tools(&self) -> BTreeSet<String> {
+        self.sections
+            .iter()
+            .flat_map(|section| section.tools.values())
+            .filter_map(Tool::foreign_line)
+            .collect()
+    }
+}
+
+impl Toolbox {
+    /// The tools of a workspace. Each command may take so long.
+    #[must_use]
+    pub fn new(program: PathBuf, workspace: &Workspace, patience: Duration) -> Self {
+        Self { program, sections: workspace.sections.clone(), patience }
+    }
+
+    /// The repository that has the plan.
+    #[must_use]
+    pub fn main(&self) -> &RepoName {
+        &self.sections[0].name
+    }
+
+    /// The server for a task that has these worktrees, by the names of their repositories.
+    #[must_use]
+    pub fn server(&self, places: &[(&RepoName, &Path)], env: &[(String, String)]) -> ToolServer {
+        let mut args = Vec::new();
+        for (name, place) in places {
+            args.extend(["--root".to_owned(), format!("{name}={}", place.display())]);
+            let section = self.sections.iter().find(|section| section.name == **name);
+            for (tool, command) in section.iter().flat_map(|section| &section.tools) {
+                args.extend(["--command".to_owned(), format!("{name}:{tool}={}", command.command)]);
+            }
+        }
+        args.extend(["--timeout".to_owned(), self.patience.as_secs().max(1).to_string()]);
+        ToolServer {
+            program: self.program.to_string_lossy().into_owned(),
+            args,
+            env: env.to_vec(),
+            patience: self.patience.as_secs().max(1),
+            repositories: places.len(),
+            file: None,
+        }
+    }
+}
