@@ -90,7 +90,7 @@ impl Pool {
         let (begun, made_branch) = self.prepare_branch(wish)?;
         let (worktree, origin) = match spot {
             Spot::Free(worktree) => (worktree, Origin::Recycled),
-            Spot::New(path) => (self.make(&path, wish)?, Origin::Made),
+            Spot::New(path) => (self.make_at(&path, wish.base, super::REASON)?, Origin::Made),
         };
         let lane = self.linked(&worktree)?;
         let port = environment::allot_port(&lane, &worktrees)?;
@@ -243,9 +243,10 @@ impl Pool {
         Ok((Begun::Fresh, tip.is_none().then_some(wish.base)))
     }
 
-    fn make(&self, path: &Path, wish: &Wish<'_>) -> Result<Worktree, WorktreeError> {
+    /// Registers a worktree without files.
+    pub(super) fn make_at(&self, path: &Path, commit: Oid, reason: &str) -> Result<Worktree, WorktreeError> {
         self.note_making(path)?;
-        let made = self.repository.add_worktree(path, wish.base, super::REASON);
+        let made = self.repository.add_worktree(path, commit, reason);
         let found = self.repository.list_worktrees();
         if let Err(error) = made {
             self.mend_half_made()?;
@@ -253,7 +254,7 @@ impl Pool {
         }
         self.note_made();
         let found = found?.into_iter().find(|worktree| worktree.path == path);
-        found.ok_or_else(|| WorktreeError::Missing(wish.task.to_string(), path.to_owned()))
+        found.ok_or_else(|| WorktreeError::Missing(survey::name_of(path), path.to_owned()))
     }
 
     /// Takes a worktree whose folder is gone out of git's register. Its branch stays.

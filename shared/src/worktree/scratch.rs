@@ -94,15 +94,7 @@ impl Pool {
     }
 
     fn make_scratch(&self, path: &std::path::Path, commit: Oid) -> Result<Worktree, WorktreeError> {
-        self.note_making(path)?;
-        let made = self.repository.add_worktree(path, commit, REASON);
-        if let Err(error) = made {
-            self.mend_half_made()?;
-            return Err(error.into());
-        }
-        self.note_made();
-        let found = self.repository.list_worktrees()?.into_iter().find(|worktree| worktree.path == path);
-        let found = found.ok_or_else(|| WorktreeError::Missing(REASON.into(), path.to_owned()))?;
+        let found = self.make_at(path, commit, REASON)?;
         self.linked(&found)?.check_out_commit(commit)?;
         Ok(found)
     }
