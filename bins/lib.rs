@@ -16,6 +16,7 @@ pub mod install_assets;
 pub mod merge;
 pub mod plan;
 pub mod reset;
+pub mod session;
 pub mod state;
 pub mod tools;
 pub mod trailers;

@@ -35,6 +35,7 @@ function __git_arborist_verbs
         tools\t'Offer files and commands of a task\'s worktree to agents, over MCP' \
         cleanup\t'Remove what is done with: worktrees, branches, sessions, logs; nothing is lost' \
         state\t'Show which tasks are done, under way, ready or failed' \
+        session\t'See what agents did turn by turn, resume it or replay it' \
         trailers\t'Read, check and query the trailers that hold the state' \
         init\t'Write a configuration with the agents and the tests found here' \
         hooks\t'Install the hooks that keep the state sound' \
@@ -391,6 +392,112 @@ complete -c git-arborist -n '__git_arborist_in state' -l exit-code -d 'Exit with
 complete -c git-arborist -n '__git_arborist_in state' -l short -d 'One line on the whole run'
 complete -c git-arborist -n '__git_arborist_in state' -s h -l help -d 'Show what it does and takes'
 
+# session
+complete -c git-arborist -n '__git_arborist_at session' -f -a list -d 'List sessions, the last one first'
+complete -c git-arborist -n '__git_arborist_at session' -f -a show -d 'Show one session, or one of its turns'
+complete -c git-arborist -n '__git_arborist_at session' -f -a turns -d 'List the turns of a session, a line each'
+complete -c git-arborist -n '__git_arborist_at session' -f -a diff -d 'Show what differs between the trees of two turns'
+complete -c git-arborist -n '__git_arborist_at session' -f -a which -d 'Say which session, task and turn a commit comes from'
+complete -c git-arborist -n '__git_arborist_at session' -f -a export -d 'Print a whole session, also in the formats of other tools'
+complete -c git-arborist -n '__git_arborist_at session' -f -a resume -d 'Go on with a session that rests, crashed or failed, on its own branch and in a worktree'
+complete -c git-arborist -n '__git_arborist_at session' -f -a replay -d 'Begin a new session at a turn of another, on a branch of its own; the other stays as it is'
+complete -c git-arborist -n '__git_arborist_at session' -f -a start -d 'Begin a session of another driver, and print its id'
+complete -c git-arborist -n '__git_arborist_at session' -f -a turn -d 'Commit what an agent did in a turn, record it, and print its commit'
+complete -c git-arborist -n '__git_arborist_at session' -f -a checkpoint -d 'Record that a step has ended'
+complete -c git-arborist -n '__git_arborist_at session' -f -a end -d 'Record that a session is over'
+complete -c git-arborist -n '__git_arborist_at session' -f -a hook -d 'Record what an interactive agent does; this is what its hooks call'
+complete -c git-arborist -n '__git_arborist_at session' -f
+complete -c git-arborist -n '__git_arborist_at session' -s h -l help -d 'Show what it does and takes'
+
+# session list
+complete -c git-arborist -n '__git_arborist_in session list' -f
+complete -c git-arborist -n '__git_arborist_in session list' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in session list' -s h -l help -d 'Show what it does and takes'
+
+# session show
+complete -c git-arborist -n '__git_arborist_in session show' -f
+complete -c git-arborist -n '__git_arborist_in session show' -l turn -x -d 'Only this turn, in detail'
+complete -c git-arborist -n '__git_arborist_in session show' -l patch -d 'Also what its commit changes'
+complete -c git-arborist -n '__git_arborist_in session show' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in session show' -s h -l help -d 'Show what it does and takes'
+
+# session turns
+complete -c git-arborist -n '__git_arborist_in session turns' -f
+complete -c git-arborist -n '__git_arborist_in session turns' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in session turns' -s h -l help -d 'Show what it does and takes'
+
+# session diff
+complete -c git-arborist -n '__git_arborist_in session diff' -f
+complete -c git-arborist -n '__git_arborist_in session diff' -l stat -d 'Only the paths, and how much of each'
+complete -c git-arborist -n '__git_arborist_in session diff' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in session diff' -s h -l help -d 'Show what it does and takes'
+
+# session which
+complete -c git-arborist -n '__git_arborist_in session which' -f -a '(__git_arborist_branches)'
+complete -c git-arborist -n '__git_arborist_in session which' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in session which' -s h -l help -d 'Show what it does and takes'
+
+# session export
+complete -c git-arborist -n '__git_arborist_in session export' -f
+complete -c git-arborist -n '__git_arborist_in session export' -l format -x -a 'json git-ai agent-trace' -d 'How it is told'
+complete -c git-arborist -n '__git_arborist_in session export' -l write -d 'Attach the notes of git-ai to the commits, under refs/notes/ai; a commit that has one keeps it'
+complete -c git-arborist -n '__git_arborist_in session export' -s h -l help -d 'Show what it does and takes'
+
+# session resume
+complete -c git-arborist -n '__git_arborist_in session resume' -f
+complete -c git-arborist -n '__git_arborist_in session resume' -l turn -x -d 'Go on from the tree of this turn: a commit brings it back, and what came after it stays in history'
+complete -c git-arborist -n '__git_arborist_in session resume' -l plan-changed -d 'Go on although the plan has changed since'
+complete -c git-arborist -n '__git_arborist_in session resume' -l yes -d 'Approve the commands that files of the repository bring along'
+complete -c git-arborist -n '__git_arborist_in session resume' -s h -l help -d 'Show what it does and takes'
+
+# session replay
+complete -c git-arborist -n '__git_arborist_in session replay' -f
+complete -c git-arborist -n '__git_arborist_in session replay' -l turn -x -d 'The turn whose tree the new session begins with'
+complete -c git-arborist -n '__git_arborist_in session replay' -l yes -d 'Approve the commands that files of the repository bring along'
+complete -c git-arborist -n '__git_arborist_in session replay' -s h -l help -d 'Show what it does and takes'
+
+# session start
+complete -c git-arborist -n '__git_arborist_in session start' -f
+complete -c git-arborist -n '__git_arborist_in session start' -l pipeline -x -d 'What the driver calls what it does'
+complete -c git-arborist -n '__git_arborist_in session start' -l id -x -d 'The id, instead of a new one'
+complete -c git-arborist -n '__git_arborist_in session start' -s h -l help -d 'Show what it does and takes'
+
+# session turn
+complete -c git-arborist -n '__git_arborist_in session turn' -f
+complete -c git-arborist -n '__git_arborist_in session turn' -l session -x -d 'The session: its id, or as much of it as tells it from others'
+complete -c git-arborist -n '__git_arborist_in session turn' -l node -x -a '(__git_arborist_tasks)' -d 'The task'
+complete -c git-arborist -n '__git_arborist_in session turn' -l model -x -d 'The model'
+complete -c git-arborist -n '__git_arborist_in session turn' -l provider -x -d 'Who serves the model'
+complete -c git-arborist -n '__git_arborist_in session turn' -l runner -x -d 'The agent program'
+complete -c git-arborist -n '__git_arborist_in session turn' -s m -l message -x -d 'What the turn did; the first line becomes the subject'
+complete -c git-arborist -n '__git_arborist_in session turn' -l tokens-in -x -d 'Tokens that the agent read'
+complete -c git-arborist -n '__git_arborist_in session turn' -l tokens-out -x -d 'Tokens that the agent wrote'
+complete -c git-arborist -n '__git_arborist_in session turn' -l cost -x -d 'What it cost, in US dollars'
+complete -c git-arborist -n '__git_arborist_in session turn' -l agent-session -x -d 'The agent\'s own session, by which it can be continued'
+complete -c git-arborist -n '__git_arborist_in session turn' -l turn -x -d 'The number that the turn must have; it is refused if the session has another'
+complete -c git-arborist -n '__git_arborist_in session turn' -l files-from -r -F -d 'Commit only these paths: read from a file, or from standard input with -, one on each line or separated by NUL'
+complete -c git-arborist -n '__git_arborist_in session turn' -l json -d 'Print one JSON document'
+complete -c git-arborist -n '__git_arborist_in session turn' -s h -l help -d 'Show what it does and takes'
+
+# session checkpoint
+complete -c git-arborist -n '__git_arborist_in session checkpoint' -f
+complete -c git-arborist -n '__git_arborist_in session checkpoint' -l session -x -d 'The session: its id, or as much of it as tells it from others'
+complete -c git-arborist -n '__git_arborist_in session checkpoint' -l node -x -a '(__git_arborist_tasks)' -d 'The task whose step has ended'
+complete -c git-arborist -n '__git_arborist_in session checkpoint' -l step -x -d 'The step'
+complete -c git-arborist -n '__git_arborist_in session checkpoint' -l status -x -d 'How it ended'
+complete -c git-arborist -n '__git_arborist_in session checkpoint' -s h -l help -d 'Show what it does and takes'
+
+# session end
+complete -c git-arborist -n '__git_arborist_in session end' -f
+complete -c git-arborist -n '__git_arborist_in session end' -l session -x -d 'The session: its id, or as much of it as tells it from others'
+complete -c git-arborist -n '__git_arborist_in session end' -l result -x -a 'complete failed' -d 'Whether all was done'
+complete -c git-arborist -n '__git_arborist_in session end' -s m -l message -x -d 'More, in words'
+complete -c git-arborist -n '__git_arborist_in session end' -s h -l help -d 'Show what it does and takes'
+
+# session hook
+complete -c git-arborist -n '__git_arborist_in session hook' -f -a 'claude'
+complete -c git-arborist -n '__git_arborist_in session hook' -s h -l help -d 'Show what it does and takes'
+
 # trailers
 complete -c git-arborist -n '__git_arborist_at trailers' -f -a parse -d 'Print the trailers of a message, as \'git interpret-trailers --parse\' does, but by fixed rules'
 complete -c git-arborist -n '__git_arborist_at trailers' -f -a check -d 'Say what is wrong with messages that claim to be ours; exit 1 if anything is'
@@ -441,12 +548,14 @@ complete -c git-arborist -n '__git_arborist_at hooks' -s h -l help -d 'Show what
 complete -c git-arborist -n '__git_arborist_in hooks install' -f -a 'commit-msg pre-push update'
 complete -c git-arborist -n '__git_arborist_in hooks install' -s n -l dry-run -d 'Only print what would be done'
 complete -c git-arborist -n '__git_arborist_in hooks install' -s q -l quiet -d 'Print nothing but errors'
+complete -c git-arborist -n '__git_arborist_in hooks install' -l agent -x -a 'claude' -d 'Let an interactive agent record its turns, by hooks of its own in .claude/settings.local.json; no hooks of git'
 complete -c git-arborist -n '__git_arborist_in hooks install' -s h -l help -d 'Show what it does and takes'
 
 # hooks uninstall
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -f -a 'commit-msg pre-push update'
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s n -l dry-run -d 'Only print what would be done'
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s q -l quiet -d 'Print nothing but errors'
+complete -c git-arborist -n '__git_arborist_in hooks uninstall' -l agent -x -a 'claude' -d 'Take the hooks of an interactive agent out of its settings; no hooks of git'
 complete -c git-arborist -n '__git_arborist_in hooks uninstall' -s h -l help -d 'Show what it does and takes'
 
 # hooks status

@@ -6,7 +6,7 @@ mod orchard;
 
 use std::fs;
 
-use arborist_core::plan::TreeDocument;
+use arborist_core::{plan::TreeDocument, session::Record};
 use arborist_testkit::{Garden, TaskCommit};
 use git_arborist::{
     cleanup::document::{CleanupDocument, SavedDocument},
@@ -17,6 +17,10 @@ use git_arborist::{
         resolve::ResolveDocument,
     },
     plan::WavesDocument,
+    session::document::{
+        DiffDocument, ExportDocument, SessionListDocument, SessionShowDocument, TurnDocument, TurnsDocument,
+        WhichDocument,
+    },
     state::document::StateDocument,
     trailers::{log::LogDocument, parse::ParseDocument},
     workspace::document::{PushDocument, StatusDocument, SyncDocument},
@@ -40,6 +44,14 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("workspace-status", schema_for!(StatusDocument)),
         ("workspace-sync", schema_for!(SyncDocument)),
         ("workspace-push", schema_for!(PushDocument)),
+        ("session-record", schema_for!(Record)),
+        ("session-list", schema_for!(SessionListDocument)),
+        ("session-show", schema_for!(SessionShowDocument)),
+        ("session-turn", schema_for!(TurnDocument)),
+        ("session-turns", schema_for!(TurnsDocument)),
+        ("session-which", schema_for!(WhichDocument)),
+        ("session-diff", schema_for!(DiffDocument)),
+        ("session-export", schema_for!(ExportDocument)),
         ("merge-queue", schema_for!(QueueDocument)),
         ("merge-run", schema_for!(RunDocument)),
         ("merge-log", schema_for!(MergeLogDocument)),
@@ -107,6 +119,29 @@ fn what_is_printed_is_what_is_promised() {
     validate("worktree-show", &garden.arborist(["worktree", "show", "--json", "T1"]).answer());
     let unsound = b"x\n\nArborist-Step: complete\n";
     validate("trailers-parse", &garden.arborist_with(["trailers", "parse", "--json"], unsound).answer());
+}
+
+#[test]
+fn a_session_is_what_is_promised() {
+    let garden = Garden::sprout();
+    let session = |args: &[&str]| garden.arborist(["session"].iter().chain(args)).answer();
+    session(&["start", "--id", "s1"]);
+    session(&["checkpoint", "--session", "s1", "--node", "T1"]);
+    garden.write("a", "a");
+    let turn = ["turn", "--session", "s1", "--node", "T1", "--model", "m", "--json"];
+    validate("session-turn", &session(&turn));
+    validate("session-turn", &session(&turn));
+    validate("session-turn", &session(&["show", "s1", "--turn", "1", "--patch", "--json"]));
+    validate("session-which", &session(&["which", "HEAD", "--json"]));
+    validate("session-diff", &session(&["diff", "s1", "0", "1", "--json"]));
+    validate("session-export", &session(&["export", "s1"]));
+    garden.commit(TaskCommit::new("T1", "complete").trailer("Session", "s1").to_string());
+    let record = garden.git(["log", "-1", "--format=%b", "refs/arborist/sessions/s1"]).answer();
+    validate("session-record", &record);
+    validate("session-list", &session(&["list", "--json"]));
+    validate("session-show", &session(&["show", "s1", "--json"]));
+    validate("session-turns", &session(&["turns", "s1", "--json"]));
+    validate("session-which", &session(&["which", "HEAD", "--json"]));
 }
 
 #[test]

@@ -106,16 +106,16 @@ fn a_turns_commit_and_its_record_appear_together_or_not_at_all() {
         chronicle.append(8, |number| {
             let moves = vec![RefMove { name: "refs/heads/main", new: Some(commit), old }];
             let happening = Happening::Turn(turn(number, Some(commit)));
-            Ok::<_, SessionError>(Draft { happening, about: Some(commit), transcript: None, moves })
+            Ok::<_, SessionError>(Draft { moves, ..Draft::at(commit, happening) })
         })
     };
     assert!(matches!(append(Some(commit)), Err(SessionError::Git(_))), "the branch is not there");
-    assert_eq!(chronicle.newest().sequence, 0);
+    assert_eq!(chronicle.newest().record.sequence, 0);
     let record = append(Some(head)).unwrap();
     assert_eq!(garden.git(["rev-parse", "main"]).answer(), commit.to_string());
     assert_eq!(garden.git(["rev-parse", &ref_of(&session())]).answer(), record.to_string());
     assert_eq!(garden.git(["rev-parse", &format!("{record}^2")]).answer(), commit.to_string());
-    assert_eq!(chronicle.newest().totals.commits, 1);
+    assert_eq!(chronicle.newest().record.totals.commits, 1);
 }
 
 #[test]

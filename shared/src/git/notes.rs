@@ -1,7 +1,9 @@
 //! Refs whose commits say something in their messages: many of them in one call.
 
+use std::collections::HashSet;
+
 use super::{GitError, Ref, Repository, command::checked};
-use crate::process::Running;
+use crate::{name::Oid, process::Running};
 
 /// Notes that are being listed.
 #[derive(Debug)]
@@ -26,6 +28,19 @@ impl NoteReader {
 }
 
 impl Repository {
+    /// The commits that have a note under `refs/notes/{name}`.
+    pub fn list_noted(&self, name: &str) -> Result<HashSet<Oid>, GitError> {
+        let printed = self.git("notes").args(["--ref", name, "list"]).stdout()?;
+        let text = String::from_utf8_lossy(&printed);
+        Ok(text.lines().filter_map(|line| line.split_once(' ')?.1.parse().ok()).collect())
+    }
+
+    /// Attaches a note to a commit that has none under `refs/notes/{name}`.
+    pub fn attach_note(&self, name: &str, commit: Oid, text: &str) -> Result<(), GitError> {
+        let command = self.change("notes").args(["--ref", name, "add", "-F", "-", &commit.to_string()]);
+        checked("notes", command.finish_with(text.into())?).map(drop)
+    }
+
     /// Begins to list the refs below each of `prefixes`, with what their commits say.
     pub fn start_listing_notes(&self, prefixes: &[&str]) -> Result<NoteReader, GitError> {
         let format = "--format=%(objectname)%00%(refname)%00%(contents:body)%00";

@@ -38,6 +38,12 @@ impl PipelineName {
         Self(component(&telling.unwrap_or(stem)))
     }
 
+    /// What is left of a name that somebody chose.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self(component(name))
+    }
+
     /// The name as written.
     #[must_use]
     pub fn as_str(&self) -> &str {

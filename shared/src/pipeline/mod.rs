@@ -39,6 +39,7 @@ pub use resume::{Resume, Stage};
 pub use staff::{Crew, CrewFlags, Named, Post, Staff, require_programs};
 pub use task::{End, TaskRun};
 pub use testing::TestResult;
+pub use turn_words::plain as describe_changes;
 pub use turns::TurnNumbers;
 pub use verdict::Verdict;
 pub use workshop::{Called, Errand, PreCommit, Workshop};

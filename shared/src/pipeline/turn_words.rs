@@ -42,8 +42,8 @@ impl TurnMessage {
     }
 }
 
-/// What the change itself tells.
-pub(super) fn plain(changes: &[Change]) -> String {
+/// What a change itself tells, as the first line of a commit.
+pub fn plain(changes: &[Change]) -> String {
     let renamed = match changes {
         [a, b] => renaming(a, b).or_else(|| renaming(b, a)),
         _ => None,

@@ -3,7 +3,7 @@
 mod staging;
 mod unfinished;
 
-pub use staging::{Delivery, Index, settle};
+pub use staging::{Delivery, Index, TurnMark, settle};
 pub use unfinished::{Mark, Unfinished};
 
 use jiff::Timestamp;
@@ -141,6 +141,15 @@ impl Tip {
     }
 }
 
+/// A commit that is written, and to which no ref leads yet.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The commit.
+    pub commit: Oid,
+    tree: Oid,
+    message: Message,
+}
+
 /// The one who writes a run down. It knows where the branch is, and notices when it is not.
 #[derive(Debug)]
 pub struct Recorder<'a> {
@@ -223,14 +232,26 @@ impl<'a> Recorder<'a> {
         tip: Oid,
         others: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
+        let prepared = self.prepare(entry, tree)?;
+        self.advance(prepared.commit, tip, others)?;
+        Ok(self.accept(prepared))
+    }
+
+    /// Writes the commit of an entry, and moves no ref.
+    pub fn prepare(&self, entry: Entry<'_>, tree: Oid) -> Result<Prepared, RecordError> {
         let author = entry.author.clone();
         let message = self.message(entry)?;
         let (text, parent) = (message.render(), self.tip.head);
         let commit = NewCommit { tree, parent, message: &text, author: author.as_deref() };
         let commit = self.repository.write_commit(commit, self.hand.signing)?;
-        self.advance(commit, tip, others)?;
-        self.tip.tree = tree;
-        Ok(Event::written(commit, Timestamp::now().as_second(), message))
+        Ok(Prepared { commit, tree, message })
+    }
+
+    /// Takes note that the branch has been moved to what was prepared.
+    pub fn accept(&mut self, prepared: Prepared) -> Event {
+        let Prepared { commit, tree, message } = prepared;
+        (self.tip.head, self.tip.tree) = (commit, tree);
+        Event::written(commit, Timestamp::now().as_second(), message)
     }
 
     /// Writes the start of a run, or a change of its plan, and moves other refs with it.

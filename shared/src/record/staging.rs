@@ -31,6 +31,21 @@ pub enum Index {
     Behind,
 }
 
+/// A ref that stands while a turn is committed and the index does not know of it.
+#[derive(Debug)]
+pub struct TurnMark {
+    name: String,
+    before: Oid,
+}
+
+impl TurnMark {
+    /// Its ref appears.
+    #[must_use]
+    pub fn begun(&self) -> RefMove<'_> {
+        RefMove { name: &self.name, new: Some(self.before), old: None }
+    }
+}
+
 /// How marks of turns begin. A file that is missing may be one that the agent has deleted since.
 const TURN: &str = "turn-";
 
@@ -54,18 +69,29 @@ impl Recorder<'_> {
         entry: Entry<'_>,
         delivery: Delivery<'_>,
     ) -> Result<(Event, Index), RecordError> {
-        let Delivery { tree, tip, changes } = delivery;
-        let (before, is_own) = (self.head(), self.branch() == self.run());
-        let mark = format!("{}{TURN}{before}", folder(self.branch()));
-        let begun = is_own.then_some(RefMove { name: &mark, new: Some(before), old: None });
-        let event = self.record_over(entry, tree, tip, begun.as_slice())?;
+        let mark = self.turn_mark();
+        let begun = mark.as_ref().map(TurnMark::begun);
+        let event = self.record_over(entry, delivery.tree, delivery.tip, begun.as_slice())?;
+        Ok((event, self.stage_turn(mark, delivery.changes)?))
+    }
+
+    /// The mark that is to be written with the next turn. A lane has no user whose index could be wrong, so it has none.
+    #[must_use]
+    pub fn turn_mark(&self) -> Option<TurnMark> {
+        let before = self.head();
+        let name = || format!("{}{TURN}{before}", folder(self.branch()));
+        (self.branch() == self.run()).then(|| TurnMark { name: name(), before })
+    }
+
+    /// Brings what a turn changed into the index, and takes its mark away.
+    pub fn stage_turn(&self, mark: Option<TurnMark>, changes: &[Change]) -> Result<Index, RecordError> {
         if self.repository().stage(changes).is_err() {
-            return Ok((event, Index::Behind));
+            return Ok(Index::Behind);
         }
-        if is_own {
-            end(self.repository(), &mark, before)?;
+        if let Some(mark) = mark {
+            end(self.repository(), &mark.name, mark.before)?;
         }
-        Ok((event, Index::There))
+        Ok(Index::There)
     }
 
     /// Brings the index from the tree `before` to the newest commit.

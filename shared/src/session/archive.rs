@@ -40,6 +40,14 @@ pub struct Origin {
     pub is_known: bool,
 }
 
+impl Origin {
+    /// Whether the records of the session say so too.
+    #[must_use]
+    pub fn is_proven(&self) -> bool {
+        self.proof.is_some() || (self.number.is_none() && self.is_known)
+    }
+}
+
 /// The sessions of a repository.
 #[derive(Debug, Clone, Copy)]
 pub struct Archive<'a> {

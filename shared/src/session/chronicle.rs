@@ -28,7 +28,8 @@ pub struct Chronicle {
 #[derive(Debug)]
 struct Tips {
     newest: Stored,
-    transcript: Option<Oid>,
+    /// `None` if we have not looked.
+    transcript: Option<Option<Oid>>,
 }
 
 /// A record to be written.
@@ -38,6 +39,8 @@ pub struct Draft<'a> {
     pub happening: Happening,
     /// The code that it is about; `None` if that has not changed.
     pub about: Option<Oid>,
+    /// Where the session's own branch is; `None` if it has not moved.
+    pub tip: Option<Oid>,
     /// What was said, if that is kept.
     pub transcript: Option<Transcript>,
     /// Refs that move with it, or not at all: the branch of a turn's commit.
@@ -45,10 +48,16 @@ pub struct Draft<'a> {
 }
 
 impl Draft<'_> {
+    /// A record about the newest commit of the session's own branch, alone.
+    #[must_use]
+    pub fn at(tip: Oid, happening: Happening) -> Self {
+        Self { about: Some(tip), tip: Some(tip), ..Self::of(happening) }
+    }
+
     /// A record about code that has not changed, alone.
     #[must_use]
     pub fn of(happening: Happening) -> Self {
-        Self { happening, about: None, transcript: None, moves: Vec::new() }
+        Self { happening, about: None, tip: None, transcript: None, moves: Vec::new() }
     }
 }
 
@@ -79,11 +88,16 @@ impl Chronicle {
 
     /// Goes on with a session, if there is one of this name.
     pub fn find(repository: &Repository, session: &SessionId) -> Result<Option<Self>, SessionError> {
-        let Some(tips) = Tips::read(repository, session)? else {
-            return Ok(None);
-        };
-        let (repository, session) = (repository.clone(), session.clone());
-        Ok(Some(Self { repository, session, nothing: OnceLock::new(), tips: Mutex::new(tips) }))
+        let newest = Archive::new(repository).newest(session)?;
+        Ok(newest.map(|newest| Self::after(repository, newest)))
+    }
+
+    /// Goes on with a session whose newest record was just read.
+    #[must_use]
+    pub fn after(repository: &Repository, newest: Stored) -> Self {
+        let (repository, session) = (repository.clone(), newest.record.session.clone());
+        let tips = Mutex::new(Tips { newest, transcript: None });
+        Self { repository, session, nothing: OnceLock::new(), tips }
     }
 
     /// The session that it writes.
@@ -94,8 +108,8 @@ impl Chronicle {
 
     /// The newest record that it knows of.
     #[must_use]
-    pub fn newest(&self) -> Record {
-        self.tips.lock().unwrap_or_else(PoisonError::into_inner).newest.record.clone()
+    pub fn newest(&self) -> Stored {
+        self.tips.lock().unwrap_or_else(PoisonError::into_inner).newest.clone()
     }
 
     /// Writes a record. `draft` is told the number that a turn would have now, which nobody else gets; it is asked again,
@@ -110,7 +124,7 @@ impl Chronicle {
             let drafted = draft(tips.newest.record.totals.turns.saturating_add(1))?;
             match self.try_append(&mut tips, drafted, time).map_err(E::from)? {
                 Some(commit) => return Ok(commit),
-                None => *tips = self.read_tips()?,
+                None => *tips = Tips { newest: self.read_newest()?, transcript: None },
             }
         }
         Err(SessionError::Busy(self.session.clone()).into())
@@ -118,29 +132,37 @@ impl Chronicle {
 
     /// `None` if somebody else was faster.
     fn try_append(&self, tips: &mut Tips, draft: Draft<'_>, time: i64) -> Result<Option<Oid>, SessionError> {
-        let Draft { happening, about, transcript, moves: others } = draft;
+        let Draft { happening, about, tip, transcript, moves: others } = draft;
         let before = &tips.newest;
         let head = about.unwrap_or(before.record.context.head);
-        let record = before.record.next(before.commit, happening, head, time);
-        let commit = self.write(&[before.commit, head], &record.subject(), &record)?;
+        let tip = tip.unwrap_or(before.record.context.tip);
+        let record = before.record.next(before.commit, happening, (head, tip), time);
+        let mut parents = vec![before.commit, head];
+        parents.extend((tip != head).then_some(tip));
+        let commit = self.write(&parents, &record.subject(), &record)?;
+        let (name, spoken) = (ref_of(&self.session), transcript_ref_of(&self.session));
         let said = match &transcript {
             Some(said) => {
-                let parents: Vec<Oid> = tips.transcript.into_iter().collect();
-                Some(self.write(&parents, &said.subject(&self.session), said)?)
+                let before = match tips.transcript {
+                    Some(known) => known,
+                    None => self.repository.find_ref(&spoken)?,
+                };
+                let parents: Vec<Oid> = before.into_iter().collect();
+                let commit = self.write(&parents, &said.subject(&self.session), said)?;
+                Some(RefMove { name: &spoken, new: Some(commit), old: before })
             }
             None => None,
         };
-        let (name, spoken) = (ref_of(&self.session), transcript_ref_of(&self.session));
         let mut moves = vec![RefMove { name: &name, new: Some(commit), old: Some(before.commit) }];
         moves.extend(others);
-        moves.extend(said.map(|said| RefMove { name: &spoken, new: Some(said), old: tips.transcript }));
+        moves.extend(said);
         if let Err(error) = self.repository.move_refs_again(&moves) {
-            let now = self.read_tips()?;
-            let is_elsewhere = now.newest.commit != before.commit || now.transcript != tips.transcript;
+            // Transcripts are written with records only, so whoever was faster has moved both.
+            let is_elsewhere = self.read_newest()?.commit != before.commit;
             return if is_elsewhere { Ok(None) } else { Err(error.into()) };
         }
         tips.newest = Stored { commit, record };
-        tips.transcript = said.or(tips.transcript);
+        tips.transcript = said.map(|said| said.new).or(tips.transcript);
         Ok(Some(commit))
     }
 
@@ -161,16 +183,8 @@ impl Chronicle {
         Ok(self.repository.write_joint(tree, parents, &message, Signing::No)?)
     }
 
-    fn read_tips(&self) -> Result<Tips, SessionError> {
+    fn read_newest(&self) -> Result<Stored, SessionError> {
         let unknown = || SessionError::Unknown(self.session.to_string());
-        Tips::read(&self.repository, &self.session)?.ok_or_else(unknown)
-    }
-}
-
-impl Tips {
-    fn read(repository: &Repository, session: &SessionId) -> Result<Option<Self>, SessionError> {
-        let transcript = repository.find_ref(&transcript_ref_of(session))?;
-        let newest = Archive::new(repository).newest(session)?;
-        Ok(newest.map(|newest| Self { newest, transcript }))
+        Archive::new(&self.repository).newest(&self.session)?.ok_or_else(unknown)
     }
 }

@@ -1,9 +1,9 @@
 //! What a session did, kept in git beside the code: a chain of records under `refs/arborist/sessions/{id}`, and what was
 //! said in another under `refs/arborist/transcripts/{id}`.
 //!
-//! Each record is a commit without files. Its first parent is the record before it, its last the code that it is about, so
-//! whoever has fetched the chain has the code too. The message is a subject for people and one line of JSON. Every record
-//! carries what the session came to so far, so the newest tells most of what anybody asks.
+//! Each record is a commit without files. Its first parent is the record before it, the others are the code that it is
+//! about, so whoever has fetched the chain has the code too. The message is a subject for people and one line of JSON.
+//! Every record carries what the session came to so far, so the newest tells most of what anybody asks.
 //!
 //! [`Chronicle`] writes one chain, [`Archive`] reads them all. What is read was written by anybody: it is bounded and
 //! checked, and nothing of it is ever run.
@@ -15,6 +15,7 @@ mod error;
 mod record;
 mod standing;
 mod transcript;
+mod turn;
 
 pub use archive::{Archive, Origin, Shelf, Stored};
 pub use chronicle::{Chronicle, Draft};
@@ -23,8 +24,9 @@ pub use record::{
     Checkpoint, Context, Driver, End, Fork, Happening, Pause, Record, RepositoryStart, Resumed, Start,
     TokenCount, ToolCall, Totals, Turn, Verdict,
 };
-pub use standing::{Standing, run_lock};
+pub use standing::Standing;
 pub use transcript::{Line, Transcript, Voice};
+pub use turn::{TurnCommit, TurnDraft, value_of};
 
 use crate::name::SessionId;
 

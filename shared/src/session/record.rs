@@ -71,9 +71,12 @@ pub struct Context {
     pub pipeline: String,
     /// Who drives it.
     pub driver: Driver,
-    /// The newest commit of its code.
+    /// The newest commit of its code, on whatever branch.
     #[schemars(with = "String")]
     pub head: Oid,
+    /// The newest commit of the branch that it works on. Tasks may have branches of their own.
+    #[schemars(with = "String")]
+    pub tip: Oid,
     /// The record that it began with; null in that record itself.
     #[schemars(with = "Option<String>")]
     pub start: Option<Oid>,
@@ -335,6 +338,7 @@ impl Record {
             pipeline: start.pipeline.clone(),
             driver: start.driver,
             head,
+            tip: head,
             start: None,
             checkpoint: None,
         };
@@ -342,9 +346,9 @@ impl Record {
         Some(Self { session, sequence: 0, time, totals, context, happening: Happening::Start(start) })
     }
 
-    /// The record that follows this one, which stands at `commit`, and is about `head`.
-    pub(super) fn next(&self, commit: Oid, happening: Happening, head: Oid, time: i64) -> Self {
-        let mut context = Context { head, ..self.context.clone() };
+    /// The record that follows this one, which stands at `commit`. It is about the code `head`, when the branch is at `tip`.
+    pub(super) fn next(&self, commit: Oid, happening: Happening, (head, tip): (Oid, Oid), time: i64) -> Self {
+        let mut context = Context { head, tip, ..self.context.clone() };
         match self.happening {
             Happening::Start(_) => context.start = Some(commit),
             Happening::Checkpoint(_) => context.checkpoint = Some(commit),

@@ -1,12 +1,14 @@
 //! How a session stands: what its newest record says, and whether somebody is at work.
 
-use std::path::PathBuf;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{Driver, End, Happening, Shelf, Stored, Verdict};
-use crate::{git::Repository, name::BranchName, process::FileLock};
+use crate::{git::Repository, process::FileLock};
 
 /// How a session stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// A run is at work.
     Running,
@@ -37,12 +39,6 @@ impl Standing {
     }
 }
 
-/// The lock of the run of a branch.
-#[must_use]
-pub fn run_lock(repository: &Repository, branch: &BranchName) -> PathBuf {
-    repository.common_dir.join("arborist/locks").join(format!("run-{}", branch.component()))
-}
-
 impl Shelf {
     /// How a session of this shelf stands. A run's lock is that of its branch, and of several sessions of one branch only
     /// the last begun can be at work.
@@ -55,7 +51,7 @@ impl Shelf {
             same.map(|other| (other.record.context.started, &other.record.session)).max()
                 == Some((record.context.started, &record.session))
         };
-        let lock = || run_lock(repository, &record.context.branch);
+        let lock = || repository.run_lock(&record.context.branch);
         if record.context.driver == Driver::Run && FileLock::find_holder(&lock()).is_some() && is_last() {
             return Standing::Running;
         }

@@ -1,0 +1,213 @@
+//! What `git arborist session` prints with `--json`.
+
+use arborist_core::{
+    message::visible,
+    session::{
+        Checkpoint, Driver, Fork, Happening, Origin, Record, RepositoryStart, Standing, Start, Stored, Turn,
+    },
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::open::Opened;
+use crate::document::rfc3339;
+
+/// The sessions of a repository.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SessionListDocument {
+    /// The last written first.
+    pub sessions: Vec<SessionDocument>,
+}
+
+/// One session.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SessionDocument {
+    /// Its id.
+    pub id: String,
+    /// How it stands.
+    pub state: Standing,
+    /// Its plan, as `path@blob`; null if it has none.
+    pub plan: Option<String>,
+    /// The branch that it works on.
+    pub branch: String,
+    /// Its pipeline.
+    pub pipeline: String,
+    /// Who drives it.
+    pub driver: Driver,
+    /// The number of its last turn.
+    pub turns: u32,
+    /// How many turns have a commit.
+    pub commits: u32,
+    /// Tokens read, as far as agents told.
+    pub tokens_in: u64,
+    /// Tokens written, as far as agents told.
+    pub tokens_out: u64,
+    /// US dollars, as far as agents told; null if none did.
+    pub cost: Option<f64>,
+    /// When it began, in RFC 3339.
+    pub started: String,
+    /// When something was last written down, in RFC 3339.
+    pub updated: String,
+    /// The newest commit of its code.
+    pub head: String,
+}
+
+/// One session in detail.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct SessionShowDocument {
+    /// What the list says of it.
+    pub session: SessionDocument,
+    /// Where it works.
+    pub repositories: Vec<RepositoryStart>,
+    /// What was asked for, by the names of options.
+    pub options: std::collections::BTreeMap<String, String>,
+    /// Where it comes from, if it is a replay.
+    pub forked_from: Option<Fork>,
+    /// Its last checkpoint; null if it has none yet.
+    pub checkpoint: Option<Checkpoint>,
+    /// Its newest record.
+    pub newest: Record,
+}
+
+/// The turns of a session.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TurnsDocument {
+    /// The session.
+    pub session: String,
+    /// Its turns, the first one first.
+    pub turns: Vec<Turn>,
+}
+
+/// One turn.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TurnDocument {
+    /// The session.
+    pub session: String,
+    /// The commit of the record.
+    pub record: String,
+    /// The turn.
+    pub turn: Turn,
+    /// What its commit changes, where that was asked for; null if it changes nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+}
+
+/// Where a commit comes from.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct WhichDocument {
+    /// The commit.
+    pub commit: String,
+    /// The session that it names.
+    pub session: String,
+    /// The task that it names.
+    pub node: Option<String>,
+    /// The turn that it names; null if it is not the commit of a turn.
+    pub turn: Option<u32>,
+    /// The model; null where the record does not prove it.
+    pub model: Option<String>,
+    /// Who serves the model.
+    pub provider: Option<String>,
+    /// Whether the records of the session say so too.
+    pub proven: bool,
+}
+
+/// What differs between the trees of two turns.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct DiffDocument {
+    /// The session.
+    pub session: String,
+    /// The first turn.
+    pub from: TreeDocument,
+    /// The second turn.
+    pub to: TreeDocument,
+    /// The paths that differ.
+    pub files: Vec<String>,
+    /// How they differ.
+    pub patch: String,
+}
+
+/// The tree of a turn.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct TreeDocument {
+    /// The turn; 0 is the commit that the session began at.
+    pub turn: u32,
+    /// The turn's commit, or the last before it if it wrote nothing.
+    pub commit: String,
+}
+
+/// A whole session.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ExportDocument {
+    /// What the list says of it.
+    pub session: SessionDocument,
+    /// All of its records, the first one first.
+    pub records: Vec<Record>,
+}
+
+impl SessionDocument {
+    pub(super) fn new(opened: &Opened, stored: &Stored) -> Self {
+        let Record { session, time, totals, context, .. } = &stored.record;
+        Self {
+            id: session.to_string(),
+            state: opened.standing(stored),
+            plan: context.plan.clone(),
+            branch: context.branch.to_string(),
+            pipeline: context.pipeline.clone(),
+            driver: context.driver,
+            turns: totals.turns,
+            commits: totals.commits,
+            tokens_in: totals.tokens_in,
+            tokens_out: totals.tokens_out,
+            cost: totals.cost,
+            started: rfc3339(context.started),
+            updated: rfc3339(*time),
+            head: context.head.to_string(),
+        }
+    }
+}
+
+impl SessionShowDocument {
+    pub(super) fn new(
+        session: SessionDocument,
+        newest: &Stored,
+        start: &Start,
+        checkpoint: Option<&Stored>,
+    ) -> Self {
+        let checkpoint = checkpoint.and_then(|stored| match &stored.record.happening {
+            Happening::Checkpoint(checkpoint) => Some(checkpoint.clone()),
+            _ => None,
+        });
+        Self {
+            session,
+            repositories: start.repositories.clone(),
+            options: start.options.clone(),
+            forked_from: start.forked_from.clone(),
+            checkpoint,
+            newest: newest.record.clone(),
+        }
+    }
+}
+
+impl WhichDocument {
+    pub(super) fn new(commit: String, origin: &Origin) -> Self {
+        let word = |of: fn(&Turn) -> &String| origin.proof.as_ref().map(|turn| visible(of(turn)));
+        Self {
+            commit,
+            session: origin.session.to_string(),
+            node: origin.node.as_ref().map(ToString::to_string),
+            turn: origin.number,
+            model: word(|turn| &turn.model),
+            provider: word(|turn| &turn.provider),
+            proven: origin.is_proven(),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! `git arborist session hook`: an interactive agent records its turns. Whatever goes wrong is written to a log and never
+//! told: the agent goes on as if there were no hook.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{Read, Seek, SeekFrom, Write},
+    path::Path,
+};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{NewCommit, RefMove, Repository, Signing},
+    name::{BranchName, Oid, SessionId, digest},
+    session::{Chronicle, Driver, End, Happening, RepositoryStart, Resumed, Start, Verdict},
+};
+use clap::{Args, ValueEnum};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    plumbing::{append, name_of, place},
+    turn::{Meant, Told, keep},
+};
+use crate::{clock, document::rfc3339, entry::Outcome};
+
+/// Most of what is read: of what an agent tells on standard input, and of the end of its own transcript.
+const MOST_INPUT: u64 = 8 << 20;
+const MOST_TRANSCRIPT: u64 = 256 << 10;
+/// How large the log may become.
+const MOST_LOG: u64 = 64 << 10;
+
+/// What an agent that a run drives finds in its environment. The run records its turns already.
+const DRIVEN: &str = "ARBORIST_TASK";
+
+/// An agent program that is used interactively.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Agent {
+    /// Claude Code
+    Claude,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct HookArgs {
+    /// The agent, which tells what happened as JSON on standard input
+    #[arg(value_enum, value_name = "AGENT")]
+    agent: Agent,
+}
+
+/// What Claude Code tells its hooks, as far as we need it.
+#[derive(Debug, Deserialize)]
+struct Event {
+    session_id: String,
+    hook_event_name: String,
+    #[serde(default)]
+    transcript_path: String,
+    #[serde(default)]
+    cwd: String,
+    #[serde(default)]
+    last_assistant_message: Option<String>,
+}
+
+pub(super) fn run(args: &HookArgs) -> Outcome {
+    let Agent::Claude = args.agent;
+    if std::env::var_os(DRIVEN).is_some() {
+        return Ok(Exit::Done);
+    }
+    let mut input = Vec::new();
+    let _ = std::io::stdin().lock().take(MOST_INPUT).read_to_end(&mut input);
+    let Ok(event) = serde_json::from_slice::<Event>(&input) else {
+        return Ok(Exit::Done);
+    };
+    let dir = if event.cwd.is_empty() { Path::new(".") } else { Path::new(&event.cwd) };
+    let Ok(repository) = Repository::discover_from(dir) else {
+        return Ok(Exit::Done);
+    };
+    if let Err(failure) = hear(&repository, &event) {
+        log(&repository, &event.hook_event_name, &failure);
+    }
+    Ok(Exit::Done)
+}
+
+fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
+    let (branch, head) = place(repository)?;
+    let seed = format!("claude:{}:{branch}", event.session_id);
+    let session: SessionId = digest(seed.as_bytes())[..8]
+        .parse()
+        .map_err(|error| Failure::new(Exit::Fatal, format!("no id for the session: {error}")))?;
+    let mark = format!("refs/arborist/wip/{}/@session/{session}", branch.component());
+    match event.hook_event_name.as_str() {
+        // What lies there when the user gives the word is the user's.
+        "UserPromptSubmit" => {
+            chronicle(repository, &session, (branch, head))?;
+            remember(repository, &mark, (repository.snapshot()?, head))
+        }
+        "PostToolUse" | "Stop" => {
+            let Some(before) = repository.find_ref(&mark)? else {
+                return Ok(());
+            };
+            let before = repository.tree_of(before)?;
+            let is_stop = event.hook_event_name == "Stop";
+            if !is_stop && repository.snapshot()? == before {
+                return Ok(());
+            }
+            let chronicle = chronicle(repository, &session, (branch, head))?;
+            let now = keep(repository, &chronicle, &told(event, is_stop), &Meant::Since(before))?;
+            remember(repository, &mark, (now, head))
+        }
+        "SessionEnd" => {
+            let Some(chronicle) = Chronicle::find(repository, &session)? else {
+                return Ok(());
+            };
+            append(
+                &chronicle,
+                &Happening::End(End { result: Verdict::Complete, words: String::new() }),
+                head,
+            )?;
+            forget(repository, &mark)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The writer of the session, which is begun if there is none yet.
+fn chronicle(
+    repository: &Repository,
+    session: &SessionId,
+    (branch, head): (BranchName, Oid),
+) -> Result<Chronicle, Failure> {
+    if let Some(chronicle) = Chronicle::find(repository, session)? {
+        if let Happening::End(_) = chronicle.newest().record.happening {
+            append(&chronicle, &Happening::Resume(Resumed { turn: None, commit: head }), head)?;
+        }
+        return Ok(chronicle);
+    }
+    let start = Start {
+        repositories: vec![RepositoryStart { name: name_of(repository), branch, base: head }],
+        plan: None,
+        pipeline: "claude".into(),
+        driver: Driver::Other,
+        options: BTreeMap::new(),
+        forked_from: None,
+    };
+    Ok(Chronicle::begin(repository, session.clone(), start, clock::now())?)
+}
+
+/// Keeps what lies in the worktree now, to tell the next change from it.
+fn remember(repository: &Repository, mark: &str, (tree, parent): (Oid, Oid)) -> Result<(), Failure> {
+    let old = repository.find_ref(mark)?;
+    let commit = NewCommit { tree, parent, message: "worktree before a turn\n", author: None };
+    let new = Some(repository.write_commit(commit, Signing::No)?);
+    Ok(repository.move_refs(&[RefMove { name: mark, new, old }], "arborist: session")?)
+}
+
+fn forget(repository: &Repository, mark: &str) -> Result<(), Failure> {
+    match repository.find_ref(mark)? {
+        Some(old) => Ok(repository
+            .move_refs(&[RefMove { name: mark, new: None, old: Some(old) }], "arborist: session")?),
+        None => Ok(()),
+    }
+}
+
+fn told(event: &Event, is_stop: bool) -> Told {
+    let (model, said) = read_end(Path::new(&event.transcript_path));
+    let words = event.last_assistant_message.clone().filter(|_| is_stop).or(said);
+    Told {
+        node: interactive(),
+        model: model.unwrap_or_default(),
+        provider: None,
+        runner: Some("claude".into()),
+        // Its words are a story, not a subject: that is made from the change.
+        message: words.map(|words| format!("\n{words}")),
+        tokens_in: None,
+        tokens_out: None,
+        cost: None,
+        agent_session: Some(event.session_id.clone()),
+    }
+}
+
+fn interactive() -> arborist_core::name::TaskId {
+    "interactive".parse().unwrap_or_else(|_| unreachable!("letters are a task id"))
+}
+
+/// The model and the last words of the agent, from the end of its own transcript.
+fn read_end(path: &Path) -> (Option<String>, Option<String>) {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(MOST_TRANSCRIPT)))?;
+        let mut bytes = Vec::new();
+        file.take(MOST_TRANSCRIPT).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let lines = bytes.split(|byte| *byte == b'\n').rev();
+    let messages = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    let (mut model, mut said) = (None, None);
+    for message in messages.map(|mut line| line["message"].take()) {
+        if message["role"] != "assistant" {
+            continue;
+        }
+        model = model.or_else(|| message["model"].as_str().map(str::to_owned));
+        let parts = message["content"].as_array().cloned().unwrap_or_default();
+        let text = parts.iter().rev().find_map(|part| part["text"].as_str().map(str::to_owned));
+        said = said.or(text);
+        if model.is_some() && said.is_some() {
+            break;
+        }
+    }
+    (model, said)
+}
+
+/// One line for those who wonder why nothing is recorded.
+fn log(repository: &Repository, event: &str, failure: &Failure) {
+    let file = repository.common_dir.join("arborist/session-hook.log");
+    let is_long = fs::metadata(&file).is_ok_and(|found| found.len() > MOST_LOG);
+    let _ = file.parent().map(fs::create_dir_all);
+    let mut options = fs::OpenOptions::new();
+    let options = if is_long { options.write(true).truncate(true) } else { options.append(true) };
+    if let Ok(mut file) = options.create(true).open(file) {
+        let words = failure.message.replace('\n', " ");
+        let _ = writeln!(file, "{} {event}: {words}", rfc3339(clock::now()));
+    }
+}

@@ -1,0 +1,50 @@
+//! `git arborist session list`.
+
+use arborist_core::{failure::Exit, session::Record};
+use clap::Args;
+
+use super::{
+    document::{SessionDocument, SessionListDocument},
+    open::{JsonArgs, open},
+    words::{cost_of, plan_of, table, tokens_of, tone_of},
+};
+use crate::{clock, document, entry::Outcome, ui::Ui};
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(ui)?;
+    let sessions = &opened.shelf.sessions;
+    if args.json.json {
+        let sessions = sessions.iter().map(|stored| SessionDocument::new(&opened, stored)).collect();
+        return document::print(ui, &SessionListDocument { sessions });
+    }
+    let standings: Vec<_> = sessions.iter().map(|stored| opened.standing(stored)).collect();
+    let rows: Vec<[String; 8]> = sessions
+        .iter()
+        .zip(&standings)
+        .map(|(stored, standing)| {
+            let Record { session, totals, context, time, .. } = &stored.record;
+            [
+                session.to_string(),
+                standing.as_str().to_owned(),
+                format!("{} {}", totals.turns, if totals.turns == 1 { "turn" } else { "turns" }),
+                tokens_of(*totals),
+                cost_of(totals.cost),
+                clock::age(*time),
+                context.branch.to_string(),
+                plan_of(context.plan.as_deref()),
+            ]
+        })
+        .collect();
+    table(ui, &rows, |row, column| (column == 1).then(|| tone_of(standings[row])));
+    if rows.is_empty() {
+        ui.err("no session is recorded here\n");
+        ui.hint("every run of git arborist gardener is one");
+    }
+    Ok(Exit::Done)
+}

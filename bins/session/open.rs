@@ -1,0 +1,61 @@
+//! What every verb begins with: the repository and its sessions.
+
+use std::path::Path;
+
+use arborist_core::{
+    failure::Failure,
+    git::{Config, Repository},
+    session::{Archive, Shelf, Standing, Stored},
+};
+use clap::Args;
+
+use crate::ui::Ui;
+
+/// How to answer.
+#[derive(Debug, Args)]
+pub(super) struct JsonArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Which session is meant.
+#[derive(Debug, Args)]
+pub(super) struct IdArgs {
+    /// The session: its id, or as much of it as tells it from others
+    #[arg(value_name = "SESSION")]
+    pub(super) id: String,
+}
+
+/// A repository and its sessions.
+pub(super) struct Opened {
+    pub(super) repository: Repository,
+    pub(super) config: Config,
+    pub(super) shelf: Shelf,
+}
+
+impl Opened {
+    pub(super) fn archive(&self) -> Archive<'_> {
+        Archive::new(&self.repository)
+    }
+
+    pub(super) fn require(&self, args: &IdArgs) -> Result<&Stored, Failure> {
+        Ok(self.shelf.require(&args.id)?)
+    }
+
+    pub(super) fn standing(&self, stored: &Stored) -> Standing {
+        self.shelf.standing(&self.repository, stored)
+    }
+}
+
+pub(super) fn open(ui: &mut Ui) -> Result<Opened, Failure> {
+    let config = Config::start(Path::new("."))?;
+    let repository = Repository::discover()?;
+    let config = config.finish()?;
+    ui.configure(&config);
+    let shelf = Archive::new(&repository).list()?;
+    for what in &shelf.unreadable {
+        ui.warn(what);
+    }
+    Ok(Opened { repository, config, shelf })
+}

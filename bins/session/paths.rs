@@ -1,0 +1,54 @@
+//! Paths as a driver names them, and as the repository has them.
+
+use std::{
+    ffi::OsStr,
+    io::Read,
+    os::unix::ffi::OsStrExt,
+    path::{Component, Path, PathBuf},
+};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{Change, Repository},
+};
+
+/// The paths that a list names, from the top of the repository.
+pub(super) fn named_paths(repository: &Repository, file: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new(Exit::Fatal, format!("could not read '{}': {error}", file.display()))
+    };
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().lock().read_to_end(&mut bytes).map_err(failed)?;
+    } else {
+        bytes = std::fs::read(file).map_err(failed)?;
+    }
+    let end = if bytes.contains(&0) { 0 } else { b'\n' };
+    let names = bytes.split(|byte| *byte == end).filter(|name| !name.is_empty());
+    names.map(|name| inside(repository, name)).collect()
+}
+
+/// A path as the repository has it. It need not exist: it may have been deleted.
+fn inside(repository: &Repository, name: &[u8]) -> Result<PathBuf, Failure> {
+    let path = Path::new(OsStr::from_bytes(name));
+    let mut whole = PathBuf::new();
+    for part in repository.dir.join(path).components() {
+        match part {
+            Component::ParentDir => {
+                whole.pop();
+            }
+            Component::CurDir => {}
+            other => whole.push(other),
+        }
+    }
+    whole
+        .strip_prefix(repository.top())
+        .map(Path::to_owned)
+        .map_err(|_| Failure::new(Exit::No, format!("'{}' is outside of the repository", path.display())))
+}
+
+/// Whether a changed path is one of those that are named, or below one.
+pub(super) fn is_below(change: &Change, paths: &[PathBuf]) -> bool {
+    let path = Path::new(OsStr::from_bytes(&change.path));
+    paths.iter().any(|named| path.starts_with(named))
+}

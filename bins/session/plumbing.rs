@@ -1,0 +1,166 @@
+//! `git arborist session start`, `checkpoint` and `end`: for other drivers that record what they do.
+
+use std::collections::BTreeMap;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    gardener::GardenerError,
+    gardener::start::new_session,
+    git::Repository,
+    name::{BranchName, Oid, SessionId, TaskId},
+    session::{
+        Checkpoint, Chronicle, Draft, Driver, End, Happening, RepositoryStart, SessionError, Start, Verdict,
+    },
+};
+use clap::{Args, ValueEnum};
+
+use super::open::{Opened, open};
+use crate::{clock, entry::Outcome, ui::Ui};
+
+#[derive(Debug, Args)]
+pub(super) struct StartArgs {
+    /// What the driver calls what it does
+    #[arg(long, value_name = "NAME", default_value = "adhoc")]
+    pipeline: String,
+    /// The id, instead of a new one
+    #[arg(long, value_name = "ID")]
+    id: Option<SessionId>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SessionArg {
+    /// The session: its id, or as much of it as tells it from others
+    #[arg(long, value_name = "SESSION")]
+    pub(super) session: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckpointArgs {
+    #[command(flatten)]
+    session: SessionArg,
+    /// The task whose step has ended
+    #[arg(long, value_name = "TASK")]
+    node: Option<TaskId>,
+    /// The step
+    #[arg(long, value_name = "STEP", default_value = "implement")]
+    step: String,
+    /// How it ended
+    #[arg(long, value_name = "WORD", default_value = "pass")]
+    status: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct EndArgs {
+    #[command(flatten)]
+    session: SessionArg,
+    /// Whether all was done
+    #[arg(long, value_enum, default_value_t = ResultWord::Complete)]
+    result: ResultWord,
+    /// More, in words
+    #[arg(short, long, value_name = "WORDS", default_value = "")]
+    message: String,
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ResultWord {
+    /// All was done.
+    Complete,
+    /// Something failed.
+    Failed,
+}
+
+pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(ui)?;
+    let repository = &opened.repository;
+    let (branch, base) = place(repository)?;
+    let session = args.id.clone().unwrap_or_else(|| new_session(base));
+    let start = Start {
+        repositories: vec![RepositoryStart { name: name_of(repository), branch, base }],
+        plan: None,
+        pipeline: args.pipeline.clone(),
+        driver: Driver::Other,
+        options: BTreeMap::new(),
+        forked_from: None,
+    };
+    Chronicle::begin(repository, session.clone(), start, clock::now())?;
+    ui.line(session.as_str());
+    Ok(Exit::Done)
+}
+
+/// The branch that is checked out, and where it is.
+pub(super) fn place(repository: &Repository) -> Result<(BranchName, Oid), Failure> {
+    let branch = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
+    let base = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
+    Ok((branch, base))
+}
+
+/// What the repository is called: like its folder.
+pub(super) fn name_of(repository: &Repository) -> String {
+    let folder = repository.top().file_name().map(|name| name.to_string_lossy().into_owned());
+    folder.unwrap_or_else(|| "repository".into())
+}
+
+/// The writer of a session that another driver has begun, whose branch is checked out here.
+pub(super) fn chronicle(opened: &Opened, args: &SessionArg) -> Result<Chronicle, Failure> {
+    let newest = opened.shelf.require(&args.session)?;
+    let record = &newest.record;
+    let session = &record.session;
+    if record.context.driver == Driver::Run {
+        let words = format!("session '{session}' is a run of git arborist, which records it by itself");
+        return Err(Failure::new(Exit::No, words).hint("begin one of your own: git arborist session start"));
+    }
+    if let Happening::End(_) = record.happening {
+        let words = format!("session '{session}' has ended");
+        return Err(Failure::new(Exit::No, words).hint("begin another: git arborist session start"));
+    }
+    let (branch, _) = place(&opened.repository)?;
+    if branch != record.context.branch {
+        let words = format!(
+            "session '{session}' works on '{}', but '{branch}' is checked out",
+            record.context.branch
+        );
+        return Err(Failure::new(Exit::Person, words)
+            .hint(format!("switch to it: git switch {}", record.context.branch)));
+    }
+    Ok(Chronicle::after(&opened.repository, newest.clone()))
+}
+
+pub(super) fn checkpoint(args: &CheckpointArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(ui)?;
+    let chronicle = chronicle(&opened, &args.session)?;
+    let (_, head) = place(&opened.repository)?;
+    let newest = opened.shelf.require(&args.session.session)?;
+    let before = match opened.archive().checkpoint_of(newest)? {
+        Some(stored) => stored.record.context.head,
+        None => opened.archive().start_of(newest)?.record.context.head,
+    };
+    let has_changed = before != head;
+    let snapshot = has_changed.then(|| (name_of(&opened.repository), head));
+    let happening = Happening::Checkpoint(Checkpoint {
+        node: args.node.clone(),
+        step: args.step.clone(),
+        status: args.status.clone(),
+        snapshot: snapshot.into_iter().collect(),
+    });
+    append(&chronicle, &happening, head)
+}
+
+pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(ui)?;
+    let chronicle = chronicle(&opened, &args.session)?;
+    let (_, head) = place(&opened.repository)?;
+    let result = match args.result {
+        ResultWord::Complete => Verdict::Complete,
+        ResultWord::Failed => Verdict::Failed,
+    };
+    let happening = Happening::End(End { result, words: args.message.clone() });
+    append(&chronicle, &happening, head)
+}
+
+/// Records what happened to the branch at `head`.
+pub(super) fn append(chronicle: &Chronicle, happening: &Happening, head: Oid) -> Outcome {
+    let draft = |_| Ok::<_, SessionError>(Draft::at(head, happening.clone()));
+    chronicle.append(clock::now(), draft)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,124 @@
+//! `git arborist session replay`: a new session begins at a turn of another, on a branch of its own. Nothing of the other
+//! is touched.
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    gardener::{
+        PlanFile,
+        start::{new_session, write_start},
+    },
+    git::{RefMove, Repository},
+    history::{Reading, Run, Scope, State, TaskHistory},
+    message::{Body, Key, PlanRef, Status, Wording},
+    name::{Attempt, BranchName, Oid, PipelineName, SessionId},
+    record::{Entry, Recorder},
+    session::{Chronicle, Driver, Fork, RepositoryStart, Start, Stored},
+    worktree::House,
+};
+use clap::Args;
+
+use super::{
+    open::{IdArgs, Opened, open},
+    plumbing::name_of,
+    resume::{Onward, go_on, house, lock, recorded_options},
+    show::start_in,
+};
+use crate::{clock, entry::Outcome, ui::Ui};
+
+/// Where branches of sessions live.
+const PREFIX: &str = "arborist/";
+
+#[derive(Debug, Args)]
+pub(super) struct ReplayArgs {
+    #[command(flatten)]
+    id: IdArgs,
+    /// The turn whose tree the new session begins with
+    #[arg(long, value_name = "NUMBER")]
+    turn: u32,
+    #[command(flatten)]
+    onward: Onward,
+}
+
+pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(ui)?;
+    let newest = opened.require(&args.id)?;
+    if newest.record.context.driver == Driver::Other {
+        let words = format!(
+            "session '{}' was driven by another program: there is no plan to go on with",
+            newest.record.session
+        );
+        return Err(Failure::new(Exit::No, words));
+    }
+    let commit = opened.archive().turn(newest, args.turn)?.record.context.head;
+    let first = opened.archive().start_of(newest)?;
+    let start = start_in(&first)?;
+    let plan = start.plan.as_deref().and_then(PlanRef::parse).ok_or_else(|| {
+        Failure::new(Exit::No, format!("session '{}' has no plan to go on with", newest.record.session))
+    })?;
+    let (session, branch) = begin(&opened, newest, start, (args.turn, commit))?;
+    let house = house(&opened, &branch, &session, &args.onward, ui)?;
+    announce(&opened.repository, &house, newest, (&session, &branch), (commit, &plan))?;
+    ui.note(&format!(
+        "session '{session}' begins at turn {} of '{}' on '{branch}' in '{}'",
+        args.turn,
+        newest.record.session,
+        house.path.display()
+    ));
+    ui.line(session.as_str());
+    let _ = ui.finish();
+    go_on(&house, &branch, recorded_options(start, &args.onward), &args.onward)
+}
+
+/// The branch and the first record.
+fn begin(
+    opened: &Opened,
+    newest: &Stored,
+    start: &Start,
+    (turn, commit): (u32, Oid),
+) -> Result<(SessionId, BranchName), Failure> {
+    let repository = &opened.repository;
+    let session = new_session(commit);
+    let pipeline = PipelineName::new(&start.pipeline);
+    let branch: BranchName = format!("{PREFIX}{pipeline}/{session}")
+        .parse()
+        .map_err(|error| Failure::new(Exit::Fatal, format!("no branch for the session: {error}")))?;
+    let name = branch.to_ref();
+    repository.move_refs(&[RefMove { name: &name, new: Some(commit), old: None }], "arborist: replay")?;
+    let place = RepositoryStart { name: name_of(repository), branch: branch.clone(), base: commit };
+    let forked_from = Some(Fork { session: newest.record.session.clone(), turn });
+    let start = Start { repositories: vec![place], forked_from, ..start.clone() };
+    Chronicle::begin(repository, session.clone(), start, clock::now())?;
+    Ok((session, branch))
+}
+
+/// Writes the start of the new run on its branch. What was complete when the turn ended is complete there too.
+fn announce(
+    repository: &Repository,
+    house: &House,
+    newest: &Stored,
+    (session, branch): (&SessionId, &BranchName),
+    (commit, plan): (Oid, &PlanRef),
+) -> Result<(), Failure> {
+    let _lock = lock(repository, branch)?;
+    let bytes = match std::fs::read(house.path.join(&plan.path)) {
+        Ok(bytes) => Some(bytes),
+        Err(_) => repository.find_blob(plan.blob)?,
+    };
+    let file = bytes.map(|bytes| PlanFile { path: plan.path.clone(), bytes });
+    let mut recorder = Recorder::new(&house.repository, branch.clone(), session.clone(), commit)?;
+    write_start(&mut recorder, file.as_ref())?;
+    let scope = Scope { branch: newest.record.context.branch.clone(), tip: Some(commit) };
+    let before = Run::scan(repository, scope, Reading::Fresh)?;
+    let is_done = |task: &&TaskHistory| task.is_landed && task.state.state == State::Complete;
+    for task in before.tasks.iter().filter(is_done) {
+        let report = task.events.iter().rev().find_map(|event| event.trailers.get(Key::Report));
+        let name = task.name().unwrap_or(task.id.as_str());
+        let wording = Wording { name, attempt: Attempt(0), max: 0 };
+        let mut entry = Entry::new(task.id.clone(), Status::Complete, wording);
+        entry.body = Body::new("Completed before:", &format!("in session {}", newest.record.session));
+        let _ = entry.trailers.set(Key::Report, report.unwrap_or("none"));
+        let tree = recorder.tree();
+        recorder.record(entry, tree)?;
+    }
+    Ok(())
+}

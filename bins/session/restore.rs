@@ -1,0 +1,96 @@
+//! Going back to a turn: a commit brings back its tree, and the tasks that came after it begin anew.
+
+use std::collections::HashSet;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::Repository,
+    history::Run,
+    message::{Body, Status, Wording},
+    name::{Attempt, Oid, TaskId},
+    record::{Delivery, Entry, Recorder, settle},
+    session::Stored,
+    worktree::House,
+};
+
+use super::{open::Opened, resume::lock};
+use crate::ui::Ui;
+
+/// Brings back the tree of a turn on the session's branch, and gives the commit that does.
+pub(super) fn turn(
+    opened: &Opened,
+    newest: &Stored,
+    (house, history): (&House, &Run),
+    number: u32,
+    ui: &mut Ui,
+) -> Result<Oid, Failure> {
+    let stored = opened.archive().turn(newest, number)?;
+    let (session, commit) = (&stored.record.session, stored.record.context.head);
+    let repository = &house.repository;
+    let branch = &newest.record.context.branch;
+    let _lock = lock(repository, branch)?;
+    let tip = repository.require_commit(&branch.to_ref())?;
+    if !is_on_line(repository, commit, tip)? {
+        let words = format!("turn {number} was made on a branch of its own, not on '{branch}'");
+        return Err(Failure::new(Exit::No, words).hint(format!(
+            "begin a new session from it: git arborist session replay {session} --turn {number}"
+        )));
+    }
+    let tree = repository.tree_of(commit)?;
+    if !repository.is_clean()? && repository.snapshot()? != tree {
+        let words = format!("'{}' holds something that is not committed", house.path.display());
+        return Err(Failure::new(Exit::Person, words).hint("commit it, or put it aside: git stash -u"));
+    }
+    settle(repository, branch, tip)?;
+    let changes = repository.changes(repository.tree_of(tip)?, tree)?;
+    // The files come first: whoever was killed behind this finds them as they shall be, and goes on.
+    repository.put_back(tree, &changes)?;
+    let tasks = later_tasks(repository, history, (commit, tip), stored.record.turn().map(|turn| &turn.node))?;
+    let mut recorder = Recorder::new(repository, branch.clone(), session.clone(), tip)?;
+    let words = format!("turn {number} of session {session}, {commit}");
+    for (at, (task, name)) in tasks.iter().enumerate() {
+        let mut entry =
+            Entry::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
+        entry.body = Body::new("Brought back:", &words);
+        let first = if at == 0 { changes.as_slice() } else { &[] };
+        let delivery = Delivery { tree, tip: recorder.head(), changes: first };
+        recorder.deliver(entry, delivery, &[])?;
+    }
+    let names: Vec<&str> = tasks.iter().map(|(task, _)| task.as_str()).collect();
+    ui.note(&format!("the tree of turn {number} is back; begun anew: {}", names.join(", ")));
+    Ok(recorder.head())
+}
+
+/// Whether a commit is on the branch's own line, not only on one that was merged into it.
+fn is_on_line(repository: &Repository, commit: Oid, tip: Oid) -> Result<bool, Failure> {
+    if !repository.is_ancestor(commit, tip)? {
+        return Ok(false);
+    }
+    let revisions = ["--first-parent".to_owned(), format!("^{commit}^@"), tip.to_string()];
+    for found in repository.stream_commits(&revisions)? {
+        if found?.id == commit {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The tasks of which something was written down after `commit`, with the task of the turn itself, and their names.
+fn later_tasks(
+    repository: &Repository,
+    history: &Run,
+    (commit, tip): (Oid, Oid),
+    node: Option<&TaskId>,
+) -> Result<Vec<(TaskId, String)>, Failure> {
+    let later: HashSet<Oid> = repository.list_between(&[tip], &[commit])?.into_iter().collect();
+    let is_later = |task: &&arborist_core::history::TaskHistory| {
+        Some(&task.id) == node || task.current().iter().any(|event| later.contains(&event.commit))
+    };
+    let found = history.tasks.iter().filter(is_later);
+    let mut tasks: Vec<(TaskId, String)> =
+        found.map(|task| (task.id.clone(), task.name().unwrap_or(task.id.as_str()).to_owned())).collect();
+    if let (true, Some(node)) = (tasks.is_empty(), node) {
+        tasks.push((node.clone(), node.to_string()));
+    }
+    Ok(tasks)
+}

@@ -1,0 +1,288 @@
+//! `git arborist session resume`: a session goes on, on its own branch, wherever that is checked out.
+
+use std::{ffi::OsString, path::Path};
+
+use arborist_core::{
+    consent::{self, Consent},
+    failure::{Exit, Failure},
+    gardener::start::difference,
+    git::{RefMove, Repository},
+    history::{Reading, Run, Scope},
+    message::PlanRef,
+    name::{BranchName, SessionId},
+    plan::Plan,
+    process::{Cancel, FileLock, Program},
+    record::Unfinished,
+    session::{Chronicle, Driver, Happening, Record, Resumed, Standing, Start, Stored},
+    settings::Settings,
+    worktree::{House, Pool, WorktreeOptions},
+};
+use clap::Args;
+
+use super::{
+    open::{IdArgs, Opened, open},
+    plumbing::append,
+    restore,
+    show::start_in,
+};
+use crate::{entry::Outcome, gardening::unasked_consent, ui::Ui};
+
+#[derive(Debug, Args)]
+pub(super) struct ResumeArgs {
+    #[command(flatten)]
+    id: IdArgs,
+    /// Go on from the tree of this turn: a commit brings it back, and what came after it stays in history
+    #[arg(long, value_name = "NUMBER")]
+    turn: Option<u32>,
+    /// Go on although the plan has changed since
+    #[arg(long)]
+    plan_changed: bool,
+    #[command(flatten)]
+    onward: Onward,
+}
+
+/// How the run goes on.
+#[derive(Debug, Args)]
+pub(super) struct Onward {
+    /// Approve the commands that files of the repository bring along
+    #[arg(long)]
+    yes: bool,
+    /// Options for the run that goes on, as git arborist gardener takes them
+    #[arg(last = true, value_name = "OPTION")]
+    options: Vec<OsString>,
+}
+
+/// Options of the run before that are taken up again: none of them names anything that is run.
+const TAKEN_UP: [&str; 5] = ["runner", "model", "jobs", "max-retries", "max-cost"];
+/// The same for those without a value.
+const SWITCHES: [&str; 2] = ["isolate", "keep-going"];
+
+pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(ui)?;
+    let newest = opened.require(&args.id)?;
+    let record = &newest.record;
+    refuse(&opened, newest, args.turn)?;
+    let branch = &record.context.branch;
+    prepare_branch(&opened.repository, record, ui)?;
+    let history = history_of(&opened.repository, branch)?;
+    refuse_other(record, &history)?;
+    let house = house(&opened, branch, &record.session, &args.onward, ui)?;
+    let has_changed = plan_has_changed(&opened.repository, &house, &history)?;
+    if let (Some(changed), false) = (&has_changed, args.plan_changed) {
+        let words =
+            format!("the plan has changed since session '{}' rested:\n{}", record.session, changed.words);
+        let hint = format!(
+            "go on with it as it is now: git arborist session resume {} --plan-changed",
+            record.session
+        );
+        return Err(Failure::new(Exit::Person, words).hint(hint));
+    }
+    let chronicle = Chronicle::after(&opened.repository, newest.clone());
+    let commit = match args.turn {
+        Some(number) => restore::turn(&opened, newest, (&house, &history), number, ui)?,
+        None => opened.repository.require_commit(&branch.to_ref())?,
+    };
+    append(&chronicle, &Happening::Resume(Resumed { turn: args.turn, commit }), commit)?;
+    let first = opened.archive().start_of(newest)?;
+    let mut options = recorded_options(start_in(&first)?, &args.onward);
+    if let Some(changed) = has_changed {
+        changed.bring(&house.path)?;
+        options.push("--accept-changes".into());
+    }
+    ui.note(&format!("session '{}' goes on on '{branch}' in '{}'", record.session, house.path.display()));
+    go_on(&house, branch, options, &args.onward)
+}
+
+/// What cannot be gone on with, and why.
+fn refuse(opened: &Opened, newest: &Stored, turn: Option<u32>) -> Result<(), Failure> {
+    let session = &newest.record.session;
+    if newest.record.context.driver == Driver::Other {
+        let words =
+            format!("session '{session}' was driven by another program, which alone can go on with it");
+        return Err(Failure::new(Exit::No, words)
+            .hint(format!("see how far it came: git arborist session turns {session}")));
+    }
+    match opened.standing(newest) {
+        Standing::Running => Err(Failure::new(Exit::Locked, format!("session '{session}' is running"))
+            .hint("wait until it is done, or end it first")),
+        Standing::Complete if turn.is_none() => {
+            let words = format!("session '{session}' is complete: there is nothing to go on with");
+            Err(Failure::new(Exit::No, words).hint(format!(
+                "go back to a turn of it: git arborist session resume {session} --turn <number>"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The branch is made again from the records where it is missing, and follows them where it is behind.
+fn prepare_branch(repository: &Repository, record: &Record, ui: &mut Ui) -> Result<(), Failure> {
+    let (branch, tip) = (&record.context.branch, record.context.tip);
+    let here = repository.find_commits(&[tip])?;
+    if here.first().copied().flatten().is_none() {
+        let words = format!("the commit {} of session '{}' is not here", tip.short(), record.session);
+        return Err(Failure::new(Exit::Fatal, words)
+            .hint("fetch it: git fetch <remote> 'refs/arborist/*:refs/arborist/*'"));
+    }
+    let old = repository.find_branch(branch)?;
+    match old {
+        Some(now) if repository.is_ancestor(tip, now)? => return Ok(()),
+        Some(now) if !repository.is_ancestor(now, tip)? => {
+            let words = format!("'{branch}' has gone elsewhere: {} is not in it", tip.short());
+            return Err(Failure::new(Exit::Person, words).hint(format!(
+                "begin a new session from one of its turns: git arborist session replay {} --turn <number>",
+                record.session
+            )));
+        }
+        Some(_) if repository.list_worktrees()?.iter().any(|found| found.branch.as_ref() == Some(branch)) => {
+            let words =
+                format!("'{branch}' is checked out, and behind the records of session '{}'", record.session);
+            return Err(
+                Failure::new(Exit::Person, words).hint(format!("bring it there: git merge --ff-only {tip}"))
+            );
+        }
+        _ => {}
+    }
+    let name = branch.to_ref();
+    repository.move_refs(&[RefMove { name: &name, new: Some(tip), old }], "arborist: resume")?;
+    ui.note(&format!("'{branch}' is at {} again, as the records have it", tip.short()));
+    Ok(())
+}
+
+pub(super) fn history_of(repository: &Repository, branch: &BranchName) -> Result<Run, Failure> {
+    let scope = Scope { branch: branch.clone(), tip: repository.find_branch(branch)? };
+    Ok(Run::scan(repository, scope, Reading::Fresh)?)
+}
+
+/// A branch has one run at a time.
+fn refuse_other(record: &Record, history: &Run) -> Result<(), Failure> {
+    let (session, branch) = (&record.session, &record.context.branch);
+    match &history.start {
+        Some(start) if start.session == *session => Ok(()),
+        Some(start) => {
+            let words = format!("'{branch}' has begun another run since: session '{}'", start.session);
+            Err(Failure::new(Exit::Person, words).hint(format!(
+                "begin a new session from one of its turns: git arborist session replay {session} --turn <number>"
+            )))
+        }
+        None => Err(Failure::new(
+            Exit::Person,
+            format!("'{branch}' does not hold the start of session '{session}'"),
+        )),
+    }
+}
+
+/// Where the branch is checked out; if it is nowhere, in a worktree that is made for it.
+pub(super) fn house(
+    opened: &Opened,
+    branch: &BranchName,
+    session: &SessionId,
+    onward: &Onward,
+    ui: &mut Ui,
+) -> Result<House, Failure> {
+    let settings = Settings::load(&opened.repository, &opened.config)?;
+    let options = WorktreeOptions::new(&settings, &Cancel::new());
+    let commands = options.foreign_commands();
+    let pool = Pool::open(&opened.repository, branch, options)?;
+    if let Some(house) = pool.find_house()? {
+        return Ok(house);
+    }
+    let consent = if onward.yes { Consent::Given } else { unasked_consent() };
+    consent::require(&commands, consent)?;
+    let house = pool.house(session)?;
+    house.notes.iter().for_each(|note| ui.note(&note.to_string()));
+    Ok(house)
+}
+
+/// A plan that is not the frozen one any more.
+struct ChangedPlan {
+    /// What differs, a line each.
+    words: String,
+    path: String,
+    bytes: Vec<u8>,
+}
+
+impl ChangedPlan {
+    /// The user's newer plan is put where the session works; the run commits it with the word that it is accepted.
+    fn bring(&self, house: &Path) -> Result<(), Failure> {
+        std::fs::write(house.join(&self.path), &self.bytes).map_err(|error| {
+            Failure::new(Exit::Fatal, format!("could not write the plan '{}': {error}", self.path))
+        })
+    }
+}
+
+/// The plan's file, where the session works or in the user's checkout, if it is not as it was frozen.
+fn plan_has_changed(here: &Repository, house: &House, history: &Run) -> Result<Option<ChangedPlan>, Failure> {
+    let frozen = history.start.as_ref().and_then(|start| start.plan.as_ref());
+    let Some(PlanRef { path, blob }) = frozen else {
+        return Ok(None);
+    };
+    let Some(bytes) = here.find_blob(*blob)? else {
+        return Ok(None);
+    };
+    let before = Plan::read(path, &bytes)?;
+    for top in [house.path.as_path(), here.top()] {
+        let Ok(bytes) = std::fs::read(top.join(path)) else {
+            continue;
+        };
+        let words = difference(&before, &Plan::read(path, &bytes)?);
+        if !words.is_empty() {
+            return Ok(Some(ChangedPlan { words, path: path.clone(), bytes }));
+        }
+    }
+    Ok(None)
+}
+
+/// What the run before was asked for, unless the user says something now.
+pub(super) fn recorded_options(start: &Start, onward: &Onward) -> Vec<OsString> {
+    let is_given = |name: &str| {
+        let flag = format!("--{name}");
+        let with_value = format!("--{name}=");
+        onward
+            .options
+            .iter()
+            .any(|given| given.to_str().is_some_and(|given| given == flag || given.starts_with(&with_value)))
+    };
+    let mut options = Vec::new();
+    for (name, value) in &start.options {
+        if is_given(name) {
+            continue;
+        }
+        if TAKEN_UP.contains(&name.as_str()) {
+            options.push(format!("--{name}={value}").into());
+        } else if SWITCHES.contains(&name.as_str()) && value == "true" {
+            options.push(format!("--{name}").into());
+        }
+    }
+    options
+}
+
+/// Becomes the run that goes on. Where the checkout holds something that is not committed and not of a run that was
+/// killed, tasks are worked on in worktrees of their own.
+pub(super) fn go_on(
+    house: &House,
+    branch: &BranchName,
+    mut options: Vec<OsString>,
+    onward: &Onward,
+) -> Outcome {
+    let is_killed = !Unfinished::find_all(&house.repository, branch)?.is_empty();
+    let isolate = OsString::from("--isolate");
+    if !is_killed && !house.repository.is_clean()? && !options.contains(&isolate) {
+        options.push(isolate);
+    }
+    if onward.yes {
+        options.push("--yes".into());
+    }
+    options.extend(onward.options.iter().cloned());
+    let beside = std::env::current_exe()
+        .map_err(|error| Failure::new(Exit::Fatal, format!("could not find the program itself: {error}")))?;
+    let program = Program::new(beside.with_file_name("git-arborist-gardener")).dir(&house.path).args(options);
+    let local = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
+    let error = local.iter().fold(program, Program::env_remove).become_it();
+    Err(Failure::from(error))
+}
+
+/// The lock of a branch's run, so that nobody begins one while we write on the branch.
+pub(super) fn lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, Failure> {
+    Ok(FileLock::try_take(&repository.run_lock(branch), "git arborist session")?)
+}

@@ -1,0 +1,247 @@
+//! `git arborist session show`, `turns` and `which`.
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::Repository,
+    message::{visible, visible_lines},
+    name::Oid,
+    session::{Checkpoint, End, Happening, Pause, Start, Stored, Turn},
+};
+use clap::Args;
+
+use super::{
+    document::{SessionDocument, SessionShowDocument, TurnDocument, TurnsDocument, WhichDocument},
+    open::{IdArgs, JsonArgs, Opened, open},
+    words::{cost_of, plan_of, table, tokens_of, tone_of, turn_cells},
+};
+use crate::{
+    clock, document,
+    entry::Outcome,
+    ui::{Tone, Ui},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct ShowArgs {
+    #[command(flatten)]
+    id: IdArgs,
+    /// Only this turn, in detail
+    #[arg(long, value_name = "NUMBER")]
+    turn: Option<u32>,
+    /// Also what its commit changes
+    #[arg(long, requires = "turn")]
+    patch: bool,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TurnsArgs {
+    #[command(flatten)]
+    id: IdArgs,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WhichArgs {
+    /// The commit
+    #[arg(value_name = "COMMIT")]
+    commit: String,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+pub(super) fn run(args: &ShowArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(ui)?;
+    let newest = opened.require(&args.id)?;
+    if let Some(number) = args.turn {
+        return show_turn(args, &opened, newest, number, ui);
+    }
+    let archive = opened.archive();
+    let (first, checkpoint) = (archive.start_of(newest)?, archive.checkpoint_of(newest)?);
+    let start = start_in(&first)?;
+    if args.json.json {
+        let session = SessionDocument::new(&opened, newest);
+        return document::print(ui, &SessionShowDocument::new(session, newest, start, checkpoint.as_ref()));
+    }
+    show(ui, &opened, newest, start, checkpoint.as_ref());
+    Ok(Exit::Done)
+}
+
+/// What a session began with, from its first record.
+pub(super) fn start_in(first: &Stored) -> Result<&Start, Failure> {
+    match &first.record.happening {
+        Happening::Start(start) => Ok(start),
+        other => {
+            let words = format!("session '{}' begins with '{}'", first.record.session, other.kind());
+            Err(Failure::new(Exit::Fatal, words))
+        }
+    }
+}
+
+fn show(ui: &mut Ui, opened: &Opened, newest: &Stored, start: &Start, checkpoint: Option<&Stored>) {
+    let record = &newest.record;
+    let standing = opened.standing(newest);
+    let id = ui.paint(Tone::Strong, record.session.as_str());
+    ui.line(&format!("{id}  {}", ui.paint(tone_of(standing), standing.as_str())));
+    let mut field = |name: &str, value: String| {
+        if !value.is_empty() {
+            ui.line(&format!("  {name:<10} {}", visible(&value)));
+        }
+    };
+    field("why", why(&record.happening));
+    field("plan", plan_of(record.context.plan.as_deref()));
+    field("branch", record.context.branch.to_string());
+    field("pipeline", record.context.pipeline.clone());
+    field("started", clock::ago(record.context.started));
+    field("last seen", clock::ago(record.time));
+    field("turns", format!("{}, {} with a commit", record.totals.turns, record.totals.commits));
+    field("tokens", tokens_of(record.totals));
+    field("cost", cost_of(record.totals.cost));
+    field("commit", record.context.head.short());
+    field("checkpoint", checkpoint.map(checkpoint_words).unwrap_or_default());
+    if let Some(fork) = &start.forked_from {
+        field("forked from", format!("turn {} of {}", fork.turn, fork.session));
+    }
+    for (name, value) in &start.options {
+        field("option", format!("{name} = {value}"));
+    }
+    for repository in start.repositories.iter().skip(1) {
+        let words = format!("{} on {} from {}", repository.name, repository.branch, repository.base.short());
+        field("also", words);
+    }
+}
+
+/// Why a session stands as it does, where somebody said it.
+fn why(happening: &Happening) -> String {
+    match happening {
+        Happening::Pause(Pause { why }) => why.clone(),
+        Happening::End(End { words, .. }) => words.clone(),
+        _ => String::new(),
+    }
+}
+
+fn checkpoint_words(stored: &Stored) -> String {
+    let Happening::Checkpoint(Checkpoint { node, status, .. }) = &stored.record.happening else {
+        return String::new();
+    };
+    let node = node.as_ref().map(|node| format!("{node} ")).unwrap_or_default();
+    format!("{node}{status}, {}", clock::ago(stored.record.time))
+}
+
+fn show_turn(args: &ShowArgs, opened: &Opened, newest: &Stored, number: u32, ui: &mut Ui) -> Outcome {
+    let stored = opened.archive().turn(newest, number)?;
+    let Some(turn) = stored.record.turn() else {
+        return Err(Failure::new(Exit::Fatal, "the record of the turn is none"));
+    };
+    let patch = match turn.commit.filter(|_| args.patch) {
+        Some(commit) => Some(patch_of(&opened.repository, commit)?),
+        None => None,
+    };
+    if args.json.json {
+        let turn = turn.clone();
+        let (session, record) = (stored.record.session.to_string(), stored.commit.to_string());
+        return document::print(ui, &TurnDocument { session, record, turn, patch });
+    }
+    tell_turn(ui, &stored, turn);
+    if let Some(patch) = patch {
+        ui.line("");
+        let shown = if ui.is_terminal() { visible_lines(&patch) } else { patch };
+        ui.out(&shown);
+    }
+    Ok(Exit::Done)
+}
+
+fn tell_turn(ui: &mut Ui, stored: &Stored, turn: &Turn) {
+    let title = format!("turn {} of {}", turn.number, stored.record.session);
+    ui.line(&ui.paint(Tone::Strong, &title));
+    let mut field = |name: &str, value: String| {
+        if !value.is_empty() {
+            ui.line(&format!("  {name:<9} {}", visible(&value)));
+        }
+    };
+    let [_, node, step, model, _, tokens, cost, _] = turn_cells(turn);
+    field("commit", turn.commit.map_or_else(|| "none: it wrote nothing".into(), |commit| commit.to_string()));
+    field("task", node);
+    field("step", format!("{step}, attempt {}", turn.attempt.ordinal()));
+    field("model", model);
+    field("provider", turn.provider.clone());
+    field("runner", turn.runner.clone());
+    field("tokens", tokens);
+    field("cost", cost);
+    field("took", clock::duration(turn.ended.saturating_sub(turn.started)));
+    field("ended", clock::ago(turn.ended));
+    field("its own session", turn.agent_session.clone().unwrap_or_default());
+    for path in &turn.files {
+        field("wrote", path.clone());
+    }
+    for tool in &turn.tools {
+        field("tool", format!("{} {}", tool.name, tool.summary));
+    }
+    if let Some(message) = &turn.message {
+        ui.line("");
+        for line in message.lines() {
+            ui.line(format!("  {}", visible(line)).trim_end());
+        }
+    }
+}
+
+/// What a commit changes, from its first parent.
+fn patch_of(repository: &Repository, commit: Oid) -> Result<String, Failure> {
+    let parent = repository.load_commits(&[commit])?.first().and_then(|commit| commit.parents().next());
+    let before = match parent {
+        Some(parent) => parent,
+        None => repository.empty_tree()?,
+    };
+    Ok(repository.diff(before, commit)?.0)
+}
+
+pub(super) fn turns(args: &TurnsArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(ui)?;
+    let newest = opened.require(&args.id)?;
+    let mut turns = Vec::new();
+    for stored in opened.archive().walk(newest)? {
+        if let Happening::Turn(turn) = stored?.record.happening {
+            turns.push(turn);
+        }
+    }
+    turns.reverse();
+    if args.json.json {
+        let session = newest.record.session.to_string();
+        return document::print(ui, &TurnsDocument { session, turns });
+    }
+    let rows: Vec<_> = turns.iter().map(turn_cells).collect();
+    table(ui, &rows, |_, column| (column == 4).then_some(Tone::Busy));
+    Ok(Exit::Done)
+}
+
+pub(super) fn which(args: &WhichArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(ui)?;
+    let commit = opened.repository.require_commit(&args.commit)?;
+    let Some(origin) = opened.archive().origin(commit)? else {
+        return Err(Failure::new(Exit::No, format!("{} comes from no session", commit.short())));
+    };
+    let document = WhichDocument::new(commit.to_string(), &origin);
+    if args.json.json {
+        document::print(ui, &document)?;
+    } else {
+        let word =
+            |name: &str, value: Option<String>| value.map(|value| format!("{name} {}", visible(&value)));
+        let words = [
+            word("session", Some(document.session)),
+            word("task", document.node),
+            word("turn", document.turn.map(|turn| turn.to_string())),
+            word("model", document.model),
+            word("provider", document.provider),
+        ];
+        words.into_iter().flatten().for_each(|line| ui.line(&line));
+    }
+    if origin.is_proven() {
+        return Ok(Exit::Done);
+    }
+    ui.warn(match origin.is_known {
+        true => "it says so itself, but the records of that session are about another commit",
+        false => "it says so itself, but that session is not recorded here",
+    });
+    Ok(Exit::No)
+}

@@ -1,0 +1,97 @@
+//! Words for sessions and turns.
+
+use arborist_core::{
+    message::visible,
+    session::{Standing, TokenCount, Totals, Turn},
+};
+
+use crate::ui::{Tone, Ui};
+
+/// Rows whose columns stand below each other; columns that are empty everywhere are left out.
+pub(super) fn table<const N: usize>(
+    ui: &mut Ui,
+    rows: &[[String; N]],
+    tone: impl Fn(usize, usize) -> Option<Tone>,
+) {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    for (at, row) in rows.iter().enumerate() {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate().filter(|(column, _)| widths[*column] > 0) {
+            let pad = " ".repeat(widths[column] - cell.chars().count() + 2);
+            let cell = tone(at, column).map_or_else(|| cell.clone(), |tone| ui.paint(tone, cell));
+            line.push_str(&format!("{cell}{pad}"));
+        }
+        ui.line(line.trim_end());
+    }
+}
+
+pub(super) fn tone_of(standing: Standing) -> Tone {
+    match standing {
+        Standing::Complete => Tone::Good,
+        Standing::Failed | Standing::Crashed => Tone::Bad,
+        Standing::Running | Standing::Open | Standing::Paused => Tone::Busy,
+    }
+}
+
+/// The path of a plan, without the blob that it was frozen as.
+pub(super) fn plan_of(plan: Option<&str>) -> String {
+    plan.map(|plan| visible(plan.rsplit_once('@').map_or(plan, |(path, _)| path))).unwrap_or_default()
+}
+
+pub(super) fn cost_of(cost: Option<f64>) -> String {
+    cost.map(|cost| format!("${cost:.2}")).unwrap_or_default()
+}
+
+/// Tokens in and out, where any were told.
+pub(super) fn tokens_of(totals: Totals) -> String {
+    if totals.tokens_in + totals.tokens_out == 0 {
+        return String::new();
+    }
+    format!("{} in, {} out", short(totals.tokens_in), short(totals.tokens_out))
+}
+
+fn tokens_of_turn(tokens: Option<TokenCount>) -> String {
+    tokens
+        .map(|tokens| format!("{} in, {} out", short(tokens.read), short(tokens.written)))
+        .unwrap_or_default()
+}
+
+/// A number in at most five characters or so: `950`, `12k`, `3.4M`.
+fn short(number: u64) -> String {
+    match number {
+        0..10_000 => number.to_string(),
+        10_000..1_000_000 => format!("{}k", number / 1000),
+        _ => format!("{}.{}M", number / 1_000_000, number % 1_000_000 / 100_000),
+    }
+}
+
+/// How many columns a turn has in a list.
+pub(super) const TURN_COLUMNS: usize = 8;
+
+/// Number, task, step, model, commit, tokens, cost, words.
+pub(super) fn turn_cells(turn: &Turn) -> [String; TURN_COLUMNS] {
+    let commit = turn.commit.map_or_else(|| "-".to_owned(), |commit| commit.short());
+    [
+        turn.number.to_string(),
+        turn.node.to_string(),
+        visible(&turn.step),
+        visible(&turn.model),
+        commit,
+        tokens_of_turn(turn.tokens),
+        cost_of(turn.cost),
+        words_of_turn(turn),
+    ]
+}
+
+/// What a turn did: the first line of its message, else its tools.
+pub(super) fn words_of_turn(turn: &Turn) -> String {
+    let message = turn.message.as_deref().and_then(|message| message.lines().next());
+    let tools = || turn.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>().join(", ");
+    let words = message.map(str::to_owned).filter(|line| !line.is_empty()).unwrap_or_else(tools);
+    let words = visible(&words);
+    match words.char_indices().nth(72) {
+        Some((end, _)) => format!("{}…", &words[..end]),
+        None => words,
+    }
+}

@@ -1,0 +1,124 @@
+//! A turn's commit and its record: they appear together, or not at all.
+
+use super::{Chronicle, Draft, Happening, SessionError, Transcript, Turn};
+use crate::{
+    git::RefMove,
+    history::Event,
+    message::{Body, Key, Status, Wording, plain_text},
+    name::{Attempt, TaskId},
+    record::{Delivery, Entry, Index, Prepared, RecordError, Recorder},
+};
+
+/// Most characters of what stands in a trailer.
+const LONGEST_VALUE: usize = 200;
+/// What nobody tells.
+const UNKNOWN: &str = "unknown";
+
+/// The commit of a turn, as it is known before the turn has a number.
+#[derive(Debug)]
+pub struct TurnCommit<'a> {
+    /// The task.
+    pub node: &'a TaskId,
+    /// The attempt.
+    pub attempt: Attempt,
+    /// The model, if it is known.
+    pub model: Option<&'a str>,
+    /// Who serves it, if that is known.
+    pub provider: Option<&'a str>,
+    /// The pipeline.
+    pub pipeline: &'a str,
+    /// The first line, without what stands before the colon.
+    pub subject: &'a str,
+    /// What stands below it.
+    pub body: Body,
+}
+
+impl TurnCommit<'_> {
+    /// The commit as an entry, whose author is the task and the model.
+    #[must_use]
+    pub fn entry(self) -> Entry<'static> {
+        let (model, provider) = (value_of(self.model), value_of(self.provider));
+        let wording = Wording { name: self.subject, attempt: self.attempt, max: 0 };
+        let mut entry = Entry::new(self.node.clone(), Status::Turn, wording);
+        entry.body = self.body;
+        entry.author = Some(format!("{} ({})", self.node, model.replace(['<', '>'], "")));
+        let pipeline = value_of(Some(self.pipeline));
+        let node = self.node.to_string();
+        for (key, value) in
+            [(Key::Model, model), (Key::Provider, provider), (Key::Node, node), (Key::Pipeline, pipeline)]
+        {
+            let _ = entry.trailers.set(key, value);
+        }
+        entry
+    }
+}
+
+/// Foreign text as the value of a trailer, and of a record: one line, never empty.
+#[must_use]
+pub fn value_of(text: Option<&str>) -> String {
+    let line = plain_text(text.unwrap_or_default()).replace('\n', " ");
+    let cut: String = line.trim().chars().take(LONGEST_VALUE).collect();
+    match cut.trim() {
+        "" => UNKNOWN.to_owned(),
+        value => value.to_owned(),
+    }
+}
+
+/// What is written down about a turn.
+#[derive(Debug)]
+pub struct TurnDraft<'a> {
+    /// What its commit says; the number is added to it. `None` if the turn wrote nothing.
+    pub entry: Option<Entry<'a>>,
+    /// What its record says; its commit is added to it.
+    pub turn: Turn,
+    /// What was said, if that is kept.
+    pub transcript: Option<Transcript>,
+}
+
+impl Chronicle {
+    /// Writes a turn down: what it changed on the recorder's branch, and its record. `draft` is told the turn's number, and
+    /// is asked again if another process took that. The commit and its index, if there is something to commit.
+    pub fn deliver_turn<'e>(
+        &self,
+        recorder: &mut Recorder<'_>,
+        delivery: Delivery<'_>,
+        time: i64,
+        mut draft: impl FnMut(u32) -> TurnDraft<'e>,
+    ) -> Result<Option<(Event, Index)>, SessionError> {
+        let branch = recorder.branch().to_ref();
+        let mark = recorder.turn_mark();
+        let mut prepared: Option<Prepared> = None;
+        let written = self.append(time, |number| {
+            let TurnDraft { entry, turn, transcript } = draft(number);
+            let mut turn = Turn { number, ..turn };
+            let transcript = transcript.map(|said| Transcript { turn: number, ..said });
+            let mut moves = Vec::new();
+            prepared = match entry {
+                Some(mut entry) => {
+                    let _ = entry.trailers.set(Key::Turn, number.to_string());
+                    Some(recorder.prepare(entry, delivery.tree)?)
+                }
+                None => None,
+            };
+            if let Some(prepared) = &prepared {
+                turn.commit = Some(prepared.commit);
+                moves.push(RefMove { name: &branch, new: Some(prepared.commit), old: Some(delivery.tip) });
+                moves.extend(mark.as_ref().map(|mark| mark.begun()));
+            }
+            let about = Some(turn.commit.unwrap_or(recorder.head()));
+            let tip = about.filter(|_| recorder.branch() == recorder.run());
+            Ok::<_, SessionError>(Draft { happening: Happening::Turn(turn), about, tip, transcript, moves })
+        });
+        if let Err(error) = written {
+            let is_elsewhere = prepared.is_some()
+                && recorder.repository().find_branch(recorder.branch())? != Some(delivery.tip);
+            let moved = || RecordError::Moved { branch: recorder.branch().clone() };
+            return Err(if is_elsewhere { moved().into() } else { error });
+        }
+        let Some(prepared) = prepared else {
+            return Ok(None);
+        };
+        let event = recorder.accept(prepared);
+        Ok(Some((event, recorder.stage_turn(mark, delivery.changes)?)))
+    }
+}

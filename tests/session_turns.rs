@@ -1,0 +1,143 @@
+//! `git arborist session turn`: what an agent did in a turn is committed and recorded, both or neither.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use arborist_testkit::Garden;
+use serde_json::Value;
+
+fn garden() -> (Garden, String) {
+    let garden = Garden::sprout();
+    garden.write("kept", "1\n2\n3\n");
+    garden.write("gone", "x\n");
+    garden.commit("files\n");
+    let id = garden.arborist(["session", "start", "--pipeline", "mine"]).answer();
+    (garden, id)
+}
+
+/// Records a turn, and gives its commit, or `-`.
+fn turn(garden: &Garden, id: &str, more: &[&str]) -> String {
+    let args = ["session", "turn", "--session", id, "--node", "T1", "--model", "gpt-9"];
+    garden.arborist(args.iter().chain(more)).answer()
+}
+
+fn json(garden: &Garden, args: &[&str]) -> Value {
+    let args = ["session"].iter().chain(args).chain(&["--json"]);
+    serde_json::from_str(&garden.arborist(args).answer()).unwrap()
+}
+
+#[test]
+fn a_turn_that_wrote_files_is_a_commit_that_names_who_and_where() {
+    let (garden, id) = garden();
+    garden.write("new file", "a\n");
+    std::fs::remove_file(garden.path("gone")).unwrap();
+    let commit =
+        turn(&garden, &id, &["-m", "Add a file\n\nIt was missing.\nArborist-Turn: 9", "--runner", "codex"]);
+    let shown = |format: &str| garden.git(["log", "-1", &format!("--format={format}"), &commit]).answer();
+    assert_eq!(shown("%an <%ae>"), "T1 (gpt-9) <arborist@local>");
+    assert_eq!(shown("%cn"), "Ada");
+    assert_eq!(shown("%s"), "task(main@T1@turn): Add a file");
+    let trailers = shown("%(trailers:only)");
+    let expected = format!(
+        "Arborist-Step: implement\nArborist-Retry: 0\nArborist-Model: gpt-9\nArborist-Provider: openai\n\
+         Arborist-Node: T1\nArborist-Pipeline: mine\nArborist-Session: {id}\nArborist-Turn: 1"
+    );
+    assert_eq!(trailers.trim(), expected);
+    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "the index knows of it");
+    assert_eq!(garden.git(["show", "--name-status", "--format=", &commit]).answer(), "D\tgone\nA\tnew file");
+    let told = &json(&garden, &["show", &id, "--turn", "1"])["turn"];
+    assert_eq!(told["commit"], commit.as_str());
+    assert_eq!(told["files"], serde_json::json!(["gone", "new file"]));
+    assert_eq!((&told["model"], &told["provider"]), (&"gpt-9".into(), &"openai".into()));
+    garden.arborist(["trailers", "check", &commit]).succeeds();
+}
+
+#[test]
+fn only_the_files_that_are_named_are_committed_and_the_rest_stays_as_it_was() {
+    let (garden, id) = garden();
+    garden.write("mine", "mine\n");
+    garden.write("staged", "staged\n");
+    garden.git(["add", "staged"]).succeeds();
+    garden.write("dir/a", "a\n");
+    garden.write("dir/b", "b\n");
+    std::fs::remove_file(garden.path("gone")).unwrap();
+    let args = ["session", "turn", "--session", &id, "--node", "T1", "--model", "m", "--files-from", "-"];
+    let names = format!("gone\n{}\n", garden.path("dir").display());
+    let commit = garden.arborist_with(args, names.as_bytes()).answer();
+    assert_eq!(
+        garden.git(["show", "--name-status", "--format=", &commit]).answer(),
+        "A\tdir/a\nA\tdir/b\nD\tgone"
+    );
+    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "A  staged\n?? mine");
+    let said = garden.arborist_with(args, b"../elsewhere\0").exits(1);
+    said.err("'../elsewhere' is outside of the repository");
+}
+
+#[test]
+fn a_turn_that_wrote_nothing_is_recorded_without_a_commit() {
+    let (garden, id) = garden();
+    let head = garden.git(["rev-parse", "HEAD"]).answer();
+    assert_eq!(turn(&garden, &id, &["--tokens-in", "100", "--tokens-out", "7", "--cost", "0.25"]), "-");
+    assert_eq!(garden.git(["rev-parse", "HEAD"]).answer(), head);
+    let told = json(&garden, &["show", &id, "--turn", "1"]);
+    assert_eq!(told["turn"]["commit"], Value::Null);
+    garden.write("a", "a\n");
+    let commit = turn(&garden, &id, &["--tokens-in", "1000", "--agent-session", "abc"]);
+    assert_eq!(turn(&garden, &id, &[]), "-");
+    let list = &json(&garden, &["list"])["sessions"][0];
+    assert_eq!((&list["turns"], &list["commits"]), (&3.into(), &1.into()));
+    assert_eq!(
+        (&list["tokens_in"], &list["tokens_out"], &list["cost"]),
+        (&1100.into(), &7.into(), &0.25.into())
+    );
+    assert_eq!(list["head"], commit.as_str());
+    garden.arborist(["session", "turns", &id]).succeeds().out("1  T1  implement  gpt-9  -").out("Add a");
+    garden.arborist(["session", "show", &id, "--turn", "3"]).succeeds().out("none: it wrote nothing");
+}
+
+#[test]
+fn commit_and_turn_lead_to_each_other() {
+    let (garden, id) = garden();
+    garden.write("kept", "1\n2 and more\n3\n");
+    let first = turn(&garden, &id, &[]);
+    garden.write("b", "b\n");
+    let second = turn(&garden, &id, &[]);
+    for (commit, number) in [(&first, 1), (&second, 2)] {
+        let which = json(&garden, &["which", commit]);
+        assert_eq!((&which["session"], &which["node"]), (&id.as_str().into(), &"T1".into()));
+        assert_eq!((&which["turn"], &which["proven"]), (&number.into(), &true.into()));
+        let shown = json(&garden, &["show", &id, "--turn", &number.to_string(), "--patch"]);
+        assert_eq!(shown["turn"]["commit"], commit.as_str());
+        assert!(shown["patch"].as_str().unwrap().starts_with("diff --git"), "{shown:#}");
+    }
+    garden.arborist(["session", "show", &id, "--turn", "1", "--patch"]).succeeds().out("+2 and more");
+    garden.git(["switch", "-q", "-c", "elsewhere", "HEAD~2"]).succeeds();
+    garden.git(["cherry-pick", &second]).succeeds();
+    garden.arborist(["session", "which", "HEAD"]).exits(1).out("turn 2").err("are about another commit");
+}
+
+#[test]
+fn what_differs_between_two_turns_is_shown() {
+    let (garden, id) = garden();
+    garden.write("a", "a\n");
+    turn(&garden, &id, &[]);
+    turn(&garden, &id, &[]);
+    garden.write("b", "b\n");
+    turn(&garden, &id, &[]);
+    let files = |from: &str, to: &str| json(&garden, &["diff", &id, from, to])["files"].to_string();
+    assert_eq!(files("0", "3"), r#"["a","b"]"#);
+    assert_eq!(files("1", "2"), "[]", "a turn that wrote nothing has the tree of the last that did");
+    assert_eq!(files("2", "3"), r#"["b"]"#);
+    garden.arborist(["session", "diff", &id, "1", "3"]).succeeds().out("+++ b/b").never("+++ b/a");
+    garden.arborist(["session", "diff", &id, "0", "3", "--stat"]).succeeds().out("2 files changed");
+    garden.arborist(["session", "diff", &id, "1", "9"]).exits(1).err("has no turn 9").err("1 to 3");
+}
+
+#[test]
+fn the_number_of_a_turn_must_be_the_next() {
+    let (garden, id) = garden();
+    assert_eq!(turn(&garden, &id, &["--turn", "1"]), "-");
+    let again = ["session", "turn", "--session", &id, "--node", "T1", "--model", "m", "--turn", "1"];
+    garden.arborist(again).exits(1).err("the next turn of session").err("is 2, not 1");
+    garden.git(["switch", "-q", "-c", "other"]).succeeds();
+    garden.arborist(&again[..8]).exits(2).err("'other' is checked out");
+}
