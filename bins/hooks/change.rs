@@ -9,7 +9,9 @@ use arborist_core::{
 };
 
 use super::{
-    Manner, apply, chosen,
+    Manner,
+    agent::{self, Wish},
+    apply, chosen,
     event::{Event, Quoted},
     plan::{Plan, plan_install, plan_uninstall},
     site::Site,
@@ -53,7 +55,7 @@ impl Options {
 pub(super) fn install(options: &Options, ui: &mut Ui) -> Outcome {
     let repository = Repository::discover()?;
     let config = Config::load(&repository)?;
-    let binary = Quoted::path(&own_path()?);
+    let binary = Quoted::path(&own_path(BINARY)?);
     let plan = |event| plan_install(&Site::load(event, &repository, &config)?, &binary);
     let names = chosen(&options.names, &repository, &config);
     let plans = names.into_iter().map(plan).collect::<Result<Vec<_>, Failure>>()?;
@@ -80,6 +82,22 @@ pub(super) fn uninstall(options: &Options, ui: &mut Ui) -> Outcome {
     }
 }
 
+/// Brings the settings of an interactive agent to where they should be.
+pub(super) fn change_agent(wish: Wish, options: &Options, ui: &mut Ui) -> Outcome {
+    let repository = Repository::discover()?;
+    let binary = Quoted::path(&own_path(agent::BINARY)?);
+    let step = agent::plan(&repository, wish, &binary)?;
+    let verb = if options.mode == Mode::Show { "would " } else { "" };
+    if let (Some(step), Mode::Apply) = (&step, options.mode) {
+        apply::apply(step, &repository)?;
+    }
+    if options.voice == Voice::Normal {
+        let done = step.map_or_else(|| "nothing to do".to_owned(), |step| format!("{verb}{step}"));
+        ui.line(&format!("claude: {done}"));
+    }
+    Ok(Exit::Done)
+}
+
 fn carry_out(plans: &[Plan], options: &Options, repository: &Repository, ui: &mut Ui) -> Result<(), Failure> {
     let verb = if options.mode == Mode::Show { "would " } else { "" };
     for plan in plans {
@@ -101,12 +119,12 @@ fn carry_out(plans: &[Plan], options: &Options, repository: &Repository, ui: &mu
     Ok(())
 }
 
-/// Where the program of the hooks is, beside this one: as `PATH` names it if that is the same file, since such a name survives updates.
-fn own_path() -> Result<PathBuf, Failure> {
+/// Where a program of ours is, beside this one: as `PATH` names it if that is the same file, since such a name survives updates.
+fn own_path(binary: &str) -> Result<PathBuf, Failure> {
     let here = std::env::current_exe()
         .map_err(|error| Failure::new(Exit::Fatal, format!("could not find the program itself: {error}")))?
-        .with_file_name(BINARY);
-    let on_path = find_program(BINARY, &std::env::var_os("PATH").unwrap_or_default());
+        .with_file_name(binary);
+    let on_path = find_program(binary, &std::env::var_os("PATH").unwrap_or_default());
     let is_same = |path: &PathBuf| path.is_absolute() && path.canonicalize().ok() == here.canonicalize().ok();
     Ok(on_path.filter(is_same).unwrap_or(here))
 }

@@ -92,6 +92,11 @@ impl Quoted {
         text.lines().find_map(|line| line.strip_prefix(BINARY_LINE)).map(|word| Self(word.to_owned()))
     }
 
+    /// The word as it stands in a command.
+    pub(super) fn word(&self) -> &str {
+        &self.0
+    }
+
     /// The path again; empty if the binary is left to `PATH`.
     pub(super) fn unquoted(&self) -> String {
         let inner = self.0.strip_prefix('\'').and_then(|word| word.strip_suffix('\'')).unwrap_or(&self.0);

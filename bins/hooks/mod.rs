@@ -1,5 +1,6 @@
 //! `git arborist hooks`: installs the hooks that keep recorded state sound, and is what they run.
 
+mod agent;
 mod apply;
 mod block;
 mod change;
@@ -24,6 +25,7 @@ use arborist_core::{
 use clap::{Args, Parser, Subcommand};
 
 use self::{
+    agent::Wish,
     change::Options,
     probe::Fired,
     push::{Holding, RefUpdate},
@@ -34,7 +36,7 @@ pub use self::{
     manager::Manager,
     status::{HookStatus, HooksStatus, State},
 };
-use crate::{catalog, document, entry::Outcome, ui::Ui};
+use crate::{catalog, document, entry::Outcome, session::Agent, ui::Ui};
 
 /// What was typed.
 #[derive(Debug, Parser)]
@@ -81,6 +83,9 @@ enum Action {
 struct InstallArgs {
     #[command(flatten)]
     manner: Manner,
+    /// Let an interactive agent record its turns, by hooks of its own in .claude/settings.local.json; no hooks of git
+    #[arg(long, value_enum, value_name = "AGENT", conflicts_with = "names")]
+    agent: Option<Agent>,
     /// Which hooks; without any, commit-msg and pre-push (in a bare repository: update)
     #[arg(value_enum, value_name = "HOOK")]
     names: Vec<Event>,
@@ -90,6 +95,9 @@ struct InstallArgs {
 struct UninstallArgs {
     #[command(flatten)]
     manner: Manner,
+    /// Take the hooks of an interactive agent out of its settings; no hooks of git
+    #[arg(long, value_enum, value_name = "AGENT", conflicts_with = "names")]
+    agent: Option<Agent>,
     /// Which hooks; without any, all that are ours
     #[arg(value_enum, value_name = "HOOK")]
     names: Vec<Event>,
@@ -133,8 +141,20 @@ enum Call {
 /// Runs the command.
 pub fn run(args: HooksArgs, ui: &mut Ui) -> Outcome {
     match args.action {
-        Action::Install(args) => change::install(&Options::new(args.names, &args.manner), ui),
-        Action::Uninstall(args) => change::uninstall(&Options::new(args.names, &args.manner), ui),
+        Action::Install(args) => {
+            let options = Options::new(args.names, &args.manner);
+            match args.agent {
+                Some(Agent::Claude) => change::change_agent(Wish::Install, &options, ui),
+                None => change::install(&options, ui),
+            }
+        }
+        Action::Uninstall(args) => {
+            let options = Options::new(args.names, &args.manner);
+            match args.agent {
+                Some(Agent::Claude) => change::change_agent(Wish::Uninstall, &options, ui),
+                None => change::uninstall(&options, ui),
+            }
+        }
         Action::Status { json } => {
             let status = status(ui)?;
             if json {

@@ -49,6 +49,9 @@ EXAMPLES
    Guard a repository that is pushed to, although it has a checkout
        git arborist hooks install update
 
+   Let Claude Code record its turns as 'git arborist session' shows them
+       git arborist hooks install --agent claude
+
 EXIT STATUS
    2 if hooks are taken from outside of the repository, or if ours was edited: nothing is changed then";
 
@@ -59,6 +62,9 @@ EXAMPLES
 
    Take away one
        git arborist hooks uninstall pre-push
+
+   Take our entries out of Claude Code's settings
+       git arborist hooks uninstall --agent claude
 
 EXIT STATUS
    2 if something of ours was edited and therefore left";

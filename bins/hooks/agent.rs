@@ -1,0 +1,119 @@
+//! Hooks of an interactive agent: entries in its own settings, beside whatever stands there, that record its turns.
+
+use std::{fs, io, path::Path};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::Repository,
+};
+use serde_json::{Map, Value, json};
+
+use super::{event::Quoted, plan::Step};
+
+/// The settings of Claude Code that are one user's own in one repository.
+const SETTINGS: &str = ".claude/settings.local.json";
+/// By this an entry of ours is known again. A program that is gone is no error of the agent's.
+const CALL: &str = " hook claude 2>/dev/null || :";
+/// What our entries run.
+pub(super) const BINARY: &str = "git-arborist-session";
+/// Seconds after which Claude Code goes on without us.
+const PATIENCE: u32 = 30;
+
+/// When we want to be called, and for which tools.
+const EVENTS: [(&str, Option<&str>); 4] = [
+    ("UserPromptSubmit", None),
+    ("PostToolUse", Some("Edit|MultiEdit|Write|NotebookEdit|Bash")),
+    ("Stop", None),
+    ("SessionEnd", None),
+];
+
+/// What is to be done to the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    Install,
+    Uninstall,
+}
+
+/// The step that brings the settings to where they should be; `None` if they are there.
+pub(super) fn plan(repository: &Repository, wish: Wish, binary: &Quoted) -> Result<Option<Step>, Failure> {
+    if repository.worktree.is_none() {
+        return Err(Failure::new(Exit::Fatal, "an agent works in a checkout, and this repository has none"));
+    }
+    let path = repository.top().join(SETTINGS);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(unreadable(&path, &error)),
+    };
+    let old: Value = match text.as_deref().map(str::trim) {
+        None | Some("") => json!({}),
+        Some(text) => serde_json::from_str(text).map_err(|error| unreadable(&path, &error))?,
+    };
+    let mut new = old.clone();
+    let settings = new.as_object_mut().ok_or_else(|| unreadable(&path, &"it is no object"))?;
+    take_out(settings);
+    if wish == Wish::Install {
+        put_in(settings, binary).map_err(|why| unreadable(&path, &why))?;
+    }
+    if new == old {
+        return Ok(None);
+    }
+    if new == json!({}) {
+        return Ok(Some(Step::Remove { path }));
+    }
+    let bytes = format!("{new:#}\n").into_bytes();
+    Ok(Some(Step::Edit { path, bytes }))
+}
+
+fn put_in(settings: &mut Map<String, Value>, binary: &Quoted) -> Result<(), &'static str> {
+    let hooks = settings.entry("hooks").or_insert_with(|| json!({}));
+    let hooks = hooks.as_object_mut().ok_or("its hooks are no object")?;
+    let command = format!("{}{CALL}", binary.word());
+    for (event, matcher) in EVENTS {
+        let mut entry = Map::new();
+        if let Some(matcher) = matcher {
+            entry.insert("matcher".into(), matcher.into());
+        }
+        let call = json!([{ "type": "command", "command": command, "timeout": PATIENCE }]);
+        entry.insert("hooks".into(), call);
+        let entries = hooks.entry(event).or_insert_with(|| json!([]));
+        entries.as_array_mut().ok_or("its hooks are no lists")?.push(Value::Object(entry));
+    }
+    Ok(())
+}
+
+/// Takes away what is ours, and what is empty without it.
+fn take_out(settings: &mut Map<String, Value>) {
+    let Some(hooks) = settings.get_mut("hooks").and_then(Value::as_object_mut) else {
+        return;
+    };
+    let mut has_changed = false;
+    for (event, _) in EVENTS {
+        let Some(entries) = hooks.get_mut(event).and_then(Value::as_array_mut) else {
+            continue;
+        };
+        let count = entries.len();
+        entries.retain(|entry| !is_ours(entry));
+        has_changed |= entries.len() != count;
+        if entries.is_empty() && count > 0 {
+            hooks.shift_remove(event);
+        }
+    }
+    if has_changed && hooks.is_empty() {
+        settings.shift_remove("hooks");
+    }
+}
+
+/// Whether all that an entry does is to call us.
+fn is_ours(entry: &Value) -> bool {
+    let calls = entry["hooks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_call = |call: &Value| {
+        call["command"].as_str().is_some_and(|command| command.contains(BINARY) && command.ends_with(CALL))
+    };
+    !calls.is_empty() && calls.iter().all(is_call)
+}
+
+fn unreadable(path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Exit::Person, format!("'{}' cannot be understood: {why}", path.display()))
+        .hint("nothing was changed; mend it, and try again")
+}
