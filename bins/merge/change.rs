@@ -3,7 +3,7 @@
 use arborist_core::{
     failure::{Exit, Failure},
     name::TaskId,
-    queue::{LogEntry, QueueError, Standing, Stored, Ticket},
+    queue::{LogEntry, QueueError, Standing, Stored, Ticket, Written},
 };
 
 use super::{ScopeArgs, add::unique, document, open::Site};
@@ -20,7 +20,7 @@ pub(super) fn drop(args: &ScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
                 .hint("see: git arborist merge status"));
         }
         let entry = LogEntry::new(&stored.ticket, "dropped", None, clock::now());
-        store.log(&stored.ticket.into, &[entry], std::slice::from_ref(&stored), &[])?;
+        store.log(&stored.ticket.into, &[entry], std::slice::from_ref(&stored), Written::New)?;
         if !args.json {
             ui.line(&format!("{} is out of the queue; its branch stays", stored.ticket.task));
         }

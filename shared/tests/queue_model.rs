@@ -238,6 +238,7 @@ impl Ground for World {
         }
         view.landed = self.tasks(self.top()).into_iter().collect();
         view.tip = Some(self.top());
+        view.is_gated = true;
         Ok(view)
     }
 

@@ -280,7 +280,7 @@ fn drain(
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     let run = &tools.hand.run;
     let queue = Queue::open(lanes.repository, run.clone(), run.clone())?;
-    tickets.into_iter().try_for_each(|ticket| queue.add(ticket))?;
+    Store::new(lanes.repository).add(tickets)?;
     released.into_iter().try_for_each(Lease::recycle)?;
     Ok(queue.drain(&lanes.queue, &mut |news| {
         let _ = reports.send(Report::News(translate(news)));

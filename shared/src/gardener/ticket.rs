@@ -27,7 +27,7 @@ impl<'a> Gardener<'a> {
             let waiting = course.finished.iter().filter(|finished| finished.is_waiting());
             let queued: Vec<TaskId> = waiting.map(|finished| finished.task.clone()).collect();
             let ticket = self.ticket(&course.finished[at], &queued);
-            Store::new(self.repository).add(ticket)?;
+            Store::new(self.repository).add(vec![ticket])?;
             let finished = &mut course.finished[at];
             finished.is_queued = true;
             if let Some(lease) = finished.site.take().and_then(|site| site.lease) {

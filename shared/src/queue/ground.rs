@@ -21,6 +21,8 @@ pub struct View {
     pub landed: HashSet<TaskId>,
     /// How many of the last tries there were, and how many of them were red.
     pub record: (usize, usize),
+    /// Whether anything is tested before it lands. Where nothing is, there is no reason to land in parts.
+    pub is_gated: bool,
 }
 
 /// A merge commit that is to land.

@@ -29,7 +29,7 @@ pub use order::{Line, arrange};
 pub use policy::{FanIn, Setback, Turn};
 pub use report::{News, Outcome, Report};
 pub use resolver::{Briefs, Resolver};
-pub use store::{LogEntry, Store, Stored};
+pub use store::{LogEntry, Store, Stored, Written};
 pub use target::{Position, Target};
 pub use ticket::{Priority, Standing, Ticket};
 pub use yard::{Afterwards, Handover, Yard};
@@ -60,19 +60,12 @@ impl<'a> Queue<'a> {
         Ok(Self { repository, scope, into, _lock: lock })
     }
 
-    /// Queues a ticket; an older one of the same task is superseded.
-    pub fn add(&self, ticket: Ticket) -> Result<(), QueueError> {
-        Store::new(self.repository).add(ticket)
-    }
-
     /// Lands what can be landed, and tells what became of every ticket.
     pub fn drain(&self, options: &Options, voice: &mut dyn FnMut(News)) -> Result<Report, QueueError> {
         let mut yard = self.yard(options, voice)?;
         let parking = yard.bring_up()?;
-        let is_gated = !options.gates.is_empty() || yard.has_gated_tickets()?;
-        let batch = if is_gated { options.batch } else { Batch::Size(usize::MAX) };
         let rules = Rules {
-            batch,
+            batch: options.batch,
             red_target: options.red_target,
             resolve_attempts: options.resolve_attempts,
             fan_in: options.fan_in,
@@ -119,6 +112,8 @@ impl<'a> Queue<'a> {
             stored: HashMap::new(),
             trees: HashMap::new(),
             said: HashMap::new(),
+            seen: None,
+            run: None,
         })
     }
 }

@@ -61,6 +61,15 @@ impl LogEntry {
     }
 }
 
+/// Whether an outcome may have been written down before a crash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// It has just happened.
+    New,
+    /// Perhaps: then it is not written down again.
+    Perhaps,
+}
+
 /// Reads and writes tickets and outcomes.
 #[derive(Debug)]
 pub struct Store<'a> {
@@ -78,12 +87,8 @@ impl<'a> Store<'a> {
 
     /// All tickets, or those of one run.
     pub fn load(&self, scope: Option<&BranchName>) -> Result<Vec<Stored>, QueueError> {
-        read_tickets(self.start_loading(scope)?)
-    }
-
-    pub(super) fn start_loading(&self, scope: Option<&BranchName>) -> Result<NoteReader, QueueError> {
         let folder = scope.map_or_else(|| TICKETS.to_owned(), folder_of);
-        Ok(self.repository.start_listing_notes(&[&folder])?)
+        read_tickets(self.repository.start_listing_notes(&[&folder])?)
     }
 
     /// The ticket of one task.
@@ -93,10 +98,15 @@ impl<'a> Store<'a> {
         Ok(found.into_iter().find(|stored| stored.name == name))
     }
 
-    /// Queues a ticket; an older one of the same task is superseded.
-    pub fn add(&self, ticket: Ticket) -> Result<(), QueueError> {
-        let old = self.find(&ticket.scope, &ticket.task)?;
-        self.write(&[(old.as_ref(), ticket)]).map(drop)
+    /// Queues tickets of one run; older ones of the same tasks are superseded.
+    pub fn add(&self, tickets: Vec<Ticket>) -> Result<(), QueueError> {
+        let Some(first) = tickets.first() else {
+            return Ok(());
+        };
+        let known = self.load(Some(&first.scope))?;
+        let with_old = |ticket: Ticket| (known.iter().find(|old| old.ticket.task == ticket.task), ticket);
+        let writes: Vec<(Option<&Stored>, Ticket)> = tickets.into_iter().map(with_old).collect();
+        self.write(&writes).map(drop)
     }
 
     /// Writes tickets, each over what it was, if it was there at all.
@@ -117,7 +127,7 @@ impl<'a> Store<'a> {
             })
             .collect();
         if !moves.is_empty() {
-            self.repository.move_refs(&moves, "arborist: queue")?;
+            self.repository.move_refs_again(&moves)?;
         }
         Ok(written)
     }
@@ -132,18 +142,21 @@ impl<'a> Store<'a> {
         Ok(self.repository.write_joint(tree, &parents, &message, Signing::No)?)
     }
 
-    /// Writes what became of tickets; those that `closed` names leave the queue with it. `others` move along.
+    /// Writes what became of tickets; those that `closed` names leave the queue with it.
     pub fn log(
         &self,
         into: &BranchName,
         entries: &[LogEntry],
         closed: &[Stored],
-        others: &[RefMove<'_>],
+        written: Written,
     ) -> Result<(), QueueError> {
         let name = log_of(into);
         let old = self.repository.find_ref(&name)?;
         let mut moves = Vec::new();
-        let known = self.load_log(into, 1)?;
+        let known = match (written, old) {
+            (Written::Perhaps, Some(tip)) => self.read_log(tip, 1)?,
+            _ => Vec::new(),
+        };
         let entries: Vec<&LogEntry> = entries.iter().filter(|entry| !is_known(&known, entry)).collect();
         if let Some(first) = entries.first() {
             let parents: Vec<Oid> =
@@ -164,33 +177,32 @@ impl<'a> Store<'a> {
             new: None,
             old: Some(ticket.commit),
         }));
-        moves.extend_from_slice(others);
         if !moves.is_empty() {
-            self.repository.move_refs(&moves, "arborist: queue")?;
+            self.repository.move_refs_again(&moves)?;
         }
         Ok(())
     }
 
     /// What became of tickets of this target, newest first, from at most `count` commits.
     pub fn load_log(&self, into: &BranchName, count: usize) -> Result<Vec<LogEntry>, QueueError> {
-        self.read_log(&log_of(into), count)
+        match self.repository.find_ref(&log_of(into))? {
+            Some(tip) => self.read_log(tip, count),
+            None => Ok(Vec::new()),
+        }
     }
 
     /// What became of all tickets of a run, newest first, from at most `count` commits for each target.
     pub fn load_logs(&self, scope: &BranchName, count: usize) -> Result<Vec<LogEntry>, QueueError> {
         let mut entries = Vec::new();
-        for name in self.logs()? {
-            entries.extend(self.read_log(&name, count)?);
+        for log in self.repository.list_refs(&[LOG])? {
+            entries.extend(self.read_log(log.target, count)?);
         }
         entries.retain(|entry| entry.scope == *scope);
         entries.sort_by_key(|entry| std::cmp::Reverse(entry.time));
         Ok(entries)
     }
 
-    fn read_log(&self, name: &str, count: usize) -> Result<Vec<LogEntry>, QueueError> {
-        let Some(tip) = self.repository.find_ref(name)? else {
-            return Ok(Vec::new());
-        };
+    fn read_log(&self, tip: Oid, count: usize) -> Result<Vec<LogEntry>, QueueError> {
         let revisions = ["--first-parent".into(), format!("-n{count}"), tip.to_string()];
         let mut entries = Vec::new();
         for commit in self.repository.stream_commits(&revisions)? {
@@ -202,12 +214,6 @@ impl<'a> Store<'a> {
             entries.append(&mut of_commit);
         }
         Ok(entries)
-    }
-
-    /// The refs of all logs, one for each target.
-    fn logs(&self) -> Result<Vec<String>, QueueError> {
-        let refs = self.repository.list_refs(&[LOG])?;
-        Ok(refs.into_iter().map(|found| found.name).collect())
     }
 
     fn nothing(&self) -> Result<Oid, QueueError> {
@@ -227,7 +233,8 @@ fn is_known(known: &[LogEntry], entry: &LogEntry) -> bool {
     })
 }
 
-fn folder_of(scope: &BranchName) -> String {
+/// Where the tickets of a run are.
+pub(super) fn folder_of(scope: &BranchName) -> String {
     format!("{TICKETS}{}/", scope.component())
 }
 
@@ -240,10 +247,14 @@ fn json(value: &impl Serialize, task: &TaskId) -> Result<String, QueueError> {
         .map_err(|error| QueueError::Unreadable { name: task.to_string(), why: error.to_string() })
 }
 
-pub(super) fn read_tickets(reader: NoteReader) -> Result<Vec<Stored>, QueueError> {
-    let read = |(found, body): (Ref, String)| match serde_json::from_str(&body) {
+fn read_tickets(reader: NoteReader) -> Result<Vec<Stored>, QueueError> {
+    reader.finish()?.into_iter().map(read_ticket).collect()
+}
+
+/// The ticket that a ref holds.
+pub(super) fn read_ticket((found, body): (Ref, String)) -> Result<Stored, QueueError> {
+    match serde_json::from_str(&body) {
         Ok(ticket) => Ok(Stored { ticket, name: found.name, commit: found.target }),
         Err(error) => Err(QueueError::Unreadable { name: found.name, why: error.to_string() }),
-    };
-    reader.finish()?.into_iter().map(read).collect()
+    }
 }

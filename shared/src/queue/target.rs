@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Parking, QueueError};
 use crate::{
-    git::{RefMove, Repository, Taken, Usage},
+    git::{Ref, RefMove, Repository, Taken, Usage},
     name::{BranchName, Oid},
 };
 
@@ -15,6 +15,8 @@ pub struct Position {
     pub branch: Oid,
     /// What is parked on top of it.
     pub parked: Option<Oid>,
+    /// What was parked for it once, whether it still follows it or not.
+    set_aside: Option<Oid>,
 }
 
 impl Position {
@@ -56,16 +58,17 @@ impl<'a> Target<'a> {
     /// Where it is. What is parked counts only while it follows the branch.
     pub fn find(&self) -> Result<Option<Position>, QueueError> {
         let (own, landing) = (self.into.to_ref(), self.into.landing_ref());
-        let refs = self.repository.list_refs(&[&own, &landing])?;
-        let find = |name: &str| refs.iter().find(|found| found.name == name).map(|found| found.target);
-        let Some(branch) = find(&own) else {
+        self.find_among(&self.repository.list_refs(&[&own, &landing])?)
+    }
+
+    /// The same among refs that were listed already.
+    pub(super) fn find_among(&self, refs: &[Ref]) -> Result<Option<Position>, QueueError> {
+        let find = |name: String| refs.iter().find(|found| found.name == name).map(|found| found.target);
+        let Some(branch) = find(self.into.to_ref()) else {
             return Ok(None);
         };
-        let parked = match find(&landing) {
-            Some(parked) if parked != branch && self.repository.is_ancestor(branch, parked)? => Some(parked),
-            _ => None,
-        };
-        Ok(Some(Position { branch, parked }))
+        let parked = self.repository.find_landing(refs, self.into, branch)?;
+        Ok(Some(Position { branch, parked, set_aside: find(self.into.landing_ref()) }))
     }
 
     /// Where it is; it must be there.
@@ -73,17 +76,12 @@ impl<'a> Target<'a> {
         self.find()?.ok_or_else(|| QueueError::NoTarget(self.into.clone()))
     }
 
-    /// Takes away what is parked and does not follow the branch any more. What the branch does not have of it is
+    /// Takes away what was parked and does not follow the branch any more. What the branch does not have of it is
     /// saved; its tickets will be merged anew.
-    pub(super) fn clear_stale(&self) -> Result<(), QueueError> {
-        let name = self.into.landing_ref();
-        let found = self.repository.list_refs(&[&name])?;
-        let (Some(parked), position) = (found.first().map(|found| found.target), self.require()?) else {
+    pub(super) fn clear_stale(&self, position: &Position) -> Result<(), QueueError> {
+        let (Some(parked), None) = (position.set_aside, position.parked) else {
             return Ok(());
         };
-        if position.parked.is_some() {
-            return Ok(());
-        }
         if !self.repository.is_ancestor(parked, position.branch)? {
             let saved = format!("refs/arborist/saved/landing/{}/{}", self.into.component(), parked.short());
             if self.repository.list_refs(&[&saved])?.is_empty() {
@@ -91,6 +89,7 @@ impl<'a> Target<'a> {
                 self.repository.move_refs(&[save], "arborist: a landing that was overtaken")?;
             }
         }
+        let name = self.into.landing_ref();
         let drop = RefMove { name: &name, new: None, old: Some(parked) };
         Ok(self.repository.move_refs(&[drop], "arborist: no longer parked")?)
     }
@@ -139,9 +138,9 @@ impl<'a> Target<'a> {
     }
 
     /// Puts `to` aside for the branch.
-    pub(super) fn park(&self, old: Option<Oid>, to: Oid) -> Result<(), QueueError> {
+    pub(super) fn park(&self, position: &Position, to: Oid) -> Result<(), QueueError> {
         let name = self.into.landing_ref();
-        let park = RefMove { name: &name, new: Some(to), old };
+        let park = RefMove { name: &name, new: Some(to), old: position.set_aside };
         Ok(self.repository.move_refs(&[park], "arborist: parked")?)
     }
 }

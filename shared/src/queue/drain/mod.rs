@@ -120,7 +120,8 @@ impl<'a, G: Ground> Drain<'a, G> {
             is_new && self.is_wanted(ticket)
         };
         let line = arrange(&view.tickets, is_open, &view.landed, now);
-        let size = self.rules.batch.size(view.record.0, view.record.1);
+        let (tries, reds) = view.record;
+        let size = if view.is_gated { self.rules.batch.size(tries, reds) } else { usize::MAX };
         let has_landed = self.rules.only.iter().filter(|task| view.landed.contains(*task)).count();
         let has_landed = has_landed.max(self.count_landed());
         let Turn::Try(size) = self.rules.fan_in.turn(has_landed, size) else {

@@ -3,7 +3,7 @@
 use super::Yard;
 use crate::{
     git::RefMove,
-    queue::{LogEntry, QueueError, Resolution, Ticket},
+    queue::{LogEntry, QueueError, Resolution, Ticket, store::Written},
 };
 
 /// So much of what became of tickets is looked through.
@@ -29,7 +29,8 @@ impl Yard<'_> {
         self.repository.move_refs(&[delete], "arborist: to be done anew")?;
         let entry = LogEntry::new(&ticket, "withdrawn", None, (self.options.clock)());
         let closed = self.stored.remove(&ticket.task);
-        self.store.log(self.into, &[entry], closed.as_slice(), &[])?;
+        self.store.log(self.into, &[entry], closed.as_slice(), Written::New)?;
+        self.forget();
         Ok(Resolution::Withdrawn)
     }
 

@@ -5,7 +5,9 @@ use crate::{
     git::RefMove,
     message::{Body, Key, Message, Status, Subject, Trailers, Wording},
     name::{Attempt, Oid},
-    queue::{Gate, Ground, Published, QueueError, Standing, Step, Ticket, target::Moving},
+    queue::{
+        Gate, Ground, Position, Published, QueueError, Standing, Step, Ticket, store::Written, target::Moving,
+    },
 };
 
 impl Yard<'_> {
@@ -74,13 +76,14 @@ impl Yard<'_> {
             return Ok(Published::Landed);
         };
         let position = self.target().require()?;
+        self.forget();
         if position.tip() != base {
             return Ok(Published::Moved);
         }
         match self.target().advance(position.branch, last.commit)? {
             Moving::Elsewhere => Ok(Published::Moved),
             Moving::Refused(parking) => {
-                self.target().park(self.repository.find_ref(&self.into.landing_ref())?, last.commit)?;
+                self.target().park(&position, last.commit)?;
                 for step in steps {
                     let standing = Standing::Parked { commit: step.commit };
                     self.note(&step.ticket, standing)?;
@@ -88,11 +91,11 @@ impl Yard<'_> {
                 Ok(Published::Parked(parking))
             }
             Moving::Done => {
-                self.prove(base, steps)?;
+                let position = self.prove(base, steps)?;
                 let landed: Vec<(Ticket, Oid)> =
                     steps.iter().map(|step| (step.ticket.clone(), step.commit)).collect();
-                self.close_all(&landed, "landed")?;
-                self.target().clear_stale()?;
+                self.close_all(&landed, "landed", Written::New)?;
+                self.target().clear_stale(&position)?;
                 if self.options.afterwards == Afterwards::Delete {
                     self.delete_branches(steps)?;
                 }
@@ -103,22 +106,24 @@ impl Yard<'_> {
 
     /// What was landed is there: the branch is at the last step or beyond it, and every step joins the one before with
     /// its source and holds the tree that was tested.
-    fn prove(&mut self, base: Oid, steps: &[Step]) -> Result<(), QueueError> {
+    fn prove(&mut self, base: Oid, steps: &[Step]) -> Result<Position, QueueError> {
         let commits: Vec<Oid> = steps.iter().map(|step| step.commit).collect();
-        let Some(last) = commits.last().copied() else {
-            return Ok(());
-        };
+        let last = commits.last().copied().unwrap_or(base);
         let unproved = |what: &str| QueueError::Unproved {
             into: self.into.clone(),
             commit: last,
             what: what.to_owned(),
         };
-        let now = self.target().require()?.branch;
-        if now != last && !self.repository.is_ancestor(last, now)? {
+        let now = self.target().require()?;
+        if now.branch != last && !self.repository.is_ancestor(last, now.branch)? {
             return Err(unproved("it is not there"));
         }
         let mut before = base;
-        for (raw, step) in self.repository.load_commits(&commits)?.iter().zip(steps) {
+        let found = self.repository.load_commits(&commits)?;
+        if found.len() != steps.len() {
+            return Err(unproved("not all of it is there"));
+        }
+        for (raw, step) in found.iter().zip(steps) {
             let parents: Vec<Oid> = raw.parents().collect();
             let tree = raw
                 .header()
@@ -132,7 +137,8 @@ impl Yard<'_> {
             }
             before = step.commit;
         }
-        Ok(())
+        self.take_in(&now, (base, last), &found);
+        Ok(now)
     }
 
     /// A branch goes only if it is where it landed from, and nobody has it checked out.

@@ -14,10 +14,11 @@ pub use handover::Handover;
 use std::{collections::HashMap, path::Path};
 
 use gating::Said;
+use recover::{KnownRun, Seen};
 
 use super::{
     Asking, Closing, Gate, Ground, LogEntry, Merged, News, Options, Published, QueueError, Resolution,
-    Standing, Step, Store, Stored, Target, Ticket, Verdict, View,
+    Standing, Step, Store, Stored, Target, Ticket, Verdict, View, store::Written,
 };
 use crate::{
     git::{Merge, Repository, Signing},
@@ -49,6 +50,10 @@ pub struct Yard<'a> {
     pub(super) trees: HashMap<Oid, Oid>,
     /// What gates said in this drain, by tree and gate.
     pub(super) said: HashMap<(Oid, String), Said>,
+    /// What was read last, while nothing has changed since.
+    pub(super) seen: Option<Seen>,
+    /// The run as it was read last.
+    pub(super) run: Option<KnownRun>,
 }
 
 impl<'a> Yard<'a> {
@@ -73,7 +78,13 @@ impl<'a> Yard<'a> {
         Ok(tree)
     }
 
+    /// Something is about to change: what was read holds no more.
+    fn forget(&mut self) {
+        self.seen = None;
+    }
+
     fn write(&mut self, ticket: &Ticket) -> Result<(), QueueError> {
+        self.forget();
         let old = self.stored.get(&ticket.task);
         let written = self.store.write(&[(old, ticket.clone())])?;
         self.stored.extend(written.into_iter().map(|stored| (stored.ticket.task.clone(), stored)));
@@ -89,7 +100,16 @@ impl<'a> Yard<'a> {
     }
 
     /// Closes tickets that have landed, in one transaction. What was parked for the branch is parked no more.
-    fn close_all(&mut self, landed: &[(Ticket, Oid)], outcome: &str) -> Result<(), QueueError> {
+    fn close_all(
+        &mut self,
+        landed: &[(Ticket, Oid)],
+        outcome: &str,
+        written: Written,
+    ) -> Result<(), QueueError> {
+        if landed.is_empty() {
+            return Ok(());
+        }
+        self.forget();
         let time = (self.options.clock)();
         let entries: Vec<LogEntry> = landed
             .iter()
@@ -103,17 +123,23 @@ impl<'a> Yard<'a> {
                 self.stored.get(&ticket.task).is_some_and(|known| known.ticket.source == ticket.source);
             closed.extend(is_same.then(|| self.stored.remove(&ticket.task)).flatten());
         }
-        self.store.log(self.into, &entries, &closed, &[])
+        self.store.log(self.into, &entries, &closed, written)
     }
 }
 
 impl Ground for Yard<'_> {
     fn view(&mut self) -> Result<View, QueueError> {
+        if let Some(seen) = &self.seen {
+            return Ok(seen.view.clone());
+        }
         self.recover()
     }
 
     fn tip(&mut self) -> Result<Oid, QueueError> {
-        Ok(self.target().require()?.tip())
+        match &self.seen {
+            Some(seen) => Ok(seen.position.tip()),
+            None => Ok(self.target().require()?.tip()),
+        }
     }
 
     fn merge(&mut self, onto: Oid, ticket: &Ticket) -> Result<Merged, QueueError> {
@@ -168,7 +194,7 @@ impl Ground for Yard<'_> {
             }
             _ => return Ok(()),
         }
-        self.store.log(self.into, &[entry], &[], &[])
+        self.store.log(self.into, &[entry], &[], Written::New)
     }
 
     fn close(&mut self, ticket: &Ticket, why: Closing) -> Result<(), QueueError> {
@@ -176,7 +202,7 @@ impl Ground for Yard<'_> {
             Closing::NoChange => "no-change",
             Closing::NotChosen => "not-chosen",
         };
-        self.close_all(&[(ticket.clone(), ticket.source)], word)
+        self.close_all(&[(ticket.clone(), ticket.source)], word, Written::New)
     }
 
     fn resolve(&mut self, ticket: &Ticket) -> Result<Resolution, QueueError> {

@@ -1,14 +1,16 @@
 //! The queue as git tells it, and what a crash or a person left to be put right.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use super::Yard;
 use crate::{
-    history::{Event, Reading, Run, Scope, State},
+    git::{RawCommit, Ref},
+    history::{Event, Ground, Reading, Run, Scope, State, TaskHistory},
     message::Status,
     name::{Oid, TaskId},
     queue::{
-        LogEntry, Parking, Position, QueueError, Standing, Stored, Ticket, View, store::read_tickets,
+        LogEntry, Parking, Position, QueueError, Standing, Stored, Ticket, View,
+        store::{Written, folder_of, read_ticket},
         target::Moving,
     },
 };
@@ -16,58 +18,109 @@ use crate::{
 /// The tries that the size of batches follows.
 const RECENT: usize = 50;
 
+/// What was read at one moment.
+pub(in crate::queue) struct Seen {
+    pub(super) view: View,
+    pub(super) position: Position,
+}
+
+/// A run, and the branches of tasks that it was read with.
+pub(in crate::queue) struct KnownRun {
+    run: Run,
+    branches: Vec<Ref>,
+}
+
+/// What one question to git tells of a queue.
+struct Listing {
+    tickets: Vec<Stored>,
+    /// The tasks' own branches.
+    branches: Vec<Ref>,
+    position: Position,
+}
+
 impl Yard<'_> {
     /// Reads the queue anew, closes what has landed, and brings tickets up to date with their branches and tasks.
     pub(super) fn recover(&mut self) -> Result<View, QueueError> {
-        let tickets = self.store.start_loading(Some(self.scope))?;
-        let branches = self.repository.start_listing_refs(&[&self.scope.task_refs()])?;
-        let position = self.target().require()?;
-        let scope = Scope { branch: self.scope.clone(), tip: Some(position.tip()) };
-        let run = Run::scan(self.repository, scope, Reading::Fresh)?;
-        let prefix = self.scope.task_refs();
-        let tips: HashMap<String, Oid> = branches
-            .finish()?
-            .into_iter()
-            .filter_map(|found| Some((found.name.strip_prefix(&prefix)?.to_owned(), found.target)))
-            .collect();
-        let is_ours = |stored: &Stored| stored.ticket.into == *self.into;
-        self.stored = read_tickets(tickets)?
-            .into_iter()
-            .filter(is_ours)
-            .map(|stored| (stored.ticket.task.clone(), stored))
-            .collect();
-        let landed: HashSet<TaskId> = run
-            .tasks
-            .iter()
-            .filter(|history| history.is_landed && history.state.state == State::Complete)
-            .map(|history| history.id.clone())
-            .collect();
+        let Listing { tickets, branches, position } = self.list()?;
+        let own = tickets.into_iter().map(|stored| (stored.ticket.task.clone(), stored));
+        self.stored = own.collect();
         let record = self.record()?;
-        let mut view = View { tip: Some(position.tip()), landed, record, ..View::default() };
+        let known = self.run_at(position.tip(), branches)?;
+        let mut view = View {
+            tip: Some(position.tip()),
+            landed: landed_in(&known.run),
+            record,
+            is_gated: !self.options.gates.is_empty(),
+            ..View::default()
+        };
         let tickets: Vec<Ticket> = self.stored.values().map(|stored| stored.ticket.clone()).collect();
         for ticket in tickets {
-            match Self::landing_of(&run, &ticket) {
+            view.is_gated |= !ticket.gates.is_empty();
+            match Self::landing_of(&known.run, &ticket) {
                 Some(commit) if self.is_parked(commit, &position)? => {
                     let parked = Ticket { standing: Standing::Parked { commit }, ..ticket.clone() };
                     view.tickets.push(self.settle(&ticket, parked)?);
                 }
                 Some(commit) => view.done.push((ticket, commit)),
                 None => {
-                    let tip = tips.get(ticket.task.as_str()).copied();
-                    let fresh = self.refreshed(&ticket, tip, &run)?;
+                    let fresh = self.refreshed(&ticket, &known)?;
                     view.tickets.push(self.settle(&ticket, fresh)?);
                 }
             }
         }
+        self.run = Some(known);
         view.tickets.sort_by(|a, b| a.task.cmp(&b.task));
-        self.close_all(&view.done, "landed")?;
+        self.close_all(&view.done, "landed", Written::Perhaps)?;
+        // What is done is told once.
+        self.seen = Some(Seen { view: View { done: Vec::new(), ..view.clone() }, position });
         Ok(view)
+    }
+
+    /// Tickets, the branches of tasks, the target and what is parked for it, in one question.
+    fn list(&self) -> Result<Listing, QueueError> {
+        let folder = folder_of(self.scope);
+        let names = [&folder, &self.scope.task_refs(), &self.into.to_ref(), &self.into.landing_ref()];
+        let notes = self.repository.start_listing_notes(&names.map(String::as_str))?.finish()?;
+        let (tickets, others): (Vec<_>, Vec<_>) =
+            notes.into_iter().partition(|(found, _)| found.name.starts_with(&folder));
+        let refs: Vec<Ref> = others.into_iter().map(|(found, _)| found).collect();
+        let position = self.target().find_among(&refs)?;
+        let position = position.ok_or_else(|| QueueError::NoTarget(self.into.clone()))?;
+        let mut tickets: Vec<Stored> = tickets.into_iter().map(read_ticket).collect::<Result<_, _>>()?;
+        tickets.retain(|stored| stored.ticket.into == *self.into);
+        let prefix = self.scope.task_refs();
+        let branches = refs.into_iter().filter(|found| found.name.starts_with(&prefix)).collect();
+        Ok(Listing { tickets, branches, position })
+    }
+
+    /// What history says at `tip`. It is read again only if something is elsewhere than it was.
+    fn run_at(&mut self, tip: Oid, branches: Vec<Ref>) -> Result<KnownRun, QueueError> {
+        if let Some(known) = self.run.take()
+            && known.run.scope.tip == Some(tip)
+            && known.branches == branches
+        {
+            return Ok(known);
+        }
+        let scope = Scope { branch: self.scope.clone(), tip: Some(tip) };
+        let run = Run::scan_listed(self.repository, scope, Reading::Fresh, branches.clone())?;
+        Ok(KnownRun { run, branches })
+    }
+
+    /// What has just landed is added to what is known, if nothing else has come to the target.
+    pub(super) fn take_in(&mut self, now: &Position, (base, last): (Oid, Oid), commits: &[RawCommit]) {
+        let Some(known) = self.run.as_mut().filter(|known| known.run.scope.tip == Some(base)) else {
+            return;
+        };
+        if now.branch == last && now.parked.is_none() {
+            commits.iter().filter_map(Event::of).for_each(|event| known.run.grow(event, Ground::Run));
+            known.run.scope.tip = Some(last);
+        }
     }
 
     /// Brings the branch up to what is parked for it, if its checkout lets it now.
     pub(in crate::queue) fn bring_up(&mut self) -> Result<Option<Parking>, QueueError> {
-        self.target().clear_stale()?;
         let position = self.target().require()?;
+        self.target().clear_stale(&position)?;
         let Some(parked) = position.parked else {
             return Ok(None);
         };
@@ -87,8 +140,10 @@ impl Yard<'_> {
     }
 
     /// A ticket as it must be now: its branch may have grown, or its task may be complete no more.
-    fn refreshed(&self, ticket: &Ticket, tip: Option<Oid>, run: &Run) -> Result<Ticket, QueueError> {
-        let state = run.find(&ticket.task).map_or(State::Pending, |history| history.state.state);
+    fn refreshed(&self, ticket: &Ticket, known: &KnownRun) -> Result<Ticket, QueueError> {
+        let branch = self.scope.task_branch(&ticket.task).to_ref();
+        let tip = known.branches.iter().find(|found| found.name == branch).map(|found| found.target);
+        let state = known.run.find(&ticket.task).map_or(State::Pending, |history| history.state.state);
         let mut fresh = ticket.clone();
         let why = match tip {
             None => Some("its branch is gone".to_owned()),
@@ -133,10 +188,10 @@ impl Yard<'_> {
         let tries: Vec<&LogEntry> = log.iter().filter(is_try).take(RECENT).collect();
         Ok((tries.len(), tries.iter().filter(|entry| entry.outcome == "red").count()))
     }
+}
 
-    /// Whether a ticket has gates of its own.
-    pub(in crate::queue) fn has_gated_tickets(&self) -> Result<bool, QueueError> {
-        let stored = self.store.load(Some(self.scope))?;
-        Ok(stored.iter().any(|stored| !stored.ticket.gates.is_empty()))
-    }
+/// The tasks that are complete on the target.
+fn landed_in(run: &Run) -> HashSet<TaskId> {
+    let is_there = |history: &&TaskHistory| history.is_landed && history.state.state == State::Complete;
+    run.tasks.iter().filter(is_there).map(|history| history.id.clone()).collect()
 }
