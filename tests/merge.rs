@@ -11,7 +11,7 @@ use std::{
 
 use arborist_core::process::FileLock;
 use arborist_testkit::{Run, TaskCommit};
-use orchard::Orchard;
+use orchard::{Orchard, before_git};
 use serde_json::Value;
 
 #[test]
@@ -273,23 +273,6 @@ fn it_works_in_repositories_of_every_kind() {
     let bare = orchard.root().join("bare.git");
     orchard.git(["clone", "-q", "--mirror", ".", bare.to_str().unwrap()]).succeeds();
     orchard.arborist_in(&bare, ["merge", "T1"]).succeeds().out("1 landed (T1)");
-}
-
-/// A `git` that does something once, before it is asked for this.
-fn before_git(orchard: &Orchard, asked: &str, script: &str) {
-    let path = std::env::var_os("PATH").unwrap();
-    let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
-    let (git, mark) = (git.display(), orchard.root().join("done"));
-    let mark = mark.display();
-    orchard.plant(
-        "git",
-        &format!(
-            "#!/bin/sh\ncase \" $* \" in *' {asked} '*) test -e '{mark}' || {{ touch '{mark}'; \
-             unset GIT_INDEX_FILE; cd '{}'; PATH=$(dirname '{git}'):$PATH; {script}; }} >&2 ;; esac\n\
-             exec '{git}' \"$@\"\n",
-            orchard.path("").display()
-        ),
-    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use arborist_core::{
     git::{Conflict, Version},
-    queue::{LogEntry, Outcome as Became, Report, Standing, Ticket},
+    queue::{Claim, LogEntry, Outcome as Became, Report, Standing, Ticket},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,6 +27,24 @@ pub struct QueueDocument {
     pub scope: String,
     /// In the order in which it will be tried; what stands aside comes last.
     pub tickets: Vec<TicketDocument>,
+    /// Who is landing now, for each target.
+    pub drains: Vec<DrainDocument>,
+}
+
+/// Somebody who lands what is queued for a target.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct DrainDocument {
+    /// The branch that is landed on.
+    pub into: String,
+    /// The machine.
+    pub host: String,
+    /// The process on it.
+    pub process: u32,
+    /// Since when, in RFC 3339.
+    pub since: String,
+    /// Until when its claim holds if it is not renewed, in RFC 3339.
+    pub until: String,
 }
 
 /// One task that wants to land.
@@ -166,14 +184,27 @@ pub struct LogEntryDocument {
 /// Prints all that is queued for a run.
 pub(super) fn print_queue(site: &Site, ui: &mut Ui) -> Outcome {
     let listed = load(site)?;
-    print(ui, &QueueDocument::new(site, &listed))
+    print(ui, &QueueDocument::new(site, &listed, &site.claims()?))
 }
 
 impl QueueDocument {
-    pub(super) fn new(site: &Site, listed: &[Listed]) -> Self {
+    pub(super) fn new(site: &Site, listed: &[Listed], claims: &[Claim]) -> Self {
         Self {
             scope: site.scope.branch.to_string(),
             tickets: listed.iter().map(TicketDocument::new).collect(),
+            drains: claims.iter().map(DrainDocument::new).collect(),
+        }
+    }
+}
+
+impl DrainDocument {
+    fn new(claim: &Claim) -> Self {
+        Self {
+            into: claim.into.to_string(),
+            host: claim.holder.host.clone(),
+            process: claim.holder.pid,
+            since: rfc3339(claim.since),
+            until: rfc3339(claim.until),
         }
     }
 }

@@ -8,12 +8,12 @@ use arborist_core::{
     git::{Config, Repository},
     history::{Reading, Run, Scope},
     plan::Plan,
-    queue::{Store, Target},
+    queue::{Claim, Store, Target},
     settings::Settings,
 };
 
 use super::ScopeArgs;
-use crate::ui::Ui;
+use crate::{clock, ui::Ui};
 
 /// A repository, and the run in it that is meant.
 pub(super) struct Site {
@@ -35,6 +35,11 @@ impl Site {
 
     pub(super) fn store(&self) -> Store<'_> {
         Store::new(&self.repository)
+    }
+
+    /// Who is landing now.
+    pub(super) fn claims(&self) -> Result<Vec<Claim>, Failure> {
+        Ok(Claim::list(&self.repository, clock::now())?)
     }
 
     /// What history says, with what is parked for the run's branch.

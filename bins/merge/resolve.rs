@@ -14,7 +14,7 @@ use super::{
     run::{LandingArgs, options},
     words,
 };
-use crate::{document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
+use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
 /// Where a conflict is resolved.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -36,7 +36,7 @@ pub(super) fn run(task: &TaskId, args: &LandingArgs, ui: &mut Ui) -> Outcome {
     let stored = site.store().find(&site.scope.branch, task)?;
     let ticket = stored.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?.ticket;
     let options = options(&site, &watch_signals(), args)?;
-    let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into)?;
+    let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
     let handover = queue.hand_over(task, &options, &mut |news| words::tell(ui, &news))?;
     if args.scope.json {
         print(ui, &document(task, &handover))?;

@@ -119,7 +119,7 @@ fn drain(
     options.only = wish.tasks.to_vec();
     let mut all = Report::default();
     for target in targets {
-        let queue = Queue::open(&site.repository, scope.clone(), target)?;
+        let queue = Queue::open(&site.repository, scope.clone(), target, clock::now)?;
         let mut voice = |news: News| {
             if !args.quiet {
                 words::tell(ui, &news);

@@ -7,7 +7,7 @@ use arborist_core::{
     history::{Reading, Run, State},
     message::plain_text,
     name::TaskId,
-    queue::{LogEntry, QueueError, Standing, Stored, Ticket, arrange, waits_for},
+    queue::{Claim, LogEntry, QueueError, Standing, Stored, Ticket, arrange, waits_for},
 };
 
 use super::{
@@ -86,14 +86,20 @@ fn reason(ticket: &Ticket) -> Option<String> {
 /// `merge list`.
 pub(super) fn list(args: &ScopeArgs, ui: &mut Ui) -> Outcome {
     let site = Site::open(args, ui)?;
-    let listed = load(&site)?;
+    let (listed, claims) = (load(&site)?, site.claims()?);
     if args.json {
-        return print(ui, &QueueDocument::new(&site, &listed));
+        return print(ui, &QueueDocument::new(&site, &listed, &claims));
     }
     for line in &listed {
         ui.line(&one_line(line));
     }
+    claims.iter().for_each(|claim| ui.line(&drain_line(claim)));
     Ok(Exit::Done)
+}
+
+fn drain_line(claim: &Claim) -> String {
+    let Claim { into, holder, since, .. } = claim;
+    plain_text(&format!("{into} is landed on by {holder}, begun {}", clock::ago(*since)))
 }
 
 fn one_line(listed: &Listed) -> String {
@@ -121,17 +127,18 @@ pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Ou
     }
     let wanted: Vec<Listed> =
         listed.into_iter().filter(|listed| task.is_none_or(|task| listed.ticket.task == *task)).collect();
-    let limit = limit(&site, &wanted)?;
+    let (limit, claims) = (limit(&site, &wanted)?, site.claims()?);
     let is_late = |listed: &&Listed| clock::now() - listed.ticket.added > limit;
     let late = wanted.iter().filter(is_late).count();
     let steps: BTreeSet<String> = wanted.iter().filter_map(next_step).collect();
     if args.json {
-        print(ui, &QueueDocument::new(&site, &wanted))?;
+        print(ui, &QueueDocument::new(&site, &wanted, &claims))?;
     } else {
         wanted.iter().for_each(|listed| show(listed, task.is_some(), ui));
         if wanted.is_empty() {
             ui.line("nothing is queued");
         }
+        claims.iter().for_each(|claim| ui.line(&drain_line(claim)));
         if late > 0 {
             ui.warn(&format!("{late} of them waited longer than {limit} s"));
         }

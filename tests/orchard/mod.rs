@@ -126,3 +126,20 @@ pub(crate) fn content() -> Orchard {
         |orchard| orchard.write("a.txt", "theirs\n"),
     )
 }
+
+/// A `git` that does something once, before it is asked for this.
+pub(crate) fn before_git(orchard: &Orchard, asked: &str, script: &str) {
+    let path = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    let (git, mark) = (git.display(), orchard.root().join("done"));
+    let mark = mark.display();
+    orchard.plant(
+        "git",
+        &format!(
+            "#!/bin/sh\ncase \" $* \" in *' {asked} '*) test -e '{mark}' || {{ touch '{mark}'; \
+             unset GIT_INDEX_FILE; cd '{}'; PATH=$(dirname '{git}'):$PATH; {script}; }} >&2 ;; esac\n\
+             exec '{git}' \"$@\"\n",
+            orchard.path("").display()
+        ),
+    );
+}

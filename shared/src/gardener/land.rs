@@ -279,7 +279,7 @@ fn drain(
 ) -> Result<queue::Report, GardenerError> {
     let lanes = tools.lanes.ok_or(GardenerError::NoPlace)?;
     let run = &tools.hand.run;
-    let queue = Queue::open(lanes.repository, run.clone(), run.clone())?;
+    let queue = Queue::open(lanes.repository, run.clone(), run.clone(), tools.clock)?;
     Store::new(lanes.repository).add(tickets)?;
     released.into_iter().try_for_each(Lease::recycle)?;
     Ok(queue.drain(&lanes.queue, &mut |news| {

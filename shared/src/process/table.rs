@@ -21,6 +21,11 @@ pub(super) fn start_of(pid: u32) -> String {
     system::one(pid).map(|process| process.started).unwrap_or_default()
 }
 
+/// Whether process `pid` is there and is the one that started then.
+pub(super) fn is_alive(pid: u32, started: &str) -> bool {
+    system::one(pid).is_some_and(|process| !process.zombie && process.started == started)
+}
+
 /// All processes that can be seen. None at all where the system does not tell.
 pub(super) fn all() -> Vec<Process> {
     system::all()

@@ -1,5 +1,6 @@
 //! What keeps a queue from being read or drained.
 
+use super::Claim;
 use crate::{
     failure::{Exit, Explain},
     git::GitError,
@@ -25,6 +26,12 @@ pub enum QueueError {
     Pipeline(#[from] PipelineError),
     #[error("something is landing on '{into}' already: {source}")]
     Locked { into: BranchName, source: LockError },
+    #[error("'{}' is drained by {} already", .0.into, .0.holder)]
+    Claimed(Box<Claim>),
+    #[error("what drains '{0}' changes all the time")]
+    Changing(BranchName),
+    #[error("somebody else drains '{0}' now: we did not answer for too long")]
+    Overtaken(BranchName),
     #[error("there is no branch '{0}' to land on")]
     NoTarget(BranchName),
     #[error("the ticket '{name}' could not be read: {why}")]
@@ -52,7 +59,10 @@ impl Explain for QueueError {
             Self::History(error) => error.exit(),
             Self::Worktree(error) => error.exit(),
             Self::Pipeline(error) => error.exit(),
-            Self::Locked { source: LockError::Held { .. }, .. } => Exit::Locked,
+            Self::Locked { source: LockError::Held { .. }, .. }
+            | Self::Claimed(_)
+            | Self::Changing(_)
+            | Self::Overtaken(_) => Exit::Locked,
             Self::NotQueued { .. } | Self::NoConflict { .. } | Self::Resolver(_) => Exit::No,
             Self::Unproved { .. } => Exit::Person,
             Self::Locked { .. }
@@ -71,6 +81,9 @@ impl Explain for QueueError {
             Self::Worktree(error) => return error.hint(),
             Self::Pipeline(error) => return error.hint(),
             Self::Locked { .. } => "wait for it, or end it; its lock ends with it".into(),
+            Self::Claimed(_) | Self::Changing(_) | Self::Overtaken(_) => {
+                "wait for it; where it was killed, what it claimed is free ten minutes later".into()
+            }
             Self::NoTarget(_) => "see the branches with: git branch".into(),
             Self::Unreadable { name, .. } => format!("take it out with: git update-ref -d {name}"),
             Self::NotQueued { .. } | Self::NoConflict { .. } => "see what is: git arborist merge list".into(),

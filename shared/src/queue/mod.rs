@@ -4,6 +4,7 @@
 //! costs nothing. [`arrange`] and [`Drain`] decide; [`Yard`] acts.
 
 mod batch;
+mod claim;
 mod counting;
 mod drain;
 mod error;
@@ -20,6 +21,7 @@ mod ticket;
 mod yard;
 
 pub use batch::Batch;
+pub use claim::Claim;
 pub use drain::{Drain, RedTarget, Rules, waits_for};
 pub use error::QueueError;
 pub use gate::{Failing, Gate, Verdict};
@@ -34,7 +36,9 @@ pub use target::{Position, Target};
 pub use ticket::{Priority, Standing, Ticket};
 pub use yard::{Afterwards, Handover, Yard};
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::mpsc::channel, thread};
+
+use claim::Held;
 
 use crate::{
     git::Repository,
@@ -48,20 +52,36 @@ pub struct Queue<'a> {
     repository: &'a Repository,
     scope: BranchName,
     into: BranchName,
+    claim: Held<'a>,
     _lock: FileLock,
 }
 
 impl<'a> Queue<'a> {
-    /// Takes the lock of the target.
-    pub fn open(repository: &'a Repository, scope: BranchName, into: BranchName) -> Result<Self, QueueError> {
+    /// Takes the lock of the target, and claims it.
+    pub fn open(
+        repository: &'a Repository,
+        scope: BranchName,
+        into: BranchName,
+        clock: fn() -> i64,
+    ) -> Result<Self, QueueError> {
         let path = repository.common_dir.join("arborist/locks").join(format!("landing-{}", into.component()));
         let lock = FileLock::try_take(&path, &format!("git arborist merge into {into}"))
             .map_err(|source| QueueError::Locked { into: into.clone(), source })?;
-        Ok(Self { repository, scope, into, _lock: lock })
+        let claim = Held::take(repository, &into, clock)?;
+        Ok(Self { repository, scope, into, claim, _lock: lock })
     }
 
     /// Lands what can be landed, and tells what became of every ticket.
     pub fn drain(&self, options: &Options, voice: &mut dyn FnMut(News)) -> Result<Report, QueueError> {
+        thread::scope(|scope| {
+            // The claim is kept until the other end is dropped, also by an error.
+            let (_at_work, end) = channel();
+            scope.spawn(move || self.claim.keep(&end));
+            self.drain_claimed(options, voice)
+        })
+    }
+
+    fn drain_claimed(&self, options: &Options, voice: &mut dyn FnMut(News)) -> Result<Report, QueueError> {
         let mut yard = self.yard(options, voice)?;
         let parking = yard.bring_up()?;
         let rules = Rules {
@@ -105,6 +125,7 @@ impl<'a> Queue<'a> {
             repository: self.repository,
             scope: &self.scope,
             into: &self.into,
+            claim: &self.claim,
             options,
             voice,
             store: Store::new(self.repository),

@@ -75,6 +75,7 @@ impl Yard<'_> {
         let Some(last) = steps.last() else {
             return Ok(Published::Landed);
         };
+        self.claim.require()?;
         let position = self.target().require()?;
         self.forget();
         if position.tip() != base {

@@ -18,7 +18,7 @@ use recover::{KnownRun, Seen};
 
 use super::{
     Asking, Closing, Gate, Ground, LogEntry, Merged, News, Options, Published, QueueError, Resolution,
-    Standing, Step, Store, Stored, Target, Ticket, Verdict, View, store::Written,
+    Standing, Step, Store, Stored, Target, Ticket, Verdict, View, claim::Held, store::Written,
 };
 use crate::{
     git::{Merge, Repository, Signing},
@@ -42,6 +42,7 @@ pub struct Yard<'a> {
     pub(super) repository: &'a Repository,
     pub(super) scope: &'a BranchName,
     pub(super) into: &'a BranchName,
+    pub(super) claim: &'a Held<'a>,
     pub(super) options: &'a Options,
     pub(super) voice: &'a mut dyn FnMut(News),
     pub(super) store: Store<'a>,

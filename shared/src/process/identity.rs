@@ -1,0 +1,71 @@
+//! Which process on which machine: whoever wrote this down somewhere can be told to live or not, after a crash too.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::table;
+
+/// A process, named for good: numbers are given again, starts and boots are not. Displayed: "process 12 on host".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// Its number.
+    pub pid: u32,
+    /// Its machine, as people call it.
+    pub host: String,
+    /// When it started, in the system's own terms.
+    started: String,
+    /// When its machine did; empty where the system does not tell.
+    boot: String,
+}
+
+impl Identity {
+    /// This process.
+    #[must_use]
+    pub fn ours() -> Self {
+        let pid = std::process::id();
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        Self {
+            pid,
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            started: table::start_of(pid),
+            boot: boot.trim().to_owned(),
+        }
+    }
+
+    /// Whether it was started on this machine, since that was.
+    #[must_use]
+    pub fn is_of_this_machine(&self) -> bool {
+        let ours = Self::ours();
+        self.boot == ours.boot && (!self.boot.is_empty() || self.host == ours.host)
+    }
+
+    /// Whether it is on this machine, and there.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.is_of_this_machine() && table::is_alive(self.pid, &self.started)
+    }
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} on {}", self.pid, self.host)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_from_one_that_was_and_from_one_elsewhere() {
+        let ours = Identity::ours();
+        assert!(ours.is_here());
+        assert!(
+            !Identity { started: "never".into(), ..ours.clone() }.is_here(),
+            "another of the same number"
+        );
+        let elsewhere = Identity { boot: "another".into(), ..ours };
+        assert!(!elsewhere.is_of_this_machine() && !elsewhere.is_here());
+    }
+}

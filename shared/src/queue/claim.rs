@@ -1,0 +1,150 @@
+//! Claims: who drains the queue of a target. A claim is a ref that is taken by compare-and-swap, renewed while its holder is
+//! at work, and taken over only from one who is dead or has let it run out. The lock of a target holds on one machine;
+//! a claim also where several share a repository.
+
+use std::{
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::QueueError;
+use crate::{
+    git::{RefMove, Repository, Signing},
+    name::{BranchName, Oid},
+    process::Identity,
+};
+
+const CLAIMS: &str = "refs/arborist/claims/";
+/// For how many seconds a claim holds that is not renewed.
+const LEASE: i64 = 600;
+/// How often it is renewed.
+const RENEWAL: Duration = Duration::from_secs(120);
+/// How often others may be faster.
+const PATIENCE: usize = 3;
+
+/// What a claim says. It is written into git as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// The target.
+    pub into: BranchName,
+    /// Who.
+    pub holder: Identity,
+    /// Since when: seconds since 1970.
+    pub since: i64,
+    /// Until when it holds if it is not renewed.
+    pub until: i64,
+}
+
+impl Claim {
+    /// The claims of all targets whose holders may be at work.
+    pub fn list(repository: &Repository, now: i64) -> Result<Vec<Self>, QueueError> {
+        let notes = repository.start_listing_notes(&[CLAIMS])?.finish()?;
+        let claims = notes.into_iter().filter_map(|(_, body)| serde_json::from_str(&body).ok());
+        Ok(claims.filter(|claim: &Self| claim.is_alive(now)).collect())
+    }
+
+    /// A process of this machine is asked for; of another one only its lease is known.
+    fn is_alive(&self, now: i64) -> bool {
+        if self.holder.is_of_this_machine() { self.holder.is_here() } else { now < self.until }
+    }
+}
+
+/// A claim that is ours until this is dropped.
+#[derive(Debug)]
+pub(super) struct Held<'a> {
+    repository: &'a Repository,
+    name: String,
+    claim: Claim,
+    commit: Mutex<Oid>,
+    is_lost: AtomicBool,
+    clock: fn() -> i64,
+}
+
+impl<'a> Held<'a> {
+    /// Claims a target, if nobody who may live has.
+    pub(super) fn take(
+        repository: &'a Repository,
+        into: &BranchName,
+        clock: fn() -> i64,
+    ) -> Result<Self, QueueError> {
+        let name = format!("{CLAIMS}{}", into.component());
+        let now = clock();
+        let claim = Claim { into: into.clone(), holder: Identity::ours(), since: now, until: now + LEASE };
+        let commit = write(repository, &claim)?;
+        let mut old = None;
+        for _ in 0..PATIENCE {
+            let taken = repository.move_refs_again(&[RefMove { name: &name, new: Some(commit), old }]);
+            if taken.is_ok() {
+                let (commit, is_lost) = (Mutex::new(commit), AtomicBool::new(false));
+                return Ok(Self { repository, name, claim, commit, is_lost, clock });
+            }
+            old = refuse_living(repository, &name, &claim)?;
+        }
+        Err(QueueError::Changing(into.clone()))
+    }
+
+    /// Renews it again and again, until nobody holds the other end of the channel.
+    pub(super) fn keep(&self, end: &Receiver<()>) {
+        while end.recv_timeout(RENEWAL) == Err(RecvTimeoutError::Timeout) {
+            if self.renew().is_err() {
+                self.is_lost.store(true, Ordering::Release);
+                return;
+            }
+        }
+    }
+
+    fn renew(&self) -> Result<(), QueueError> {
+        let renewed = write(self.repository, &Claim { until: (self.clock)() + LEASE, ..self.claim.clone() })?;
+        let mut commit = self.commit.lock().unwrap_or_else(PoisonError::into_inner);
+        let moved = RefMove { name: &self.name, new: Some(renewed), old: Some(*commit) };
+        self.repository.move_refs_again(&[moved])?;
+        *commit = renewed;
+        Ok(())
+    }
+
+    /// Refuses to go on if somebody took it over, because it was not renewed in time.
+    pub(super) fn require(&self) -> Result<(), QueueError> {
+        if self.is_lost.load(Ordering::Acquire) {
+            return Err(QueueError::Overtaken(self.claim.into.clone()));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Held<'_> {
+    /// Whoever finds it after a crash sees that its holder is gone.
+    fn drop(&mut self) {
+        let commit = *self.commit.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ =
+            self.repository.move_refs_again(&[RefMove { name: &self.name, new: None, old: Some(commit) }]);
+    }
+}
+
+/// What stands in the way of a claim, unless somebody who may live put it there. We hold the target's lock: one of this
+/// machine who does not is not at work, but for one whose lock file was deleted from under them.
+fn refuse_living(repository: &Repository, name: &str, ours: &Claim) -> Result<Option<Oid>, QueueError> {
+    let notes = repository.start_listing_notes(&[name])?.finish()?;
+    let Some((found, body)) = notes.into_iter().find(|(found, _)| found.name == name) else {
+        return Ok(None);
+    };
+    let other: Option<Claim> = serde_json::from_str(&body).ok();
+    let other = other.filter(|other| other.holder != ours.holder);
+    match other.filter(|other| other.is_alive(ours.since)) {
+        Some(claim) => Err(QueueError::Claimed(Box::new(claim))),
+        None => Ok(Some(found.target)),
+    }
+}
+
+fn write(repository: &Repository, claim: &Claim) -> Result<Oid, QueueError> {
+    let json = serde_json::to_string(claim)
+        .map_err(|error| QueueError::Unreadable { name: CLAIMS.into(), why: error.to_string() })?;
+    let message = format!("claim: {} by {}\n\n{json}\n", claim.into, claim.holder);
+    let tree = repository.empty_tree()?;
+    Ok(repository.write_joint(tree, &[], &message, Signing::No)?)
+}
