@@ -149,7 +149,7 @@ complete -c git-arborist -n '__git_arborist_in garden' -s h -l help -d 'Show wha
 # merge
 complete -c git-arborist -n '__git_arborist_at merge' -f -a add -d 'Queue the branches of finished tasks'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a list -d 'List what is queued, in the order in which it will be tried'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Say how the queue or one task stands; exit 1 while something waits for too long'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Say how the queue or one task stands; exit 1 while something waits for too long, 2 if a person is needed'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a run -d 'Land all that can be landed'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a drop -d 'Take a task out of the queue; its branch stays'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Try a task again that stands aside'

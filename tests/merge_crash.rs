@@ -17,7 +17,7 @@ enum When {
 }
 
 /// A `git` that kills its parent at the n-th call. One that stays and is told of one object after the other is called
-/// as often as it is told.
+/// as often as it is told, and so is one that moves refs, transaction by transaction.
 const DEADLY: &str = r#"#!/bin/sh
 step() {
     n=$(($(cat "$DEADLY_COUNT" 2>/dev/null || echo 0) + 1))
@@ -28,12 +28,28 @@ step() {
     exit 1
 }
 tell() { printf '%s\n' "$line" | REAL_GIT "$@"; }
+move() { printf '%s' "$batch" | REAL_GIT "$@"; }
 case " $* " in
 *" --stdin-paths "*)
     while IFS= read -r line; do
         step tell "$@"
         tell "$@"
     done
+    exit
+    ;;
+*" update-ref "*" --stdin ")
+    batch=
+    while IFS= read -r line; do
+        batch="$batch$line
+"
+        [ "$line" = commit ] || continue
+        step move "$@"
+        move "$@" || exit
+        batch=
+    done
+    [ -n "$batch" ] || exit 0
+    step move "$@"
+    move "$@"
     exit
     ;;
 *" --batch "* | *" diff-tree "*" --stdin "*) step true ;;

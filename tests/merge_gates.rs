@@ -146,6 +146,7 @@ fn what_was_red_before_is_held_or_landed_as_the_user_decides() {
         .out("1 red before (T1); 3 gate runs")
         .err("the gate 'check' is red on the target too");
     orchard.merge(&["list"]).succeeds().out("T1         waiting");
+    orchard.merge(&["run"]).exits(2).out("1 red before (T1); 1 gate run");
     orchard.git(["config", "arborist.merge.red-target", "land"]).succeeds();
     orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
     orchard.git(["config", "arborist.merge.red-target", "perhaps"]).succeeds();
@@ -319,4 +320,18 @@ fn gates_that_were_changed_since_the_run_began_have_to_be_accepted_first() {
     assert!(orchard.subjects("main").is_empty());
     std::fs::remove_file(orchard.path(".arborist/config.toml")).unwrap();
     orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
+}
+
+#[test]
+fn a_target_that_is_red_itself_is_soon_found_out() {
+    let orchard = gated(&["T1", "T2", "T3", "T4"], "false");
+    orchard
+        .merge(&["T1", "T2", "T3", "T4"])
+        .exits(2)
+        .out("2 red before (T2, T1), 2 waiting (T3, T4); 7 gate runs");
+    assert_eq!(runs(&orchard), 7);
+    orchard.merge(&["run"]).exits(2).out("4 red before (T1, T2, T3, T4); 1 gate run");
+    orchard.wait(3601);
+    set_gate(&orchard, "false || true");
+    orchard.merge(&["run"]).succeeds().out("4 landed");
 }

@@ -333,3 +333,23 @@ fn a_signal_stops_the_agent_and_uses_up_no_try() {
         orchard.merge(&["run"]).succeeds().out("1 landed (T2)").err("try 1");
     }
 }
+
+#[test]
+fn a_place_for_a_person_goes_when_nobody_needs_it_any_more() {
+    for is_touched in [false, true] {
+        let orchard = content();
+        orchard.merge(&["T2"]).exits(2);
+        let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
+        if is_touched {
+            fs::write(place.join("a.txt"), "half\n").unwrap();
+        }
+        orchard.agent("echo both > a.txt");
+        orchard.merge(&["retry", "T2"]).succeeds();
+        let landed = orchard.merge(&["run"]).succeeds().out("1 landed (T2)");
+        assert_eq!(place.exists(), is_touched);
+        if is_touched {
+            landed.err("what was begun for it in ").err("is still there");
+            assert_eq!(fs::read_to_string(place.join("a.txt")).unwrap(), "half\n");
+        }
+    }
+}

@@ -302,6 +302,11 @@ impl Ground for World {
         Ok((verdict, runs))
     }
 
+    fn is_known_red(&mut self, commit: Oid, _: &Gate) -> Result<bool, QueueError> {
+        let tree: BTreeSet<TaskId> = self.tasks(commit).into_iter().collect();
+        Ok(matches!(self.said.get(&tree), Some(Verdict::Red(_))))
+    }
+
     fn publish(&mut self, base: Oid, steps: &[Step]) -> Result<Published, QueueError> {
         self.effect()?;
         if std::mem::take(&mut self.is_about_to_move) {

@@ -110,6 +110,8 @@ pub trait Ground {
     fn excuse(&mut self, onto: Oid, step: &Step, red: &[Gate]) -> Result<Step, QueueError>;
     /// Asks gates about a commit. Gives also how many were run for it.
     fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<(Verdict, usize), QueueError>;
+    /// Whether a gate is known to have been red on a commit not long ago. Nothing is run for it.
+    fn is_known_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError>;
     /// Moves the target from `base` to the last of `steps`, and closes their tickets.
     fn publish(&mut self, base: Oid, steps: &[Step]) -> Result<Published, QueueError>;
     /// Writes down how a ticket stands.

@@ -128,7 +128,8 @@ impl Pool {
         name: &str,
         (tree, parent): (Oid, Oid),
     ) -> Result<String, WorktreeError> {
-        let under = format!("refs/arborist/saved/{}/{name}/worktree-{}", self.run.component(), tree.short());
+        let folder = format!("refs/arborist/saved/{}/{name}", self.run.component());
+        let under = format!("{folder}/worktree-{}-{}", tree.short(), parent.short());
         if lane.list_refs(&[&under])?.is_empty() {
             let message = format!("what lay in {name}\n");
             let commit =

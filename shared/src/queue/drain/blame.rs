@@ -54,6 +54,26 @@ impl<G: Ground> Drain<'_, G> {
         Ok(matches!(verdict, Verdict::Red(_)))
     }
 
+    /// Whether that is known without asking. Then it need not be asked twice whose fault it is.
+    pub(super) fn is_known_red(&mut self, failing: &Failing) -> Result<bool, QueueError> {
+        match self.batch.base {
+            Some(base) if !failing.gate.own => self.ground.is_known_red(base, &failing.gate),
+            _ => Ok(false),
+        }
+    }
+
+    /// Whether nothing lands until the target is mended.
+    pub(super) fn is_held_by(&mut self, failing: &Failing) -> Result<bool, QueueError> {
+        Ok(self.rules.red_target == RedTarget::Hold && self.is_known_red(failing)?)
+    }
+
+    /// The second that is red alone where nothing was green makes one look at the target first. One bad ticket of a batch
+    /// never does.
+    pub(super) fn is_suspected(&mut self, stack: &[Step], failing: &Failing) -> Result<bool, QueueError> {
+        let is_second = stack.len() == 1 && !self.batch.reds.is_empty();
+        Ok(is_second && self.was_red_before(failing)?)
+    }
+
     fn hold_back(&mut self, ticket: &Ticket, failing: Failing, with: Vec<TaskId>) -> Result<(), QueueError> {
         if ticket.resolved.is_some() {
             return self.forget_resolution(ticket, &failing);

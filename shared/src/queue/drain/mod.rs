@@ -163,6 +163,13 @@ impl<'a, G: Ground> Drain<'a, G> {
                     Published::Moved => {}
                     _ => return Ok(()),
                 },
+                Verdict::Red(failing) if self.is_held_by(&failing)? => {
+                    self.is_over = true;
+                    for step in &stack {
+                        self.set_aside(&step.ticket, Outcome::RedBefore { failing: failing.clone() });
+                    }
+                    return Ok(());
+                }
                 Verdict::Red(failing) if self.rules.fan_in.setback() == Setback::Refuse => {
                     let why = format!("together they are red: {}, see {}", failing.why, failing.log);
                     return self.refuse(tickets, &why);
@@ -238,7 +245,8 @@ impl<'a, G: Ground> Drain<'a, G> {
         let Verdict::Red(failing) = &verdict else {
             return Ok(verdict);
         };
-        if part == Part::Half && stack.len() > 1 {
+        let is_no_end = part == Part::Half && stack.len() > 1;
+        if is_no_end || self.is_known_red(failing)? || self.is_suspected(stack, failing)? {
             return Ok(verdict);
         }
         self.confirm(commit, &gates, failing)

@@ -18,6 +18,8 @@ use crate::{
 const GATES: &str = "refs/arborist/gates/";
 /// So many results are remembered.
 const MOST: usize = 500;
+/// For how many seconds a target that was red is believed to be.
+const BELIEVED: i64 = 3600;
 /// How many characters of each stream are kept in a record.
 const TAIL: usize = 2000;
 
@@ -78,13 +80,30 @@ impl Yard<'_> {
         Ok((Verdict::Green, runs))
     }
 
+    /// Whether a gate was red on this tree in this drain, or in another not long ago.
+    pub(super) fn recalls_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
+        let tree = self.tree_of(commit)?;
+        let since = (self.options.clock)() - BELIEVED;
+        Ok(match self.said.get(&(tree, gate.key())) {
+            Some(said) => said.answer == Answer::Red,
+            None => {
+                let said = self.last_said(gate, tree)?;
+                said.is_some_and(|said| said.answer == Answer::Red && said.time > since)
+            }
+        })
+    }
+
     /// A result of an earlier drain. Only green ones hold: what was red or broken may have been mended.
     fn remembered(&self, gate: &Gate, tree: Oid) -> Result<Option<Said>, QueueError> {
+        Ok(self.last_said(gate, tree)?.filter(|said| said.answer == Answer::Green))
+    }
+
+    fn last_said(&self, gate: &Gate, tree: Oid) -> Result<Option<Said>, QueueError> {
         let name = ref_of(gate, tree);
         let notes = self.repository.start_listing_notes(&[&name])?.finish()?;
         let said = notes.into_iter().find(|(found, _)| found.name == name);
         let said: Option<Said> = said.and_then(|(_, body)| serde_json::from_str(&body).ok());
-        Ok(said.filter(|said| said.answer == Answer::Green && said.tree == tree))
+        Ok(said.filter(|said| said.tree == tree))
     }
 
     fn run(&mut self, gate: &Gate, commit: Oid, tree: Oid) -> Result<Said, QueueError> {

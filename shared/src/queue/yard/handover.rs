@@ -1,6 +1,6 @@
 //! A conflict in the hands of a person: a worktree with the merge in it, and what they made of it back in the queue.
 
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
 use super::{Yard, marks::Unsettled};
 use crate::{
@@ -9,6 +9,9 @@ use crate::{
     queue::{News, QueueError, Standing, Ticket},
     worktree::{Pool, Scratch},
 };
+
+/// Where it is noted what a person was given.
+const OPENED: &str = "arborist-opened";
 
 /// What a person finds when they ask for a conflict.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +38,7 @@ impl Yard<'_> {
             self.keep_what_lies_in(&pool, &scratch)?;
             pool.refresh(&scratch, tip, &[])?;
             scratch.repository.begin_merge(theirs)?;
+            note_opened(&scratch)?;
             return Ok(Handover::Opened(scratch.path));
         };
         self.take_back(&pool, scratch, (ticket, onto))
@@ -59,6 +63,25 @@ impl Yard<'_> {
         Ok(Handover::Taken)
     }
 
+    /// A task that has landed otherwise needs nobody's worktree any more. One in which something was done stays.
+    pub(super) fn close_place(&mut self, ticket: &Ticket, landed: Oid) -> Result<(), QueueError> {
+        let name = place_of("resolve", &ticket.task);
+        if !self.repository.common_dir.join("worktrees").join(&name).exists() {
+            return Ok(());
+        }
+        let pool = self.pool()?;
+        let Some(scratch) = pool.take_scratch(&name, landed)? else {
+            return Ok(());
+        };
+        if is_untouched(&scratch)? {
+            return Ok(pool.remove_scratch(&scratch)?);
+        }
+        let (task, path) = (&ticket.task, scratch.path.display());
+        let words = format!("{task} has landed, and what was begun for it in '{path}' is still there");
+        (self.voice)(News::Note { words });
+        Ok(())
+    }
+
     /// What a person left there is theirs, and another merge than this: it is saved before anything takes its place.
     fn keep_what_lies_in(&mut self, pool: &Pool, scratch: &Scratch) -> Result<(), QueueError> {
         if let Some(under) = pool.save_scratch(scratch)? {
@@ -67,6 +90,23 @@ impl Yard<'_> {
         }
         Ok(())
     }
+}
+
+/// What was given to a person stands beside their worktree, so that it can be told later whether they did anything.
+fn note_opened(scratch: &Scratch) -> Result<(), QueueError> {
+    let tree = scratch.repository.snapshot()?;
+    let path = scratch.repository.git_dir.join(OPENED);
+    fs::write(&path, tree.to_string())
+        .map_err(|source| QueueError::File { path: path.display().to_string(), source })
+}
+
+/// Whether everything there is as it was given.
+fn is_untouched(scratch: &Scratch) -> Result<bool, QueueError> {
+    let place = &scratch.repository;
+    let opened = fs::read_to_string(place.git_dir.join(OPENED)).unwrap_or_default();
+    let head = place.find_commit("HEAD")?;
+    let is_kept = head.map(|head| place.is_held(head)).transpose()?.unwrap_or(false);
+    Ok(is_kept && opened == place.snapshot()?.to_string())
 }
 
 /// The paths that a person has not settled: with marks, or still unmerged and of a kind that leaves none.

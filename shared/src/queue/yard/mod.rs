@@ -124,7 +124,9 @@ impl<'a> Yard<'a> {
                 self.stored.get(&ticket.task).is_some_and(|known| known.ticket.source == ticket.source);
             closed.extend(is_same.then(|| self.stored.remove(&ticket.task)).flatten());
         }
-        self.store.log(self.into, &entries, &closed, written)
+        self.store.log(self.into, &entries, &closed, written)?;
+        let gone = landed.iter().filter(|_| outcome == "landed");
+        gone.clone().try_for_each(|(ticket, commit)| self.close_place(ticket, *commit))
     }
 }
 
@@ -172,6 +174,10 @@ impl Ground for Yard<'_> {
 
     fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<(Verdict, usize), QueueError> {
         self.ask_all(commit, gates, asking)
+    }
+
+    fn is_known_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
+        self.recalls_red(commit, gate)
     }
 
     fn publish(&mut self, base: Oid, steps: &[Step]) -> Result<Published, QueueError> {
