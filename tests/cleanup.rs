@@ -76,3 +76,35 @@ fn an_age_that_nobody_understands_is_an_error() {
     compost.cleanup(&["--only", "everything"]).exits(129).err("branches");
     compost.cleanup(&["T9"]).exits(1).err("nothing here belongs to 'T9'").err("--dry-run");
 }
+
+#[test]
+fn it_works_from_a_subfolder_with_a_detached_head_with_git_dir_and_in_a_bare_repository() {
+    let compost = Compost::new();
+    compost.branch("T1", "t1.txt", "1");
+    compost.land("T1");
+    compost.git(["checkout", "-q", "--detach"]).succeeds();
+    fs::create_dir_all(compost.path("sub/folder")).unwrap();
+    let bare = compost.root().join("bare.git");
+    compost
+        .git(["clone", "-q", "--mirror", compost.path("").to_str().unwrap(), bare.to_str().unwrap()])
+        .succeeds();
+    compost
+        .arborist_in(&compost.path("sub/folder"), ["cleanup", "--older-than", "0"])
+        .succeeds()
+        .out("main/T1");
+    assert!(!compost.has("T1"));
+    let mut command = compost.command("git", compost.root());
+    command.env("GIT_DIR", &bare).args(["arborist", "cleanup", "--older-than", "0", "--dry-run"]);
+    arborist_testkit::Run::of(&mut command, b"").succeeds().out("main/T1");
+    compost.arborist_in(&bare, ["cleanup", "--older-than", "0"]).succeeds().out("Removed 1, 0 kept");
+    assert_eq!(compost.git_in(&bare, ["for-each-ref", "--format=%(refname)"]).answer(), "refs/heads/main");
+    compost.arborist_in(&bare, ["cleanup"]).succeeds().out("Nothing to clean up.");
+}
+
+#[test]
+fn what_others_wrote_is_no_command_to_the_terminal() {
+    let compost = Compost::new();
+    let path = compost.worktree("T1");
+    fs::write(path.join("a\u{1b}[2Jb"), "x").unwrap();
+    compost.cleanup(NOW).succeeds().never("\u{1b}[2J").out("not committed: ");
+}

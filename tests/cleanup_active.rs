@@ -63,18 +63,6 @@ fn locked(compost: &Compost, name: &str) -> fs::File {
     file
 }
 
-/// The record of a session on `main`, as it is written into git.
-fn session(compost: &Compost, id: &str, branch: &str, happening: &str) -> String {
-    let head = compost.git(["rev-parse", "main"]).answer();
-    let tree = compost.git(["hash-object", "-t", "tree", "-w", "/dev/null"]).answer();
-    let json = format!(
-        r#"{{"session":"{id}","sequence":0,"time":"2025-02-16T14:30:22Z","totals":{{"turns":0,"commits":0,"tokens_in":0,"tokens_out":0,"cost":null}},"context":{{"started":"2025-02-16T14:30:22Z","branch":"{branch}","plan":null,"pipeline":"gardener","driver":"run","head":"{head}","start":null,"checkpoint":null}},{happening}}}"#
-    );
-    let commit = compost.commit_object(&tree, &[head], format!("session {id}: x\n\n{json}\n"));
-    compost.git(["update-ref", &format!("refs/arborist/sessions/{id}"), &commit]).succeeds();
-    commit
-}
-
 #[test]
 fn what_a_run_holds_the_lock_of_stays() {
     let compost = done("T1");
@@ -218,9 +206,9 @@ fn a_branch_whose_remote_lacks_something_stays() {
 #[test]
 fn what_belongs_to_a_session_that_rests_stays() {
     let compost = done("T1");
-    session(&compost, "s1", "main", r#""kind":"pause","why":"lunch""#);
+    compost.session("s1", ("main", "run"), r#""kind":"pause","why":"lunch""#);
     both_stay(&compost, "its session is paused");
-    session(&compost, "s1", "main", r#""kind":"end","result":"complete""#);
+    compost.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
     both_go(&compost);
 }
 
@@ -229,9 +217,9 @@ fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
     let compost = Compost::new();
     let tip = compost.commit_on("main", "s.txt", "s", "work of a session\n");
     compost.git(["update-ref", "refs/heads/arborist/gardener/s7", &tip]).succeeds();
-    session(&compost, "s7", "arborist/gardener/s7", r#""kind":"pause","why":"lunch""#);
+    compost.session("s7", ("arborist/gardener/s7", "run"), r#""kind":"pause","why":"lunch""#);
     assert_eq!(compost.verdict(ALL, "session", "arborist/gardener/s7").1, "its session is paused");
-    session(&compost, "s7", "arborist/gardener/s7", r#""kind":"end","result":"failed""#);
+    compost.session("s7", ("arborist/gardener/s7", "run"), r#""kind":"end","result":"failed""#);
     assert_eq!(compost.verdict(&[], "session", "arborist/gardener/s7").1, "younger than 7d");
     let path = compost.root().join("repo.arborist/s7");
     let place = path.to_str().unwrap();
@@ -253,6 +241,38 @@ fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
     compost.cleanup(&["--only", "sessions"]).succeeds().out("saved as 2025-02-24/sessions/s7/head-");
     assert_eq!(compost.refs("refs/arborist/sessions"), [""; 0]);
     compost.cleanup(&["restore", "sessions/s7"]).succeeds().out("'refs/arborist/sessions/s7' is at");
+}
+
+#[test]
+fn a_session_that_crashed_is_over_and_one_that_another_program_drives_is_not() {
+    let compost = Compost::new();
+    let tip = compost.commit_on("main", "s.txt", "s", "work of a session\n");
+    let resumed = format!(r#""kind":"resume","turn":null,"commit":"{tip}""#);
+    for (session, driver) in [("s8", "run"), ("s9", "other")] {
+        let branch = format!("bots/gardener/{session}");
+        compost.git(["update-ref", &format!("refs/heads/{branch}"), &tip]).succeeds();
+        compost.git(["update-ref", &format!("refs/remotes/origin/{branch}"), &tip]).succeeds();
+        compost.session(session, (&branch, driver), &resumed);
+    }
+    let (verdict, why) = compost.verdict(ALL, "session", "bots/gardener/s8");
+    assert_eq!(
+        (verdict.as_str(), why.as_str()),
+        ("save", "is saved first"),
+        "whatever its prefix is, and though it was pushed"
+    );
+    assert_eq!(compost.verdict(ALL, "session", "bots/gardener/s9").1, "its session is open");
+    compost.cleanup(ALL).succeeds();
+    assert_eq!(compost.refs("refs/heads/bots"), ["refs/heads/bots/gardener/s9"]);
+    assert_eq!(compost.refs("refs/arborist/saved").len(), 1);
+}
+
+#[test]
+fn the_branch_that_a_session_works_on_is_not_the_branch_of_a_session() {
+    let compost = Compost::new();
+    compost.git(["checkout", "-q", "-b", "feature"]).succeeds();
+    compost.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
+    compost.cleanup(ALL).succeeds();
+    assert_eq!(compost.refs("refs/heads"), ["refs/heads/feature", "refs/heads/main"]);
 }
 
 #[test]

@@ -114,7 +114,9 @@ fn show_entries(ui: &mut Ui, entries: &[Entry<'_>]) {
 }
 
 fn is_file(item: &Item) -> bool {
-    matches!(item.candidate.what, What::Log | What::Report | What::Cache)
+    let small =
+        [What::Log, What::Report, What::Cache, What::Saved, What::Record, What::Claim, What::Unfinished];
+    small.contains(&item.candidate.what)
 }
 
 fn row(entry: &Entry<'_>) -> Row {

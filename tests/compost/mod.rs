@@ -117,6 +117,17 @@ impl Compost {
         (item["verdict"].as_str().unwrap().to_owned(), item["reason"].as_str().unwrap().to_owned())
     }
 
+    /// The record of a session, as it is written into git.
+    pub(crate) fn session(&self, id: &str, (branch, driver): (&str, &str), happening: &str) {
+        let head = self.git(["rev-parse", "main"]).answer();
+        let tree = self.git(["hash-object", "-t", "tree", "-w", "/dev/null"]).answer();
+        let json = format!(
+            r#"{{"session":"{id}","sequence":0,"time":"2025-02-16T14:30:22Z","totals":{{"turns":0,"commits":0,"tokens_in":0,"tokens_out":0,"cost":null}},"context":{{"started":"2025-02-16T14:30:22Z","branch":"{branch}","plan":null,"pipeline":"gardener","driver":"{driver}","head":"{head}","start":null,"checkpoint":null}},{happening}}}"#
+        );
+        let commit = self.commit_object(&tree, &[head], format!("session {id}: x\n\n{json}\n"));
+        self.git(["update-ref", &format!("refs/arborist/sessions/{id}"), &commit]).succeeds();
+    }
+
     /// The names of all refs below a prefix.
     pub(crate) fn refs(&self, prefix: &str) -> Vec<String> {
         let listed = self.git(["for-each-ref", "--format=%(refname)", prefix]).answer();

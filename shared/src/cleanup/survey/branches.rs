@@ -31,6 +31,7 @@ impl Ground<'_> {
             for remote in self.sweep.repository.list_remotes()? {
                 let prefix = format!("refs/remotes/{remote}/{TASK_BRANCHES}");
                 found.extend(self.refs.below(&prefix).filter_map(|found| self.remote_branch(&remote, found)));
+                found.extend(self.remote_sessions(&remote));
             }
         }
         Ok(found)

@@ -38,6 +38,7 @@ pub(super) struct Ground<'a> {
     occupants: Option<Occupants>,
     here: Option<PathBuf>,
     shelf: Shelf,
+    open_sessions: Vec<sessions::OpenSession>,
     unpushed: HashSet<String>,
     runs: RefCell<HashMap<String, Result<Option<String>, String>>>,
 }
@@ -88,6 +89,7 @@ impl<'a> Ground<'a> {
             occupants: Occupants::find(),
             here: std::env::current_dir().ok(),
             refs: Refs::new(refs.finish()?, &notes),
+            open_sessions: sessions::find_open(repository, &notes),
             shelf: notes,
             worktrees,
             places,
@@ -124,26 +126,25 @@ impl<'a> Ground<'a> {
 
     /// Branches learn which of the worktrees among the candidates has them.
     fn stand(&self, found: &mut [Candidate]) {
-        let places: HashMap<BranchName, usize> = found
-            .iter()
-            .enumerate()
-            .filter_map(|(at, candidate)| match &candidate.spot {
-                Spot::Worktree { branch: Some(branch), .. } => Some((branch.clone(), at)),
-                _ => None,
-            })
-            .collect();
+        let mut places: HashMap<BranchName, usize> = HashMap::new();
+        for (at, candidate) in found.iter().enumerate() {
+            if let Spot::Worktree { branch: Some(branch), .. } = &candidate.spot {
+                places.insert(branch.clone(), at);
+            }
+        }
+        let mut users: HashMap<&BranchName, Vec<&Worktree>> = HashMap::new();
+        for worktree in &self.worktrees {
+            if let Some(branch) = &worktree.branch {
+                users.entry(branch).or_default().push(worktree);
+            }
+        }
         for candidate in found.iter_mut().filter(|candidate| is_branch(candidate.what)) {
-            let branch = candidate.as_ref().and_then(|(name, _)| branch_of(name));
-            let Some(branch) = branch else { continue };
-            let checkouts =
-                self.worktrees.iter().filter(|worktree| worktree.branch.as_ref() == Some(&branch));
-            match (places.get(&branch), checkouts.count()) {
-                (_, 0) => {}
-                (Some(place), 1) => candidate.stands_in = Some(*place),
-                _ => {
-                    let mut users =
-                        self.worktrees.iter().filter(|worktree| worktree.branch.as_ref() == Some(&branch));
-                    let path = users.next().map(|worktree| worktree.path.display().to_string());
+            let Some(branch) = candidate.as_ref().and_then(|(name, _)| branch_of(name)) else { continue };
+            match (users.get(&branch).map(Vec::as_slice), places.get(&branch)) {
+                (None, _) => {}
+                (Some([_]), Some(place)) => candidate.stands_in = Some(*place),
+                (Some(users), _) => {
+                    let path = users.first().map(|worktree| worktree.path.display().to_string());
                     candidate.active.push(Active::CheckedOut(path.unwrap_or_default()));
                 }
             }

@@ -41,10 +41,11 @@ const USUAL: [&str; 2] = ["refs/heads/main", "refs/heads/master"];
 const TAIL: u64 = 1024;
 
 impl Refs {
-    pub(in crate::cleanup) fn new(all: Vec<RefFacts>, shelf: &Shelf) -> Self {
+    pub(in crate::cleanup) fn new(mut all: Vec<RefFacts>, shelf: &Shelf) -> Self {
+        all.sort_by(|a, b| a.name.cmp(&b.name));
         let sessions: HashSet<String> = shelf.sessions.iter().filter_map(session_branch).collect();
         let places = all.iter().enumerate().map(|(at, found)| (found.name.clone(), at)).collect();
-        let stays = |found: &&RefFacts| is_kept(&found.name) && !sessions.contains(&found.name);
+        let stays = |found: &&RefFacts| is_kept(&found.name) && !is_of_session(&sessions, &found.name);
         let kept: HashSet<Oid> = all.iter().filter(stays).filter_map(|found| found.commit).collect();
         Self { all, places, kept: kept.into_iter().collect(), sessions }
     }
@@ -58,8 +59,12 @@ impl Refs {
         self.places.get(name).map(|at| &self.all[*at])
     }
 
-    pub(super) fn below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a RefFacts> {
-        self.all.iter().filter(move |found| found.name.starts_with(prefix))
+    pub(super) fn below<'a, 'b>(
+        &'a self,
+        prefix: &'b str,
+    ) -> impl Iterator<Item = &'a RefFacts> + use<'a, 'b> {
+        let begin = self.all.partition_point(|found| found.name.as_str() < prefix);
+        self.all[begin..].iter().take_while(move |found| found.name.starts_with(prefix))
     }
 
     pub(super) fn is_session_branch(&self, name: &str) -> bool {
@@ -113,7 +118,9 @@ impl Refs {
     /// The commits that the branches of one remote lead to which stay there.
     pub(in crate::cleanup) fn kept_at(&self, remote: &str) -> Vec<&RefFacts> {
         let prefix = format!("refs/remotes/{remote}/");
-        self.all.iter().filter(|found| found.name.starts_with(&prefix) && is_kept(&found.name)).collect()
+        let stays = |found: &&RefFacts| is_kept(&found.name) && !is_of_session(&self.sessions, &found.name);
+        let there = self.below(&prefix).filter(stays);
+        there.collect()
     }
 }
 
@@ -122,6 +129,16 @@ pub(super) fn session_branch(stored: &Stored) -> Option<String> {
     let (branch, session) = (&stored.record.context.branch, &stored.record.session);
     let is_own = branch.as_str().ends_with(&format!("/{session}")) && branch.run_component().is_none();
     is_own.then(|| branch.to_ref())
+}
+
+/// Whether this is the branch of a session, here or at a remote.
+fn is_of_session(sessions: &HashSet<String>, name: &str) -> bool {
+    let is_copy = |rest: &str| {
+        let mut ends = rest.match_indices('/').map(|(at, _)| &rest[at + 1..]);
+        ends.any(|end| sessions.contains(&format!("refs/heads/{end}")))
+    };
+    let copy = name.strip_prefix("refs/remotes/").filter(|_| !sessions.is_empty());
+    sessions.contains(name) || copy.is_some_and(is_copy)
 }
 
 fn is_kept(name: &str) -> bool {

@@ -1,10 +1,11 @@
 //! Sessions: those that are not over keep what is theirs; of the others the branch and, much later, the records go.
 
-use super::{Ground, branch_of, readable, reflog_time, refs::session_branch};
+use super::{Ground, branch_of, reflog_time, refs::session_branch};
 use crate::{
     cleanup::{Active, Candidate, Spot, What},
-    git::RefFacts,
-    session::{SESSIONS, Standing, Stored, TRANSCRIPTS},
+    git::{RefFacts, Repository},
+    name::SessionId,
+    session::{SESSIONS, Shelf, Standing, Stored, TRANSCRIPTS},
 };
 
 impl Ground<'_> {
@@ -39,6 +40,24 @@ impl Ground<'_> {
         Some(candidate)
     }
 
+    /// The branches of sessions that a remote has.
+    pub(super) fn remote_sessions(&self, remote: &str) -> Vec<Candidate> {
+        let there = |stored: &Stored| {
+            let name = session_branch(stored)?;
+            let branch = branch_of(&name)?;
+            let found = self.refs.find(&format!("refs/remotes/{remote}/{branch}"))?;
+            let spot = Spot::Remote { remote: remote.to_owned(), name, tip: found.target };
+            let mut candidate = Candidate::new(What::RemoteBranch, spot, format!("{remote}/{branch}"));
+            candidate.owners = vec![stored.record.session.to_string(), branch.to_string()];
+            candidate.run = Some(branch.component());
+            candidate.time = Some(stored.record.time).max(found.time);
+            self.tell_standing(&mut candidate, stored);
+            self.tell_run(&mut candidate);
+            Some(candidate)
+        };
+        self.shelf.sessions.iter().filter_map(there).collect()
+    }
+
     fn record(&self, prefix: &str, found: &RefFacts) -> Candidate {
         let session = found.name.strip_prefix(prefix).unwrap_or(&found.name).to_owned();
         let kind = if prefix == SESSIONS { "records" } else { "transcript" };
@@ -55,18 +74,32 @@ impl Ground<'_> {
 
     /// What belongs to a session that is not over stays.
     fn tell_standing(&self, candidate: &mut Candidate, stored: &Stored) {
-        let standing = self.shelf.standing(self.sweep.repository, stored);
-        if matches!(standing, Standing::Running | Standing::Open | Standing::Paused) {
-            candidate.active.push(Active::Session(standing.as_str()));
-        }
+        let open = self.open_sessions.iter().find(|open| open.session == stored.record.session);
+        candidate.active.extend(open.map(|open| Active::Session(open.standing.as_str())));
     }
 
     /// The same for what belongs to the run of a session.
     pub(super) fn tell_sessions(&self, candidate: &mut Candidate) {
-        let Some(run) = candidate.run.as_deref().map(readable) else { return };
-        let of_run = |stored: &&Stored| stored.record.context.branch.as_str() == run;
-        for stored in self.shelf.sessions.iter().filter(of_run) {
-            self.tell_standing(candidate, stored);
-        }
+        let Some(run) = candidate.run.as_deref().filter(|_| !self.open_sessions.is_empty()) else { return };
+        let of_run = self.open_sessions.iter().filter(|open| open.run == run);
+        candidate.active.extend(of_run.map(|open| Active::Session(open.standing.as_str())));
     }
+}
+
+/// A session that is not over.
+pub(super) struct OpenSession {
+    session: SessionId,
+    run: String,
+    standing: Standing,
+}
+
+/// Those sessions that are not over.
+pub(super) fn find_open(repository: &Repository, shelf: &Shelf) -> Vec<OpenSession> {
+    let open = |stored: &Stored| {
+        let standing = shelf.standing(repository, stored);
+        let is_open = matches!(standing, Standing::Running | Standing::Open | Standing::Paused);
+        let (session, run) = (stored.record.session.clone(), stored.record.context.branch.component());
+        is_open.then_some(OpenSession { session, run, standing })
+    };
+    shelf.sessions.iter().filter_map(open).collect()
 }

@@ -1,0 +1,172 @@
+//! Whatever the facts are, the verdict on them keeps the promises: nothing in use, unknown, young or nowhere else goes
+//! without being saved.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use arborist_core::{
+    cleanup::{
+        Active, Candidate, Commits, Content, Proof, Reason, Rules, Spot, Unsaved, Verdict, What, judge_all,
+    },
+    name::Oid,
+    settings::Age,
+};
+use proptest::prelude::*;
+
+const NOW: i64 = 1_739_716_222;
+
+fn oid() -> Oid {
+    "1".repeat(40).parse().unwrap()
+}
+
+fn spot(what: What, is_scratch: bool) -> Spot {
+    match what {
+        What::Worktree => Spot::Worktree {
+            path: "/w".into(),
+            branch: None,
+            head: Some(oid()),
+            is_scratch,
+            is_missing: false,
+        },
+        What::Folder | What::Trash | What::Log | What::Report => Spot::Path("/p".into()),
+        What::RemoteBranch => {
+            Spot::Remote { remote: "origin".into(), name: "refs/heads/x".into(), tip: oid() }
+        }
+        _ => Spot::Ref { name: "refs/heads/x".into(), tip: oid() },
+    }
+}
+
+fn commits() -> impl Strategy<Value = Commits> {
+    prop_oneof![
+        Just(Commits::None),
+        Just(Commits::Held),
+        Just(Commits::Landed { into: "main".into(), how: Proof::Squash }),
+        (1usize..5).prop_map(Commits::Loose),
+    ]
+}
+
+fn content() -> impl Strategy<Value = Content> {
+    prop_oneof![
+        Just(Content::Nothing),
+        Just(Content::Unsaved(vec!["a".into(), "b".into(), "c".into()])),
+        Just(Content::Stuck("a repository is in it".into())),
+    ]
+}
+
+fn active() -> impl Strategy<Value = Vec<Active>> {
+    let one = prop_oneof![
+        Just(Active::Queued),
+        Just(Active::Here),
+        Just(Active::Claim),
+        Just(Active::Session("paused")),
+        Just(Active::Foreign("not ours".into())),
+    ];
+    prop_oneof![3 => Just(Vec::new()), 1 => prop::collection::vec(one, 1..3)]
+}
+
+prop_compose! {
+    fn candidate(count: usize)(
+        what in prop::sample::select(What::ALL.to_vec()),
+        is_scratch in prop::bool::weighted(0.1),
+        active in active(),
+        unknown in prop::collection::vec(Just("something".to_owned()), 0..2),
+        commits in commits(),
+        content in content(),
+        stands_in in prop::option::of(0..count),
+        age in prop::option::weighted(0.9, -10i64..20_000_000),
+    ) -> Candidate {
+        let is_branch = matches!(what, What::Branch | What::SessionBranch);
+        Candidate {
+            active,
+            unknown,
+            commits,
+            content,
+            stands_in: stands_in.filter(|_| is_branch),
+            time: age.map(|age| NOW - age),
+            ..Candidate::new(what, spot(what, is_scratch), "x".into())
+        }
+    }
+}
+
+prop_compose! {
+    fn rules()(older in 0i64..10_000_000, saved in 0i64..10_000_000, is_forced: bool) -> Rules {
+        Rules {
+            now: NOW,
+            older_than: Age(older),
+            keep_saved: Age(saved),
+            keep_records: Age(saved),
+            unsaved: if is_forced { Unsaved::Saved } else { Unsaved::Kept },
+        }
+    }
+}
+
+/// What must be so for one thing that goes.
+fn may_go(candidate: &Candidate, verdict: &Verdict, rules: &Rules) {
+    let Verdict::Remove(_, save) = verdict else { return };
+    assert!(candidate.active.is_empty() && candidate.unknown.is_empty());
+    let age = (NOW - candidate.time.unwrap()).max(0);
+    let limit = match candidate.what {
+        What::Trash => 0,
+        What::Saved => rules.keep_saved.0,
+        What::Record => rules.keep_records.0,
+        _ => rules.older_than.0,
+    };
+    assert!(age >= limit);
+    assert!(!matches!(candidate.content, Content::Stuck(_)));
+    let is_nobodys = matches!(
+        candidate.what,
+        What::Trash | What::Claim | What::Log | What::Report | What::Saved | What::Cache
+    ) || matches!(candidate.spot, Spot::Worktree { is_scratch: true, .. });
+    if is_nobodys {
+        return;
+    }
+    if matches!(candidate.content, Content::Unsaved(_)) && candidate.what != What::RemoteBranch {
+        assert!(save.content, "what lies in it is saved");
+        assert!(rules.unsaved == Unsaved::Saved || candidate.what == What::Record, "and only when asked");
+    }
+    match candidate.commits {
+        Commits::Loose(_) => {
+            assert!(save.commits && candidate.what != What::RemoteBranch);
+            let is_session = matches!(candidate.what, What::SessionBranch | What::Record);
+            assert!(rules.unsaved == Unsaved::Saved || is_session);
+        }
+        Commits::Landed { .. } => assert!(save.commits, "the way there is kept"),
+        Commits::Held | Commits::None => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1024, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nothing_goes_that_must_stay(candidates in prop::collection::vec(candidate(6), 6), rules in rules()) {
+        let verdicts = judge_all(&candidates, &rules);
+        prop_assert_eq!(verdicts.len(), candidates.len());
+        for (candidate, verdict) in candidates.iter().zip(&verdicts) {
+            may_go(candidate, verdict, &rules);
+            if let (Verdict::Remove(..), Some(place)) = (verdict, candidate.stands_in) {
+                let place_goes = matches!(verdicts[place], Verdict::Remove(..)) || candidates[place].stands_in.is_some();
+                prop_assert!(place_goes, "a branch goes only with its worktree");
+            }
+            if let Verdict::Keep(reason) = verdict {
+                prop_assert!(!reason.to_string().is_empty());
+            }
+        }
+    }
+
+    /// To ask for more never lets anything go that is in use, and never keeps what went anyway.
+    #[test]
+    fn force_only_lets_go_what_it_saves(candidates in prop::collection::vec(candidate(4), 4), rules in rules()) {
+        let careful = judge_all(&candidates, &Rules { unsaved: Unsaved::Kept, ..rules.clone() });
+        let forced = judge_all(&candidates, &Rules { unsaved: Unsaved::Saved, ..rules });
+        for (careful, forced) in careful.iter().zip(&forced) {
+            match (careful, forced) {
+                (Verdict::Remove(..), other) => prop_assert!(matches!(other, Verdict::Remove(..))),
+                (Verdict::Keep(Reason::Loose(_) | Reason::Unsaved(_)), Verdict::Remove(_, save)) => {
+                    prop_assert!(save.commits || save.content);
+                }
+                (Verdict::Keep(Reason::Active(Active::CheckedOut(_))), _) => {}
+                (Verdict::Keep(_), other) => prop_assert!(matches!(other, Verdict::Keep(_))),
+            }
+        }
+    }
+}
