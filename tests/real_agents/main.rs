@@ -6,6 +6,7 @@
 mod model;
 mod program;
 mod server;
+mod tools;
 mod wire;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -45,6 +46,10 @@ struct Scene {
 impl Scene {
     /// `None`, said aloud, where the program is not installed.
     fn set(agent: Agent, troubles: Vec<Trouble>) -> Option<Self> {
+        Self::with(agent, Model::new(troubles))
+    }
+
+    fn with(agent: Agent, model: Model) -> Option<Self> {
         if !is_installed(agent.name) {
             eprintln!("skipped: {} is not on PATH (npm install {})", agent.name, agent.package);
             return None;
@@ -53,7 +58,7 @@ impl Scene {
         let garden = Garden::sprout();
         garden.write("task-tree.json", PLAN);
         garden.commit("a plan\n");
-        let model = Arc::new(Model::new(troubles));
+        let model = Arc::new(model);
         let port = server::serve(Arc::clone(&model), garden.path(""));
         let url = format!("http://127.0.0.1:{port}");
         agent.configure(&garden, &url);
@@ -63,9 +68,14 @@ impl Scene {
     }
 
     fn gardener(&self) -> Run {
+        self.gardener_with(&[])
+    }
+
+    fn gardener_with(&self, args: &[&str]) -> Run {
         let mut command = self.garden.command("git", &self.garden.path(""));
         self.agent.point(&mut command, &self.url);
         command.args(["arborist", "gardener", "--runner", self.agent.name, "--model", self.agent.model]);
+        command.args(args);
         Run::of(&mut command, b"")
     }
 

@@ -3,6 +3,8 @@
 
 use std::sync::Mutex;
 
+use serde_json::Value;
+
 /// What a program asks, whatever wire it uses.
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
@@ -28,10 +30,29 @@ pub(crate) enum Act {
     },
     /// A command to be run.
     Shell(String),
+    /// A tool of a server, by the end of its name. Where an argument says TASK the task is meant.
+    Tool {
+        /// Its own name, without what a program puts before it.
+        tool: &'static str,
+        /// What it is given.
+        input: Value,
+    },
     /// Status 429.
     Refuse,
     /// Nothing, ever.
     Hang,
+}
+
+impl Act {
+    fn for_task(&self, task: &str) -> Self {
+        match self {
+            Self::Tool { tool, input } => {
+                let input = input.to_string().replace("TASK", task);
+                Self::Tool { tool, input: serde_json::from_str(&input).unwrap() }
+            }
+            other => other.clone(),
+        }
+    }
 }
 
 /// What an agent was called for.
@@ -60,13 +81,27 @@ pub(crate) struct Trouble {
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     troubles: Mutex<Vec<Trouble>>,
+    /// What is done for a task, one after the other, instead of the usual.
+    acts: Vec<Act>,
     asked: Mutex<Vec<Ask>>,
 }
 
 impl Model {
     /// One that makes these troubles, and otherwise works.
     pub(crate) fn new(troubles: Vec<Trouble>) -> Self {
-        Self { troubles: Mutex::new(troubles), asked: Mutex::default() }
+        Self { troubles: Mutex::new(troubles), ..Self::default() }
+    }
+
+    /// One that does this for each task.
+    pub(crate) fn acting(acts: Vec<Act>) -> Self {
+        Self { acts, ..Self::default() }
+    }
+
+    /// All that was said in conversations about this task, the results of tools too.
+    pub(crate) fn heard(&self, task: &str) -> String {
+        let asked = self.asked.lock().unwrap();
+        let own = asked.iter().filter(|ask| errand(&ask.words) == Some((Step::Implement, task)));
+        own.map(|ask| ask.words.as_str()).collect()
     }
 
     /// The words of every call for this step of this task, one for each conversation that was begun.
@@ -96,6 +131,10 @@ impl Model {
         let again = if ask.words.contains("Previous feedback") { ".again" } else { "" };
         match (step, ask.results) {
             (Step::Review, _) => Act::Say("It does what the task asks.\n\nAPPROVED".into()),
+            (_, n) if !self.acts.is_empty() => self
+                .acts
+                .get(n)
+                .map_or_else(|| Act::Say(format!("Wrote {task}.txt.")), |act| act.for_task(task)),
             (_, 0) => Act::Write { path: format!("{task}{again}.txt"), text: format!("{task}\n") },
             (_, 1) => Act::Shell(format!("echo more >> {task}{again}.txt")),
             _ => Act::Say(format!("Wrote {task}{again}.txt.")),

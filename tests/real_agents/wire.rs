@@ -94,16 +94,20 @@ impl Wire {
         let id = format!("call_{}", self.read(body).results);
         match self {
             Self::Messages => messages(call, words, &id),
-            Self::Responses => responses(call, words, &id),
+            Self::Responses => responses(call, words, &id, body),
             Self::Chat => chat(call, words, &id),
             Self::Generate => generate(call, words),
         }
     }
 
     /// The tool that does an act, and its arguments.
-    fn call(self, act: &Act, tools: &[&str], dir: &Path) -> Option<(&'static str, Value)> {
+    fn call(self, act: &Act, tools: &[&str], dir: &Path) -> Call {
+        if let Act::Tool { tool, input } = act {
+            let offered = tools.iter().find(|name| name.ends_with(tool));
+            return Some((offered.unwrap_or(tool).to_string(), input.clone()));
+        }
         let full = |path: &str| dir.join(path).display().to_string();
-        Some(match (self, act) {
+        let (name, input) = match (self, act) {
             (Self::Messages, Act::Write { path, text }) => {
                 ("Write", json!({ "file_path": full(path), "content": text }))
             }
@@ -125,7 +129,8 @@ impl Wire {
             }
             (Self::Generate, Act::Shell(command)) => ("run_shell_command", json!({ "command": command })),
             _ => return None,
-        })
+        };
+        Some((name.to_owned(), input))
     }
 }
 
@@ -152,6 +157,15 @@ fn tools(body: &Value) -> Vec<&str> {
     names
 }
 
+/// Codex puts the tools of a server into a group.
+fn namespace<'b>(body: &'b Value, name: &str) -> Option<&'b str> {
+    let groups = body["tools"].as_array().into_iter().flatten();
+    let has = |group: &&Value| {
+        group["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
+    };
+    groups.filter(has).find_map(|group| group["name"].as_str())
+}
+
 /// Every string in a message.
 fn gather(value: &Value, words: &mut String) {
     match value {
@@ -165,7 +179,7 @@ fn gather(value: &Value, words: &mut String) {
     }
 }
 
-type Call = Option<(&'static str, Value)>;
+type Call = Option<(String, Value)>;
 
 fn messages(call: Call, words: &str, id: &str) -> Vec<Event> {
     let stop = if call.is_some() { "tool_use" } else { "end_turn" };
@@ -190,10 +204,10 @@ fn messages(call: Call, words: &str, id: &str) -> Vec<Event> {
     events.map(|(name, data)| typed(name, data)).into()
 }
 
-fn responses(call: Call, words: &str, id: &str) -> Vec<Event> {
+fn responses(call: Call, words: &str, id: &str, body: &Value) -> Vec<Event> {
     let item = match call {
         Some((name, arguments)) => json!({ "type": "function_call", "id": format!("fc_{id}"), "call_id": id,
-            "name": name, "arguments": arguments.to_string(), "status": "completed" }),
+            "namespace": namespace(body, &name), "name": name, "arguments": arguments.to_string(), "status": "completed" }),
         None => {
             json!({ "type": "message", "id": format!("msg_{id}"), "role": "assistant", "status": "completed",
             "content": [{ "type": "output_text", "text": words, "annotations": [] }] })

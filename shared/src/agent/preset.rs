@@ -104,7 +104,8 @@ impl Preset {
             resume: None,
             events: EventFormat::Gemini,
             env: &[],
-            tools: Some(("GEMINI_CLI_SYSTEM_DEFAULTS_PATH", ToolsForm::File)),
+            // It believes only files of root, of the user and of the worktree; none of these is ours to write.
+            tools: None,
             install: "npm install -g @google/gemini-cli",
             login: "log in by starting 'gemini' once, or set GEMINI_API_KEY",
         },
@@ -240,7 +241,7 @@ mod tests {
             let runner = Runner::new(preset.name, &Overrides::default()).unwrap();
             let is_told = told(preset.name, Some(&server)) != told(preset.name, None);
             assert_eq!(is_told, runner.takes_tools(), "{}", preset.name);
-            assert_eq!(is_told, ["claude", "codex", "gemini", "opencode"].contains(&preset.name));
+            assert_eq!(is_told, ["claude", "codex", "opencode"].contains(&preset.name));
         }
         let (args, _) = told("claude", Some(&server));
         assert_eq!(&args[args.len() - 2..], ["--mcp-config", &server.json()]);
@@ -248,10 +249,10 @@ mod tests {
         let at = args.iter().position(|arg| arg == "-c").unwrap();
         assert!(args[at + 1].starts_with("mcp_servers.arborist={ command = \"t\""), "{args:?}");
         assert!(!told("codex", None).0.contains(&"-c".to_owned()));
-        let (_, env) = told("gemini", Some(&server));
-        assert_eq!(env, [("GEMINI_CLI_SYSTEM_DEFAULTS_PATH".to_owned(), "/f".to_owned())]);
-        let own = Overrides { command: Some(vec!["my-gemini".into()]), ..Overrides::default() };
-        assert!(!Runner::new("gemini", &own).unwrap().takes_tools(), "who knows what that is");
+        let (_, env) = told("opencode", Some(&server));
+        assert_eq!(env[0].0, "OPENCODE_CONFIG_CONTENT");
+        let own = Overrides { command: Some(vec!["my-opencode".into()]), ..Overrides::default() };
+        assert!(!Runner::new("opencode", &own).unwrap().takes_tools(), "who knows what that is");
     }
 
     #[test]

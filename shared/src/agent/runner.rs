@@ -122,8 +122,7 @@ impl Runner {
     /// Whether a call needs a file that tells of the tools.
     #[must_use]
     pub fn wants_tools_file(&self) -> bool {
-        let by_variable = matches!(self.tools_variable(), Some((_, ToolsForm::File)));
-        by_variable || self.templates().any(|template| template.uses(Placeholder::ToolsFile))
+        self.templates().any(|template| template.uses(Placeholder::ToolsFile))
     }
 
     fn templates(&self) -> impl Iterator<Item = &Template> {

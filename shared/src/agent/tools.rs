@@ -58,7 +58,7 @@ impl ToolServer {
         self
     }
 
-    /// The whole of a file, or of an argument. `trust` and `timeout` are for Gemini.
+    /// The whole of a file, or of an argument. `trust` and `timeout` are for Gemini and those that come from it.
     #[must_use]
     pub fn json(&self) -> String {
         let server = json!({
