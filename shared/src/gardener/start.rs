@@ -148,7 +148,8 @@ fn facts(task: &crate::plan::Task) -> String {
             tests,
             &task.runner,
             &task.model,
-            &task.command
+            &task.command,
+            &task.repos
         )
     )
 }

@@ -164,8 +164,8 @@ pub struct Task {
     pub runner: Option<String>,
     /// With which model, if not the default.
     pub model: Option<String>,
-    /// In which repository of the workspace.
-    pub repo: Option<String>,
+    /// In which repositories of the workspace; the agent begins in the first. Empty for the one that has the plan.
+    pub repos: Vec<String>,
     /// What the `shell` runner runs.
     pub command: Option<String>,
     /// Paths that it names.
@@ -193,7 +193,7 @@ impl Task {
             tags: Vec::new(),
             runner: None,
             model: None,
-            repo: None,
+            repos: Vec::new(),
             command: None,
             files: Vec::new(),
             source: None,

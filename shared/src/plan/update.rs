@@ -29,7 +29,9 @@ impl Plan {
             }
             task.runner = task.runner.take().or_else(|| before.runner.clone());
             task.model = task.model.take().or_else(|| before.model.clone());
-            task.repo = task.repo.take().or_else(|| before.repo.clone());
+            if task.repos.is_empty() {
+                task.repos.clone_from(&before.repos);
+            }
             task.command = task.command.take().or_else(|| before.command.clone());
             for (key, value) in &before.extra {
                 task.extra.entry(key.clone()).or_insert_with(|| value.clone());

@@ -106,6 +106,14 @@ impl<'a> Fields<'a> {
         self.list(key, value).iter().filter_map(|item| self.text(key, item)).collect()
     }
 
+    /// One text, or a list of them.
+    pub(super) fn text_or_texts(&mut self, key: &str, value: &Value<'a>) -> Vec<String> {
+        match value {
+            Value::Array(_) => self.texts(key, value),
+            _ => self.text(key, value).into_iter().collect(),
+        }
+    }
+
     pub(super) fn flag(&mut self, key: &str, value: &Value<'_>) -> bool {
         match value {
             Value::BooleanLit(flag) => flag.value,

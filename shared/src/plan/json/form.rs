@@ -73,15 +73,33 @@ struct NodeDocument {
     /// With which model, if not the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    /// In which repository of the workspace.
+    /// In which repository of the workspace, or in which ones.
     #[serde(skip_serializing_if = "Option::is_none")]
-    repo: Option<String>,
+    repo: Option<OneOrMore>,
     /// What the `shell` runner runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
     #[serde(flatten)]
     #[schemars(skip)]
     extra: Map<String, Value>,
+}
+
+/// One text, or a list of them.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl OneOrMore {
+    fn of(texts: &[String]) -> Option<Self> {
+        match texts {
+            [] => None,
+            [one] => Some(Self::One(one.clone())),
+            more => Some(Self::More(more.to_vec())),
+        }
+    }
 }
 
 /// A command that tells whether a task is done well.
@@ -146,7 +164,7 @@ impl From<&Task> for NodeDocument {
             files: task.files.clone(),
             runner: task.runner.clone(),
             model: task.model.clone(),
-            repo: task.repo.clone(),
+            repo: OneOrMore::of(&task.repos),
             command: task.command.clone(),
             extra: task.extra.clone(),
         }

@@ -68,7 +68,7 @@ impl Node {
             "files" => task.files = fields.texts(key, value),
             "runner" => task.runner = fields.text(key, value),
             "model" => task.model = fields.text(key, value),
-            "repo" => task.repo = fields.text(key, value),
+            "repo" => task.repos = fields.text_or_texts(key, value),
             "command" => task.command = fields.text(key, value),
             "parent" | "skipped" => {}
             _ => fields.keep(&mut task.extra, key, value),

@@ -167,3 +167,16 @@ fn tasks_of_task_master_are_read_with_their_subtasks() {
     }
     assert!(complaint(r#"{"tasks": [{"title": "a"}]}"#).contains("1:12: a task has no 'id'"));
 }
+
+#[test]
+fn a_task_names_one_repository_or_several() {
+    let text = r#"{"nodes": {"A": {"id": "A", "name": "a", "repo": "backend"},
+        "B": {"id": "B", "name": "b", "repo": ["web", "backend"]}}, "root_ids": ["A", "B"]}"#;
+    let plan = crate::plan::Plan::read("t.json", text.as_bytes()).unwrap();
+    let repos =
+        |plan: &crate::plan::Plan| plan.tasks.iter().map(|task| task.repos.clone()).collect::<Vec<_>>();
+    assert_eq!(repos(&plan), [vec!["backend"], vec!["web", "backend"]]);
+    let written = serde_json::to_string(&crate::plan::TreeDocument::from(&plan)).unwrap();
+    assert_eq!(repos(&crate::plan::Plan::read("t.json", written.as_bytes()).unwrap()), repos(&plan));
+    assert!(written.contains(r#""repo":"backend""#));
+}

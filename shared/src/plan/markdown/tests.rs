@@ -273,3 +273,14 @@ fn boxes_without_ids_get_the_next_free_ones() {
     let bare = plan_ids("tasks.md", b"- [ ] a\n- [ ] b\n").unwrap();
     assert_eq!(shown(bare.iter().map(|edit| &edit.task)), "T001 T002");
 }
+
+#[test]
+fn a_tag_names_the_repositories_of_a_task() {
+    let plan = plan(
+        "## Phase 1: Setup\n- [ ] T001 [repo:backend] [US1] a\n- [ ] T002 [P] [repo:web, backend] b\n- [ ] T003 c\n",
+    );
+    assert_eq!(task(&plan, "T001").repos, ["backend"]);
+    assert_eq!(task(&plan, "T001").tags, ["US1"]);
+    assert_eq!(task(&plan, "T002").repos, ["web", "backend"]);
+    assert_eq!((task(&plan, "T002").name.as_str(), task(&plan, "T003").repos.len()), ("b", 0));
+}

@@ -210,7 +210,12 @@ impl TreeBuilder<'_, '_> {
         task.parent = parent;
         task.mark = entry.mark;
         task.parallel = entry.is_parallel;
-        task.tags.clone_from(&entry.tags);
+        for tag in &entry.tags {
+            match tag.strip_prefix("repo:") {
+                Some(names) => task.repos.extend(names.split(',').map(|name| name.trim().to_owned())),
+                None => task.tags.push(tag.clone()),
+            }
+        }
         task.files = paths(&entry.text);
         task.source = Some(self.source(entry.at, entry.mark_at));
         Draft { task, place: Place { file: self.file.0, at: entry.at }, needs: Vec::new() }
