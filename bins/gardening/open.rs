@@ -16,7 +16,7 @@ use arborist_core::{
     queue::Target,
     record::{Hand, Recorder, settle},
     settings::Settings,
-    workspace::{Cargo, Courier, Transcripts, Workspace},
+    workspace::Workspace,
 };
 
 use super::{GardeningArgs, Planned, Voice, voice::Begun};
@@ -69,7 +69,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     })
 }
 
-fn pre_commit(repository: &Repository, config: &Config) -> Result<PreCommit, Failure> {
+pub(super) fn pre_commit(repository: &Repository, config: &Config) -> Result<PreCommit, Failure> {
     let file = repository.hooks_dir(config)?.path.join("pre-commit");
     let has_config_hook =
         repository.version >= GitVersion::CONFIG_HOOKS && config.section("hook.").next().is_some();
@@ -124,6 +124,7 @@ impl Opened {
         lanes: Option<&'a Lanes<'a>>,
     ) -> Result<Gardener<'a>, Failure> {
         let run = self.scan()?;
+        self.require_repositories(planned)?;
         require_programs(&self.options.staff.chains(&planned.plan)?)?;
         let mut commands = approval::foreign_commands(&planned.plan, &self.options, &self.settings)?;
         if let Some(lanes) = lanes {
@@ -132,6 +133,7 @@ impl Opened {
         }
         commands.extend(self.workspace.foreign_wishes());
         commands.extend(self.foreign_tools(planned)?);
+        commands.extend(self.named_tools(planned));
         consent::require(&commands, args.consent())?;
         if lanes.is_none() {
             self.refuse_parked()?;
@@ -158,6 +160,7 @@ impl Opened {
         } else if args.accept_changes {
             start::write_change(&mut recorder, planned.file.as_ref(), "accepted")?;
         }
+        let annexes = self.annexes(&recorder.hand().session, planned, voice)?;
         self.tell_of_missing_tests(planned, voice);
         self.tell_of_crowding(voice);
         self.tell_of_missing_tools(planned, voice)?;
@@ -169,7 +172,7 @@ impl Opened {
         };
         let run = self.scan_at(newest)?;
         voice.begin(self.begun(&recorder, planned, &run));
-        voice.employ(self.courier(recorder.hand().session.clone()));
+        voice.employ(self.courier(recorder.hand().session.clone(), &annexes));
         let mut tools = self.tools(recorder.hand().clone())?;
         tools.pipeline = planned.pipeline();
         tools.numbers = TurnNumbers::after(run.last_turn());
@@ -183,16 +186,9 @@ impl Opened {
             run,
             tools,
             checkout: Some(Site { repository: self.repository.clone(), tip, attendance, lease: None }),
+            annexes,
             voice: voice.listener(),
         })
-    }
-
-    /// Who pushes what this run commits, if it is to be pushed.
-    fn courier(&self, session: SessionId) -> Option<Courier> {
-        let main = self.workspace.main().clone();
-        let transcripts = Transcripts::of(&self.settings);
-        let cargo = Cargo { sessions: vec![session], transcripts };
-        Courier::start(&self.workspace, vec![(main, self.repository.clone())], cargo)
     }
 
     /// What is written on a branch that has not what landed would lead away from it.
@@ -279,6 +275,7 @@ impl Opened {
             pipeline: PipelineName::of_plan(None),
             numbers: TurnNumbers::default(),
             save_every: self.worktree_options().save_every,
+            sections: &self.workspace.sections,
             lanes: None,
         })
     }

@@ -6,24 +6,69 @@ use arborist_core::{
     gardener::{GardenerError, Summary},
     git::shown_url,
     message::visible,
+    name::{BranchName, Oid},
     pipeline::{Happening, News},
-    workspace::{Close, Courier, Delivery, Notice},
+    workspace::{Close, Courier, Delivery, Notice, Section, Supply},
 };
 
 use super::{Manner, Voice, now};
-use crate::gardening::{Opened, event::RunEvent};
+use crate::gardening::{Opened, annexes::words_on, event::RunEvent};
 
 /// How long a run that was asked to stop waits for its pushes.
 const HURRY: Duration = Duration::from_secs(10);
 
 impl Voice<'_> {
+    /// How a repository of the workspace came to be as it is.
+    pub(in crate::gardening) fn tell_supply(
+        &mut self,
+        section: &Section,
+        supply: &Supply,
+        base: Option<Oid>,
+    ) {
+        let (time, repo) = (now(), section.name.to_string());
+        let (event, words) = match supply {
+            Supply::Local => return,
+            Supply::Offline { .. } => {
+                words_on(section, supply, base).iter().for_each(|words| self.warn(&visible(words)));
+                return;
+            }
+            Supply::Cloned { remote } => {
+                let remote = shown_url(remote);
+                let words = format!("cloned '{repo}' from {remote}");
+                (RunEvent::Cloned { time, repo, remote }, words)
+            }
+            Supply::Fetched { remote } => {
+                let remote = shown_url(remote);
+                let words = format!("fetched '{repo}' from {remote}");
+                (RunEvent::Fetched { time, repo, remote }, words)
+            }
+        };
+        self.tell_event(&event, &words);
+    }
+
+    /// A session has a branch in a repository.
+    pub(in crate::gardening) fn tell_branch(&mut self, section: &Section, branch: &BranchName, base: Oid) {
+        let words = format!("'{branch}' begins at {} in '{}'", base.short(), section.name);
+        let (repo, branch, base) = (section.name.to_string(), branch.to_string(), base.to_string());
+        self.tell_event(&RunEvent::BranchCreated { time: now(), repo, branch, base }, &words);
+    }
+
+    fn tell_event(&mut self, event: &RunEvent, words: &str) {
+        match self.manner {
+            Manner::Events => self.event(event),
+            Manner::Lines => self.ui.err(&format!("{words}\n")),
+            Manner::Quiet => {}
+        }
+    }
+
     /// Who pushes what the run commits.
     pub(in crate::gardening) fn employ(&mut self, courier: Option<Courier>) {
         self.courier = courier;
     }
 
     pub(super) fn note_checkpoint(&self, news: &News) {
-        if let (Happening::Recorded { .. }, Some(courier)) = (&news.happening, &self.courier) {
+        let is_commit = matches!(news.happening, Happening::Recorded { .. } | Happening::Committed { .. });
+        if let (true, Some(courier)) = (is_commit, &self.courier) {
             courier.checkpoint();
         }
     }

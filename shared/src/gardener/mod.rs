@@ -38,7 +38,7 @@ use crate::{
     history::{Ground, Run, State},
     message::{Status, Wording},
     name::{Attempt, Oid, TaskId},
-    pipeline::{End, Expense, Happening, News, Others, PipelineError},
+    pipeline::{Annex, End, Expense, Happening, News, Others, PipelineError},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
     record::Entry,
@@ -59,6 +59,8 @@ pub struct Gardener<'a> {
     pub tools: Tools<'a>,
     /// The user's checkout, while nobody works in it.
     pub checkout: Option<Site>,
+    /// Places in other repositories, while nobody works in them.
+    pub annexes: Vec<Annex>,
     /// Who is told what happens.
     pub voice: Box<dyn FnMut(News) + 'a>,
 }
@@ -147,9 +149,13 @@ impl<'a> Gardener<'a> {
         let running: Vec<&Task> = course.running.iter().map(|running| running.task).collect();
         let is_free = |phase: &&Task| running.iter().all(|running| running.id != phase.id);
         let is_parked = course.summary.parked.is_some();
+        let is_here = |name: &str| self.tools.sections.first().is_some_and(|main| main.name.as_str() == name);
+        let has_places =
+            |task: &&Task| task.repos.iter().all(|name| is_here(name) || !is_away(&running, name));
+        let wanted: Vec<&'a Task> = course.wanted.iter().copied().filter(has_places).collect();
         phase::find_due(plan, &progress)
-            .filter(|phase| is_free(phase) && !is_parked)
-            .or_else(|| choose::next_task(&course.wanted, &progress, &running, &course.ended))
+            .filter(|phase| is_free(phase) && has_places(phase) && !is_parked)
+            .or_else(|| choose::next_task(&wanted, &progress, &running, &course.ended))
     }
 
     /// Everything that a worker needs for a task or a phase.
@@ -164,7 +170,12 @@ impl<'a> Gardener<'a> {
             Some(_) => Place::Lane(self.ground(task)?),
             None => Place::Site(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
         };
-        Ok(Job { task, work, place })
+        let is_needed = |annex: &mut Annex| task.repos.iter().any(|name| annex.name.as_str() == name);
+        let mut annexes: Vec<Annex> = self.annexes.extract_if(.., is_needed).collect();
+        for annex in &mut annexes {
+            annex.find_base(&task.id)?;
+        }
+        Ok(Job { task, work, place, annexes })
     }
 
     /// A task that has not begun needs an agent, and so money; one that has may need none.
@@ -189,7 +200,8 @@ impl<'a> Gardener<'a> {
 
     /// Takes in what a worker did.
     fn settle(&mut self, course: &mut Course<'_, 'a, '_>, ended: Ended) {
-        let Ended { task, site, events, result } = ended;
+        let Ended { task, site, annexes, events, result } = ended;
+        self.annexes.extend(annexes);
         course.running.retain(|running| running.task.id != task);
         let is_in_lane = self.tools.lanes.is_some();
         let is_task = self.plan.find(&task).is_none_or(Task::is_leaf);
@@ -286,4 +298,9 @@ impl<'a> Gardener<'a> {
             None => Ok(()),
         }
     }
+}
+
+/// Whether somebody works in this repository. One at a time does: there it has one branch for all tasks.
+fn is_away(running: &[&Task], name: &str) -> bool {
+    running.iter().any(|task| task.repos.iter().any(|other| other == name))
 }

@@ -1,6 +1,11 @@
 //! One worker: takes a task to its end in a place of its own, and reports.
 
-use std::{path::PathBuf, sync::mpsc::SyncSender, thread, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::mpsc::SyncSender,
+    thread,
+    time::Duration,
+};
 
 use super::{
     GardenerError, Lanes, Site,
@@ -14,14 +19,15 @@ use crate::{
     agent::redact::Secrets,
     git::Repository,
     history::Event,
-    name::{Oid, PipelineName, TaskId},
+    name::{Oid, PipelineName, RepoName, TaskId},
     pipeline::{
-        End, Happening, Memory, News, Options, Others, PreCommit, Sentry, TaskRun, TurnNumbers, Workshop,
+        Annex, End, Happening, Memory, News, Options, Others, PreCommit, Sentry, TaskRun, TurnNumbers,
+        Workshop,
     },
     plan::Task,
     process::{Attendance, Cancel},
     record::{Hand, Recorder, Tip},
-    workspace::Toolbox,
+    workspace::{Section, Tool, Toolbox},
     worktree::run_variables,
 };
 
@@ -54,6 +60,8 @@ pub struct Tools<'a> {
     pub numbers: TurnNumbers,
     /// How often unfinished work is saved.
     pub save_every: Duration,
+    /// The repositories of the workspace; the first is the one that has the plan.
+    pub sections: &'a [Section],
     /// Where several tasks are worked on at once; `None` if the user's checkout is the place.
     pub lanes: Option<&'a Lanes<'a>>,
 }
@@ -103,7 +111,42 @@ impl<'a> Tools<'a> {
             sentry: self.sentry.clone(),
             pipeline: self.pipeline.clone(),
             numbers: self.numbers.clone(),
+            annexes: Vec::new(),
+            places: Vec::new(),
+            commands: Vec::new(),
         }
+    }
+
+    /// Opens a shop to the other repositories that a task works in.
+    fn equip(&self, shop: &mut Workshop<'_>, task: &Task, annexes: Vec<Annex>) {
+        let top = |annex: &Annex| annex.repository.top().to_owned();
+        let path = |name: &RepoName| annexes.iter().find(|annex| annex.name == *name).map(top);
+        let own = self.sections.iter().filter(|section| section.is_main);
+        shop.places = own.map(|section| (section.name.clone(), shop.dir.to_owned())).collect();
+        shop.places.extend(annexes.iter().map(|annex| (annex.name.clone(), top(annex))));
+        for section in self.sections {
+            let place = path(&section.name);
+            if place.is_some() || section.is_main {
+                let named = |(tool, what): (&String, &Tool)| {
+                    (format!("{}:{tool}", section.name), what.command.clone(), place.clone())
+                };
+                shop.commands.extend(section.tools.iter().map(named));
+            }
+        }
+        let first =
+            annexes.iter().find(|annex| task.repos.first().is_some_and(|name| annex.name.as_str() == name));
+        if let Some(annex) = first {
+            let (run, place) = (&annex.hand.run, annex.repository.top());
+            shop.environment.extend(run_variables(&annex.name, run, Some(&self.hand.session), place));
+        }
+        if !annexes.is_empty() {
+            let is_named =
+                |(name, _): &&(RepoName, PathBuf)| task.repos.iter().any(|repo| name.as_str() == repo);
+            let roots = shop.places.iter().filter(is_named);
+            let roots: Vec<(&RepoName, &Path)> = roots.map(|(name, path)| (name, path.as_path())).collect();
+            shop.tools = self.toolbox.server(&roots, &shop.environment);
+        }
+        shop.annexes = annexes;
     }
 }
 
@@ -112,6 +155,8 @@ pub(super) struct Job<'a> {
     pub(super) task: &'a Task,
     pub(super) work: Work,
     pub(super) place: Place,
+    /// Places in other repositories.
+    pub(super) annexes: Vec<Annex>,
 }
 
 /// What is to be done.
@@ -154,6 +199,8 @@ pub(super) struct Ended {
     pub(super) task: TaskId,
     /// The place that is free again, if there was one.
     pub(super) site: Option<Site>,
+    /// Those in other repositories.
+    pub(super) annexes: Vec<Annex>,
     /// What was written down.
     pub(super) events: Vec<Event>,
     pub(super) result: Result<End, GardenerError>,
@@ -161,32 +208,33 @@ pub(super) struct Ended {
 
 /// Does a job. Everything that is told was written down before.
 pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<Report>) {
-    let Job { task, work, place } = job;
+    let Job { task, work, place, mut annexes } = job;
     let mut events = Vec::new();
     let site = match place {
         Place::Site(site) => Ok(*site),
         Place::Lane(ground) => tools.take_lane(&task.id, &ground, reports),
         Place::Scratch(commit) => {
-            let result = test_in_scratch(tools, task, commit, &mut events, reports);
-            let ended = Ended { task: task.id.clone(), site: None, events, result };
+            let result = test_in_scratch(tools, (task, &mut annexes), commit, &mut events, reports);
+            let ended = Ended { task: task.id.clone(), site: None, annexes, events, result };
             let _ = reports.send(Report::Ended(Box::new(ended)));
             return;
         }
     };
     let (site, result) = match site {
         Ok(site) => {
-            let (site, result) = work_at(tools, (task, work), site, &mut events, reports);
+            let (site, result) = work_at(tools, (task, work), (site, &mut annexes), &mut events, reports);
             (Some(site), result)
         }
         Err(error) => (None, Err(error)),
     };
-    let _ = reports.send(Report::Ended(Box::new(Ended { task: task.id.clone(), site, events, result })));
+    let _ =
+        reports.send(Report::Ended(Box::new(Ended { task: task.id.clone(), site, annexes, events, result })));
 }
 
 fn work_at(
     tools: &Tools<'_>,
     (task, work): (&Task, Work),
-    site: Site,
+    (site, annexes): (Site, &mut Vec<Annex>),
     written: &mut Vec<Event>,
     reports: &SyncSender<Report>,
 ) -> (Site, Result<End, GardenerError>) {
@@ -204,11 +252,13 @@ fn work_at(
         if let Some(lease) = &lease {
             shop.environment.extend(lease.environment.clone());
         }
+        tools.equip(&mut shop, task, std::mem::take(annexes));
         let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip);
         let result = match work {
             Work::Task(start) => run_task(&mut shop, &mut recorder, task, start, written),
             Work::Phase => phase::test(&mut shop, &mut recorder, task, written).map_err(GardenerError::from),
         };
+        *annexes = std::mem::take(&mut shop.annexes);
         (recorder.tip().clone(), shop.leave(), result)
     });
     (Site { repository, tip, attendance, lease }, result)
@@ -218,7 +268,7 @@ fn work_at(
 /// own branch.
 fn test_in_scratch(
     tools: &Tools<'_>,
-    phase: &Task,
+    (phase, annexes): (&Task, &mut Vec<Annex>),
     commit: Oid,
     written: &mut Vec<Event>,
     reports: &SyncSender<Report>,
@@ -231,9 +281,12 @@ fn test_in_scratch(
     let mut shop = tools.workshop(&place, attendance, move |news| {
         let _ = voice.send(Report::News(news));
     });
+    tools.equip(&mut shop, phase, std::mem::take(annexes));
     let tip = Tip::new(lanes.repository, tools.hand.run.clone(), commit)?;
     let mut recorder = Recorder::at(lanes.repository, tools.hand.clone(), tip);
-    Ok(phase::test(&mut shop, &mut recorder, phase, written)?)
+    let result = phase::test(&mut shop, &mut recorder, phase, written);
+    *annexes = std::mem::take(&mut shop.annexes);
+    Ok(result?)
 }
 
 /// What an earlier run left of the task in this place is written down first.

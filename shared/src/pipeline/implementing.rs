@@ -1,7 +1,9 @@
 //! The implement step: an agent works, and what it left is written down, however it ended.
 
 use super::{
-    Called, Errand, Expense, PipelineError, PreCommit, Reply, TaskRun, implement,
+    Annex, Called, Errand, Expense, PipelineError, Reply, TaskRun,
+    annex::{self, AllKept, Keepers, Room},
+    implement,
     place::{self, Begun, Work},
     resume::STOPPED,
     task::{Step, last_line},
@@ -11,7 +13,7 @@ use crate::{
     agent::Outcome,
     message::{Body, Status},
     name::Attempt,
-    record::{Delivery, Index},
+    record::{Delivery, Index, Tip},
 };
 
 /// How many characters of an agent's last words stand in the commit.
@@ -26,52 +28,106 @@ struct Judgement {
 
 impl TaskRun<'_, '_, '_> {
     pub(super) fn implement(&mut self, attempt: Attempt) -> Result<Step, PipelineError> {
+        let mut annexes = std::mem::take(&mut self.shop.annexes);
+        let ended = self.implement_beside(attempt, &annexes);
+        let step = ended.and_then(|(step, tips)| {
+            annexes.iter_mut().zip(tips).for_each(|(annex, tip)| annex.tip = tip);
+            step
+        });
+        self.shop.annexes = annexes;
+        step
+    }
+
+    fn implement_beside(
+        &mut self,
+        attempt: Attempt,
+        annexes: &[Annex],
+    ) -> Result<(Result<Step, PipelineError>, Vec<Tip>), PipelineError> {
         let chain = self.shop.options.staff.implementers(self.task)?;
         let time_left = self.allowance(&Expense::default())?;
         let by = self.shop.choose(&chain).name.clone();
         self.announce("implement", attempt, &by);
-        let prompt = implement(self.subject(), &self.events);
+        let prompt = implement(self.subject(), &self.events) + &self.shop.words_on_places(self.task);
         let log = self.shop.home.join(self.log_path("implement"));
         let begun = place::begin(self.recorder, &self.shop.sentry, &self.task.id, attempt)?;
+        let mut rooms = annex::enter(annexes, self.task, attempt)?;
         let session = self.shop.options.sessions;
         let errand =
             Errand { chain: &chain, time_left, session, task: self.task, prompt: &prompt, log: &log };
-        let mut turns = TurnKeeper::new(self.recorder, &begun, TurnsOf::of(self.shop, self.task, attempt));
+        let of = || TurnsOf::of(self.shop, self.task, attempt);
+        let own = TurnKeeper::new(self.recorder, &begun, of());
+        let others = rooms.iter_mut().map(|room| room.keeper(of())).collect();
+        let mut turns = Keepers::new(own, others);
         let called = self.shop.call(errand, Some(&mut turns));
-        let Kept { events, noticed, index } = turns.finish();
+        let AllKept { own: Kept { events, noticed, index }, others, news } = turns.finish();
+        news.into_iter().for_each(|news| self.shop.tell(&self.task.id, news));
         self.events.extend(events);
         let mut work = place::end(self.recorder, &begun, noticed)?;
         if index == Index::Behind {
             self.recorder.catch_up(begun.tree)?;
         }
+        let mut beside = Vec::new();
+        for (mut room, kept) in rooms.into_iter().zip(others) {
+            let work = room.end(kept)?;
+            beside.push((room, work));
+        }
         let called = self.cut_short(called);
-        match &called.result {
+        self.conclude(attempt, (begun, &mut work), beside, called)
+    }
+
+    /// What the attempt came to is written down: first in other repositories, last in the one that has the plan, which
+    /// alone says that it is over.
+    fn conclude(
+        &mut self,
+        attempt: Attempt,
+        (begun, work): (Begun, &mut Work),
+        mut beside: Vec<(Room<'_>, Work)>,
+        called: Called,
+    ) -> Result<(Result<Step, PipelineError>, Vec<Tip>), PipelineError> {
+        let is_untouched = work.changes.is_empty()
+            && work.tip == begun.head
+            && beside.iter().all(|(room, work)| room.is_untouched(work));
+        let judgement = match &called.result {
             Ok(reply) => {
-                let refusal = self.ask_hook(&begun, &mut work)?;
-                let judgement = refused(judge(reply, &work), refusal);
-                let is_passed = judgement.status == Status::ImplementPass;
-                self.keep(attempt, (begun, work), (judgement, &called))?;
-                Ok(if is_passed { Step::Passed } else { Step::Failed })
-            }
-            Err(error) => {
-                let is_untouched = work.changes.is_empty() && work.tip == begun.head;
-                if is_untouched && work.trespass.is_none() && !called.is_worth_counting() {
-                    let repository = self.recorder.repository();
-                    repository.move_refs(&[begun.unfinished.ended()], "arborist: stopped")?;
-                } else {
-                    let judgement = interrupted(error, is_untouched);
-                    self.keep(attempt, (begun, work), (judgement, &called))?;
+                let mut refusal = place::ask_hook(self.recorder, self.shop.hook, &begun, work)?;
+                for (room, work) in &mut beside {
+                    refusal = refusal.or(room.ask_hook(work)?);
                 }
-                called.result.map(|_| Step::Failed)
+                let trespasses = beside.iter().filter_map(|(_, work)| work.trespass.clone());
+                let trespasses: Vec<String> = work.trespass.clone().into_iter().chain(trespasses).collect();
+                work.trespass = place::joined(&trespasses);
+                Some(refused(judge(reply, work), refusal))
+            }
+            Err(_) if is_untouched && work.trespass.is_none() && !called.is_worth_counting() => None,
+            Err(error) => Some(interrupted(error, is_untouched)),
+        };
+        let mut tips = Vec::new();
+        for (room, work) in beside {
+            let entry = judgement.as_ref().filter(|_| !room.is_untouched(&work));
+            let entry = entry.map(|judgement| {
+                let mut entry = self.entry(judgement.status, attempt);
+                entry.body = judgement.body.clone();
+                entry
+            });
+            tips.push(room.keep(entry, &work)?);
+        }
+        let status = judgement.as_ref().map(|judgement| judgement.status);
+        match judgement {
+            Some(judgement) => self.keep(attempt, (begun, work), (judgement, &called))?,
+            None => {
+                let repository = self.recorder.repository();
+                repository.move_refs(&[begun.unfinished.ended()], "arborist: stopped")?;
             }
         }
+        let is_passed = status == Some(Status::ImplementPass);
+        Ok((called.result.map(|_| if is_passed { Step::Passed } else { Step::Failed }), tips))
     }
 
     /// Commits what an attempt left, with what it cost.
     fn keep(
         &mut self,
         attempt: Attempt,
-        (begun, work): (Begun, Work),
+        (begun, work): (Begun, &Work),
         (judgement, called): (Judgement, &Called),
     ) -> Result<(), PipelineError> {
         let Judgement { status, body, why } = judgement;
@@ -82,30 +138,6 @@ impl TaskRun<'_, '_, '_> {
         let event = self.recorder.deliver(entry, delivery, &[begun.unfinished.ended()])?;
         self.recorded(event, why.as_deref(), called.expense);
         Ok(())
-    }
-
-    /// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or
-    /// configuration were touched runs nothing.
-    fn ask_hook(&self, begun: &Begun, work: &mut Work) -> Result<Option<String>, PipelineError> {
-        if self.shop.hook == PreCommit::None || work.trespass.is_some() || work.tree == begun.tree {
-            return Ok(None);
-        }
-        let mut noticed = Vec::new();
-        begun.look_again(&mut noticed);
-        work.trespass = place::joined(&noticed);
-        if work.trespass.is_some() {
-            return Ok(None);
-        }
-        let repository = self.recorder.repository();
-        match repository.pre_commit(work.tree, begun.head)? {
-            Ok(tree) if tree == work.tree => Ok(None),
-            Ok(tree) => {
-                work.changes = repository.changes(self.recorder.tree(), tree)?;
-                work.tree = tree;
-                Ok(None)
-            }
-            Err(said) => Ok(Some(said)),
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The pipeline of one task: implement, test, review, and again until it is done or its attempts are used up.
 
+mod annex;
 mod call;
 mod counts;
 mod dirt;
@@ -25,6 +26,7 @@ mod verdict;
 mod workshop;
 
 pub use crate::agent::limits::Chosen;
+pub use annex::Annex;
 pub use call::{AtLimit, Call, Caller, Follower, Redaction, Reply};
 pub use counts::{Counts, read_counts};
 pub use dirt::{Dirt, Sorted};

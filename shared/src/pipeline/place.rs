@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use super::{Dirt, Sentry, guard::Watch};
+use super::{Dirt, PipelineError, PreCommit, Sentry, guard::Watch};
 use crate::{
     git::{Change, GitError, HeadOf, NewCommit, PrivateIndex, RefMove, Repository, Signing, Stamp},
     name::{Attempt, Oid, TaskId},
@@ -157,6 +157,35 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Resu
     trespasses.extend(sorted.trespass);
     let (tree, changes) = begun.deliverable(recorder, after, all)?;
     Ok(Work { tree, tip, changes, trespass: joined(&trespasses) })
+}
+
+/// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or
+/// configuration were touched runs nothing.
+pub(super) fn ask_hook(
+    recorder: &Recorder<'_>,
+    hook: PreCommit,
+    begun: &Begun,
+    work: &mut Work,
+) -> Result<Option<String>, PipelineError> {
+    if hook == PreCommit::None || work.trespass.is_some() || work.tree == begun.tree {
+        return Ok(None);
+    }
+    let mut noticed = Vec::new();
+    begun.look_again(&mut noticed);
+    work.trespass = joined(&noticed);
+    if work.trespass.is_some() {
+        return Ok(None);
+    }
+    let repository = recorder.repository();
+    match repository.pre_commit(work.tree, begun.head)? {
+        Ok(tree) if tree == work.tree => Ok(None),
+        Ok(tree) => {
+            work.changes = repository.changes(recorder.tree(), tree)?;
+            work.tree = tree;
+            Ok(None)
+        }
+        Err(said) => Ok(Some(said)),
+    }
 }
 
 pub(super) fn joined(trespasses: &[String]) -> Option<String> {

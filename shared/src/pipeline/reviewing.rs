@@ -72,7 +72,12 @@ impl TaskRun<'_, '_, '_> {
         let repository = self.recorder.repository();
         let (base, head) = (self.base, self.recorder.head());
         let longest = self.shop.options.diff_limit;
-        let (patch, stat) = repository.diff(base, head)?;
+        let (mut patch, mut stat) = repository.diff(base, head)?;
+        for annex in &self.shop.annexes {
+            let (more, lines) = annex.diff()?;
+            patch += &format!("\nIn the repository {}:\n{more}", annex.name);
+            stat += &format!("\nIn the repository {}:\n{lines}", annex.name);
+        }
         Ok(review(self.subject(), &cut_diff(&patch, &stat, longest)))
     }
 

@@ -141,9 +141,20 @@ impl<'k, 'r> TurnKeeper<'k, 'r> {
         self.draft.tools > 0 || self.looked.is_none_or(|looked| looked.elapsed() >= PAUSE)
     }
 
+    /// A number for the turn that has ended, if one has.
+    pub(super) fn number_if_due(&mut self) -> Option<u64> {
+        self.ended.as_ref().map(|_| self.of.numbers.next())
+    }
+
+    /// The turn that has ended, under this number.
+    pub(super) fn settle_as(&mut self, turn: u64, tally: &Tally) -> Option<Happening> {
+        let draft = self.ended.take()?;
+        self.looked = Some(Instant::now());
+        self.end_turn(turn, &draft, tally)
+    }
+
     /// What could not be committed now is a part of the next commit.
-    fn end_turn(&mut self, draft: &Draft, tally: &Tally) -> Option<Happening> {
-        let turn = self.of.numbers.next();
+    fn end_turn(&mut self, turn: u64, draft: &Draft, tally: &Tally) -> Option<Happening> {
         match self.commit(turn, draft, tally) {
             Ok(committed) => committed,
             Err(error) if !self.has_complained => {
@@ -230,9 +241,8 @@ impl Follower for TurnKeeper<'_, '_> {
 
     /// Of several turns that have ended meanwhile only the last is looked at: nobody can tell what each of them did.
     fn settle(&mut self, tally: &Tally) -> Option<Happening> {
-        let draft = self.ended.take()?;
-        self.looked = Some(Instant::now());
-        self.end_turn(&draft, tally)
+        let turn = self.number_if_due()?;
+        self.settle_as(turn, tally)
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Crew, Expense, Happening, Memory, News, Options, PipelineError, Sentry, Sessions, TurnNumbers,
+    Annex, Crew, Expense, Happening, Memory, News, Options, PipelineError, Sentry, Sessions, TurnNumbers,
     call::{AtLimit, Call, Caller, Follower, Reply, lend},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
         limits::{Chain, Setback},
         redact::Secrets,
     },
-    name::{PipelineName, TaskId},
+    name::{PipelineName, RepoName, TaskId},
     plan::Task,
     process::{Attendance, Cancel, Limits, Program},
 };
@@ -56,6 +56,12 @@ pub struct Workshop<'a> {
     pub pipeline: PipelineName,
     /// The numbers of the session's turns.
     pub numbers: TurnNumbers,
+    /// Places in other repositories that the task works in.
+    pub annexes: Vec<Annex>,
+    /// Where the repositories of the task are, by their names.
+    pub places: Vec<(RepoName, PathBuf)>,
+    /// Named commands, as `NAME:TOOL`, and where they run; `None` for the place of the task itself.
+    pub commands: Vec<(String, String, Option<PathBuf>)>,
 }
 
 /// Whether the user has a pre-commit hook.
@@ -159,7 +165,8 @@ impl Workshop<'_> {
             Sessions::Resumed => self.memory.session(&errand.task.id, crew).cloned(),
             Sessions::Fresh => None,
         };
-        let (dir, demo, environment) = (self.dir, &self.demo, &self.environment);
+        let dir = self.place_of(errand.task).to_owned();
+        let (demo, environment) = (&self.demo, &self.environment);
         let tools = Some(&self.tools).filter(|server| crew.is_given(server));
         let voice = &mut self.voice;
         let mut tell = |happening| voice(News::of(&errand.task.id, happening));
@@ -179,7 +186,7 @@ impl Workshop<'_> {
         let at_limit = if is_last { AtLimit::Wait } else { AtLimit::Leave };
         let id = session.as_ref().map(|session| session.id.as_str());
         let result = caller.call(at_limit, || {
-            let call = prepare(errand, (crew, id, tools), dir, demo)?;
+            let call = prepare(errand, (crew, id, tools), &dir, demo)?;
             Ok(Call { program: with_environment(call.program, environment), ..call })
         });
         *expense = caller.expense;

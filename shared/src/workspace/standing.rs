@@ -50,7 +50,7 @@ impl Workspace {
             Some(session) => section.find_session_branch(&repository, session)?,
             None => None,
         };
-        let begin = self.beginning(&repository, section)?;
+        let begin = self.base(&repository, section)?;
         let (branch, head) = match session {
             Some((branch, tip)) => (Some(branch), Some(tip)),
             None => (repository.head.branch.clone(), repository.head.commit),
@@ -84,7 +84,7 @@ impl Workspace {
     }
 
     /// The newest commit of the branch that work begins at, as it was last seen at the remote, else as it is here.
-    fn beginning(&self, repository: &Repository, section: &Section) -> Result<Option<Oid>, WorkspaceError> {
+    pub fn base(&self, repository: &Repository, section: &Section) -> Result<Option<Oid>, WorkspaceError> {
         let branch = match (&section.default_branch, &section.remote) {
             (Some(branch), _) => Some(branch.clone()),
             (None, Some(remote)) if !section.is_main => {

@@ -1,0 +1,143 @@
+//! The other repositories of a run: got, given a branch of the session, and a worktree on it.
+
+use std::collections::BTreeSet;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    gardener::{GardenerError, recover, start, words_of},
+    git::{Config, RefMove, Repository},
+    history::{Event, Reading, Run, Scope},
+    message::nearest,
+    name::{BranchName, Oid, SessionId},
+    pipeline::{Annex, Sentry},
+    record::{Recorder, settle},
+    settings::Settings,
+    workspace::{Cargo, Courier, Section, Supply, Transcripts, Wanted},
+    worktree::{House, Pool, WorktreeOptions},
+};
+
+use super::{Opened, Planned, Voice, open::pre_commit};
+
+impl Opened {
+    /// A task that names a repository that there is not would work in the wrong one.
+    pub(super) fn require_repositories(&self, planned: &Planned) -> Result<(), Failure> {
+        for task in &planned.plan.tasks {
+            let Some(unknown) = task.repos.iter().find(|name| self.workspace.find(name).is_none()) else {
+                continue;
+            };
+            let place = task.source.as_ref().map(|source| format!("{}:{}: ", source.file, source.line));
+            let words = format!(
+                "{}{} names the repository '{unknown}', and the workspace has none of that name",
+                place.unwrap_or_default(),
+                task.id
+            );
+            let known = self.workspace.sections.iter().map(|section| section.name.as_str());
+            let hint = match nearest(unknown, known) {
+                Some(meant) => format!("did you mean '{meant}'?"),
+                None => format!("say where it is: [workspace.repos.{unknown}] in .arborist/config.toml"),
+            };
+            return Err(Failure::new(Exit::Fatal, words).hint(hint));
+        }
+        Ok(())
+    }
+
+    /// Commands that a file of the repository brings along and that tests name.
+    pub(super) fn named_tools(&self, planned: &Planned) -> BTreeSet<String> {
+        let tests = planned.plan.tasks.iter().flat_map(|task| &task.test_commands);
+        let mut tests = tests.map(|test| &test.command).chain(&self.options.test_command);
+        let is_tool = |test: &String| {
+            let named = test.split_once(':');
+            let section = named.and_then(|(repo, tool)| Some((self.workspace.find(repo)?, tool)));
+            section.is_some_and(|(section, tool)| section.tools.contains_key(tool))
+        };
+        if tests.any(is_tool) { self.workspace.foreign_tools() } else { BTreeSet::new() }
+    }
+
+    /// A place in each of the other repositories.
+    pub(super) fn annexes(
+        &self,
+        session: &SessionId,
+        planned: &Planned,
+        voice: &mut Voice<'_>,
+    ) -> Result<Vec<Annex>, Failure> {
+        let mut annexes = Vec::new();
+        for section in self.workspace.sections.iter().filter(|section| !section.is_main) {
+            let (repository, supply) = self.workspace.supply(section, Wanted::Branch(None))?;
+            let base = self.workspace.base(&repository, section)?;
+            voice.tell_supply(section, &supply, base);
+            let branch: BranchName =
+                format!("{}{}/{session}", section.prefix, planned.pipeline()).parse().map_err(
+                    |error: arborist_core::name::NameError| Failure::new(Exit::Fatal, error.to_string()),
+                )?;
+            let is_new = repository.find_branch(&branch)?.is_none();
+            if is_new {
+                let base = base.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
+                let made = RefMove { name: &branch.to_ref(), new: Some(base), old: None };
+                repository.move_refs(&[made], "arborist: session")?;
+                voice.tell_branch(section, &branch, base);
+            }
+            annexes.push(self.annex(section, (&repository, branch), (session, planned), voice)?);
+        }
+        Ok(annexes)
+    }
+
+    fn annex(
+        &self,
+        section: &Section,
+        (repository, branch): (&Repository, BranchName),
+        (session, planned): (&SessionId, &Planned),
+        voice: &mut Voice<'_>,
+    ) -> Result<Annex, Failure> {
+        // What is configured for worktrees is meant for the repository that has the plan.
+        let options = WorktreeOptions::new(&Settings::default(), &self.cancel);
+        let house: House = Pool::open(repository, &branch, options)?.house(session)?;
+        house.notes.iter().for_each(|note| voice.remark(&note.to_string()));
+        let place = house.repository;
+        let head = place.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
+        let mut recorder = Recorder::new(&place, branch.clone(), session.clone(), head)?;
+        settle(&place, &branch, head)?;
+        if is_begun(&place, &branch, head)? {
+            let run = Run::scan(&place, Scope { branch, tip: Some(head) }, Reading::Fresh)?;
+            for attempt in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
+                voice.warn(&format!("in {}: {}", section.name, words_of(&attempt)));
+            }
+        } else {
+            start::write_start(&mut recorder, None)?;
+        }
+        let (hand, tip) = (recorder.hand().clone(), recorder.tip().clone());
+        let hook = pre_commit(&place, &Config::load(&place)?)?;
+        let (name, base) = (section.name.clone(), tip.head);
+        Ok(Annex { name, repository: place, hand, tip, hook, sentry: Sentry::default(), base })
+    }
+
+    /// Who pushes what this run commits, if it is to be pushed.
+    pub(super) fn courier(&self, session: SessionId, annexes: &[Annex]) -> Option<Courier> {
+        let cargo = Cargo { sessions: vec![session], transcripts: Transcripts::of(&self.settings) };
+        let mut routes = vec![(self.workspace.main().clone(), self.repository.clone())];
+        for annex in annexes {
+            let section = self.workspace.find(annex.name.as_str());
+            routes.extend(section.map(|section| (section.clone(), annex.repository.clone())));
+        }
+        Courier::start(&self.workspace, routes, cargo)
+    }
+}
+
+/// Where a repository begins, in words.
+pub(super) fn words_on(section: &Section, supply: &Supply, base: Option<Oid>) -> Option<String> {
+    let at = base.map(|base| base.short()).unwrap_or_default();
+    match supply {
+        Supply::Offline { why } => Some(format!(
+            "offline: the remote of '{}' could not be reached ({why}); it begins at {at}, which may be behind",
+            section.name
+        )),
+        _ => None,
+    }
+}
+
+/// Whether a session's branch holds more than where it begins. A shallow history cannot be asked for a start that it
+/// may not have.
+fn is_begun(place: &Repository, branch: &BranchName, head: Oid) -> Result<bool, Failure> {
+    let commits = place.load_commits(&[head])?;
+    let event = commits.first().and_then(Event::of);
+    Ok(event.is_some_and(|event| event.branch() == branch))
+}

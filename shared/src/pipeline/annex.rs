@@ -1,0 +1,199 @@
+//! Other repositories that a task works in. What it does there is committed there, on the session's branch, with the same
+//! messages; where the task stands is told only by the repository that has the plan.
+
+use std::{collections::VecDeque, path::Path};
+
+use super::{
+    Crew, Follower, Happening, PipelineError, PreCommit, Sentry, Workshop,
+    place::{self, Begun, Work},
+    turns::{Kept, TurnKeeper, TurnsOf},
+};
+use crate::{
+    agent::{AgentEvent, Tally},
+    git::{GitError, Repository},
+    history::{HistoryError, Reading, Run, Scope},
+    name::{Attempt, Oid, RepoName, TaskId},
+    plan::Task,
+    record::{Delivery, Entry, Hand, Index, Recorder, Tip},
+};
+
+/// A place in another repository, on the session's branch there.
+#[derive(Debug)]
+pub struct Annex {
+    /// What the repository is called.
+    pub name: RepoName,
+    /// The repository, as it is seen from there.
+    pub repository: Repository,
+    /// For which run is written there.
+    pub hand: Hand,
+    /// Where the branch stands.
+    pub tip: Tip,
+    /// Whether the user has a hook there to be asked.
+    pub hook: PreCommit,
+    /// Watches what agents share there.
+    pub sentry: Sentry,
+    /// Where the branch stood when the task at work began.
+    pub base: Oid,
+}
+
+/// An annex in which an attempt is under way.
+pub(super) struct Room<'a> {
+    hook: PreCommit,
+    recorder: Recorder<'a>,
+    begun: Begun,
+}
+
+impl Annex {
+    /// What the task has changed there so far, as a patch and in a few words.
+    pub(super) fn diff(&self) -> Result<(String, String), GitError> {
+        self.repository.diff(self.base, self.tip.head)
+    }
+
+    /// Finds where the branch stood when this task began, which may have been long ago.
+    pub fn find_base(&mut self, task: &TaskId) -> Result<(), HistoryError> {
+        let scope = Scope { branch: self.tip.branch.clone(), tip: Some(self.tip.head) };
+        let run = Run::scan(&self.repository, scope, Reading::Fresh)?;
+        let first = run.find(task).and_then(|history| history.current().first().map(|event| event.commit));
+        self.base = match first {
+            Some(first) => {
+                let commits = self.repository.load_commits(&[first])?;
+                commits.first().and_then(|commit| commit.parents().next()).unwrap_or(self.tip.head)
+            }
+            None => self.tip.head,
+        };
+        Ok(())
+    }
+
+    fn enter(&self, task: &Task, attempt: Attempt) -> Result<Room<'_>, GitError> {
+        let recorder = Recorder::at(&self.repository, self.hand.clone(), self.tip.clone());
+        let begun = place::begin(&recorder, &self.sentry, &task.id, attempt)?;
+        Ok(Room { hook: self.hook, recorder, begun })
+    }
+}
+
+/// All annexes of a task, while an attempt is under way.
+pub(super) fn enter<'a>(
+    annexes: &'a [Annex],
+    task: &Task,
+    attempt: Attempt,
+) -> Result<Vec<Room<'a>>, GitError> {
+    annexes.iter().map(|annex| annex.enter(task, attempt)).collect()
+}
+
+impl<'a> Room<'a> {
+    pub(super) fn keeper<'k>(&'k mut self, of: TurnsOf<'k>) -> TurnKeeper<'k, 'a> {
+        TurnKeeper::new(&mut self.recorder, &self.begun, of)
+    }
+
+    /// What the agent left there.
+    pub(super) fn end(&mut self, kept: Kept) -> Result<Work, PipelineError> {
+        let work = place::end(&self.recorder, &self.begun, kept.noticed)?;
+        if kept.index == Index::Behind {
+            self.recorder.catch_up(self.begun.tree)?;
+        }
+        Ok(work)
+    }
+
+    /// Whether nothing was changed there.
+    pub(super) fn is_untouched(&self, work: &Work) -> bool {
+        work.changes.is_empty() && work.tip == self.begun.head && work.trespass.is_none()
+    }
+
+    pub(super) fn ask_hook(&self, work: &mut Work) -> Result<Option<String>, PipelineError> {
+        place::ask_hook(&self.recorder, self.hook, &self.begun, work)
+    }
+
+    /// Commits what the attempt left, if it left anything. Gives where the branch is.
+    pub(super) fn keep(mut self, entry: Option<Entry<'_>>, work: &Work) -> Result<Tip, PipelineError> {
+        let ended = [self.begun.unfinished.ended()];
+        match entry {
+            Some(entry) => {
+                let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
+                self.recorder.deliver(entry, delivery, &ended)?;
+            }
+            None => self.recorder.repository().move_refs(&ended, "arborist: nothing changed")?,
+        }
+        Ok(self.recorder.tip().clone())
+    }
+}
+
+/// Keeps the turns of one attempt in all repositories that it works in. One turn has one number everywhere.
+pub(super) struct Keepers<'k, 'r, 'a> {
+    own: TurnKeeper<'k, 'r>,
+    others: Vec<TurnKeeper<'k, 'a>>,
+    news: VecDeque<Happening>,
+}
+
+/// What became of the turns of one attempt.
+pub(super) struct AllKept {
+    /// In the repository that has the plan.
+    pub(super) own: Kept,
+    /// In the others, in their order.
+    pub(super) others: Vec<Kept>,
+    /// What nobody was told yet.
+    pub(super) news: VecDeque<Happening>,
+}
+
+impl<'k, 'r, 'a> Keepers<'k, 'r, 'a> {
+    pub(super) fn new(own: TurnKeeper<'k, 'r>, others: Vec<TurnKeeper<'k, 'a>>) -> Self {
+        Self { own, others, news: VecDeque::new() }
+    }
+
+    pub(super) fn finish(self) -> AllKept {
+        let others = self.others.into_iter().map(TurnKeeper::finish).collect();
+        AllKept { own: self.own.finish(), others, news: self.news }
+    }
+}
+
+impl Follower for Keepers<'_, '_, '_> {
+    fn begins(&mut self, crew: &Crew) {
+        self.own.begins(crew);
+        self.others.iter_mut().for_each(|keeper| keeper.begins(crew));
+    }
+
+    fn hear(&mut self, event: &AgentEvent) {
+        self.own.hear(event);
+        self.others.iter_mut().for_each(|keeper| keeper.hear(event));
+    }
+
+    fn settle(&mut self, tally: &Tally) -> Option<Happening> {
+        if let Some(number) = self.own.number_if_due() {
+            self.news.extend(self.own.settle_as(number, tally));
+            self.news.extend(self.others.iter_mut().filter_map(|keeper| keeper.settle_as(number, tally)));
+        }
+        self.news.pop_front()
+    }
+}
+
+impl Workshop<'_> {
+    /// Where an agent is started and tests run: in the first repository that the task names.
+    pub(super) fn place_of(&self, task: &Task) -> &Path {
+        match task.repos.first() {
+            Some(name) => self.find_place(name).unwrap_or(self.dir),
+            None => self.dir,
+        }
+    }
+
+    fn find_place(&self, name: &str) -> Option<&Path> {
+        let place = self.places.iter().find(|(known, _)| known.as_str() == name);
+        place.map(|(_, path)| path.as_path())
+    }
+
+    /// A test command that names a tool of a repository, `NAME:TOOL`: the command, and where it runs.
+    pub(super) fn find_tool(&self, command: &str) -> Option<(&str, &Path)> {
+        let (_, tool, path) = self.commands.iter().find(|(name, _, _)| name == command)?;
+        Some((tool, path.as_deref().unwrap_or(self.dir)))
+    }
+
+    /// What an agent is told of the repositories of its task, where there is more than its own directory.
+    pub(super) fn words_on_places(&self, task: &Task) -> String {
+        if task.repos.is_empty() {
+            return String::new();
+        }
+        let line = |name: &String| {
+            let path = self.find_place(name).unwrap_or(self.dir);
+            format!("- {name}: {}\n", path.display())
+        };
+        format!("\nThe repositories of this task are:\n{}", task.repos.iter().map(line).collect::<String>())
+    }
+}

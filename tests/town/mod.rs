@@ -1,0 +1,83 @@
+//! A town is a garden with other repositories beside it, each with a bare one as its remote.
+
+#![allow(dead_code, clippy::unwrap_used, reason = "each file of tests uses what it needs")]
+
+use std::{fs, ops::Deref, path::PathBuf};
+
+use arborist_testkit::Garden;
+
+/// A garden with neighbours.
+pub(crate) struct Town(Garden);
+
+impl Deref for Town {
+    type Target = Garden;
+
+    fn deref(&self) -> &Garden {
+        &self.0
+    }
+}
+
+impl Town {
+    /// Repositories of these names, cloned and configured, and a plan.
+    pub(crate) fn of(repos: &[&str], plan: &str) -> Self {
+        let town = Self(Garden::sprout());
+        let file = if plan.starts_with('{') { "task-tree.json" } else { "tasks.md" };
+        town.write(file, plan);
+        town.commit("a plan\n");
+        for repo in repos {
+            town.build(repo);
+            let config = [
+                "config",
+                "--global",
+                &format!("arborist.workspace.repos.{repo}.path"),
+                &format!("../{repo}"),
+            ];
+            town.git(config).succeeds();
+        }
+        town
+    }
+
+    /// A bare repository with one commit, and a clone of it.
+    fn build(&self, repo: &str) {
+        let (bare, clone) = (format!("{repo}.git"), self.clone_of(repo));
+        self.git_in(self.root(), ["init", "-q", "--bare", "-b", "main", &bare]).succeeds();
+        self.git_in(self.root(), ["clone", "-q", &bare, repo]).succeeds();
+        self.git_in(&clone, ["checkout", "-q", "-b", "main"]).succeeds();
+        fs::write(clone.join("kept.txt"), repo).unwrap();
+        self.git_in(&clone, ["add", "-A"]).succeeds();
+        self.git_in(&clone, ["commit", "-q", "-m", &format!("begin {repo}")]).succeeds();
+        self.git_in(&clone, ["push", "-q", "origin", "main"]).succeeds();
+        self.git_in(&clone, ["remote", "set-head", "origin", "main"]).succeeds();
+    }
+
+    pub(crate) fn clone_of(&self, repo: &str) -> PathBuf {
+        self.root().join(repo)
+    }
+
+    pub(crate) fn remote_of(&self, repo: &str) -> PathBuf {
+        self.root().join(format!("{repo}.git"))
+    }
+
+    /// Says more of a repository, in a tracked file of the one that has the plan.
+    pub(crate) fn section(&self, repo: &str, more: &str) {
+        let text = format!("[workspace.repos.{repo}]\n{more}");
+        self.write(".arborist/config.toml", text);
+        self.commit("configuration\n");
+    }
+
+    /// Says something of a repository, in the user's own configuration.
+    pub(crate) fn set(&self, repo: &str, key: &str, value: &str) {
+        let key = format!("arborist.workspace.repos.{repo}.{key}");
+        self.git(["config", "--global", &key, value]).succeeds();
+    }
+
+    /// The branch of the only session in a clone.
+    #[track_caller]
+    pub(crate) fn session_branch(&self, repo: &str) -> String {
+        let list = ["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist"];
+        let found = self.git_in(&self.clone_of(repo), list).answer();
+        let branches: Vec<&str> = found.lines().filter(|name| !name.contains("/task/")).collect();
+        assert_eq!(branches.len(), 1, "{found}");
+        branches[0].to_owned()
+    }
+}
