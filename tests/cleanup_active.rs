@@ -105,6 +105,20 @@ fn a_claim_that_is_alive_keeps_and_one_of_the_dead_goes() {
 }
 
 #[test]
+fn what_a_drain_on_another_machine_claims_stays_until_its_lease_ends() {
+    let compost = done("T1");
+    let claim = r#"{"into":"main","holder":{"pid":1,"host":"elsewhere","started":"1","boot":"another"},"since":1739716222,"until":1739716822}"#;
+    let tree = compost.git(["rev-parse", "main^{tree}"]).answer();
+    let commit = compost.commit_object(&tree, &[], format!("claim\n\n{claim}\n"));
+    compost.git(["update-ref", "refs/arborist/claims/main", &commit]).succeeds();
+    both_stay(&compost, "its task is claimed");
+    assert_eq!(compost.verdict(ALL, "claim", "main").1, "its task is claimed");
+    compost.wait(601);
+    both_go(&compost);
+    assert_eq!(compost.refs("refs/arborist/claims"), [""; 0]);
+}
+
+#[test]
 fn a_process_in_a_worktree_keeps_it_and_so_does_the_shell() {
     let compost = done("T1");
     let path = compost.root().join("repo.arborist/T1");
@@ -221,14 +235,15 @@ fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
     assert_eq!(compost.verdict(ALL, "session", "arborist/gardener/s7").1, "its session is paused");
     compost.session("s7", ("arborist/gardener/s7", "run"), r#""kind":"end","result":"failed""#);
     assert_eq!(compost.verdict(&[], "session", "arborist/gardener/s7").1, "younger than 7d");
-    let path = compost.root().join("repo.arborist/s7");
+    let path = compost.root().join("repo.arborist/session-s7");
     let place = path.to_str().unwrap();
-    let add = ["worktree", "add", "-q", "--lock", "--reason", "arborist", place, "arborist/gardener/s7"];
+    let add =
+        ["worktree", "add", "-q", "--lock", "--reason", "arborist session", place, "arborist/gardener/s7"];
     compost.git(add).succeeds();
     fs::write(path.join("new"), "new").unwrap();
     compost.age(8 * 86_400);
     let said = compost.cleanup(&["s7"]).succeeds();
-    said.out("not committed: new").out("checked out at s7").out("younger than 90d");
+    said.out("not committed: new").out("checked out at session-s7").out("younger than 90d");
     fs::remove_file(path.join("new")).unwrap();
     compost.cleanup(&["s7"]).succeeds().out("is saved first");
     assert!(!path.exists());

@@ -122,7 +122,7 @@ impl Compost {
         let head = self.git(["rev-parse", "main"]).answer();
         let tree = self.git(["hash-object", "-t", "tree", "-w", "/dev/null"]).answer();
         let json = format!(
-            r#"{{"session":"{id}","sequence":0,"time":"2025-02-16T14:30:22Z","totals":{{"turns":0,"commits":0,"tokens_in":0,"tokens_out":0,"cost":null}},"context":{{"started":"2025-02-16T14:30:22Z","branch":"{branch}","plan":null,"pipeline":"gardener","driver":"{driver}","head":"{head}","start":null,"checkpoint":null}},{happening}}}"#
+            r#"{{"session":"{id}","sequence":0,"time":"2025-02-16T14:30:22Z","totals":{{"turns":0,"commits":0,"tokens_in":0,"tokens_out":0,"cost":null}},"context":{{"started":"2025-02-16T14:30:22Z","branch":"{branch}","plan":null,"pipeline":"gardener","driver":"{driver}","head":"{head}","tip":"{head}","start":null,"checkpoint":null}},{happening}}}"#
         );
         let commit = self.commit_object(&tree, &[head], format!("session {id}: x\n\n{json}\n"));
         self.git(["update-ref", &format!("refs/arborist/sessions/{id}"), &commit]).succeeds();

@@ -6,6 +6,7 @@ use crate::{
     failure::{Exit, Explain},
     git::GitError,
     process::LockError,
+    queue::QueueError,
     session::SessionError,
     worktree::WorktreeError,
 };
@@ -20,6 +21,8 @@ pub enum CleanupError {
     Worktree(#[from] WorktreeError),
     #[error(transparent)]
     Session(#[from] SessionError),
+    #[error(transparent)]
+    Queue(#[from] QueueError),
     #[error("another cleanup is under way: {0}")]
     Locked(LockError),
     #[error("nothing here belongs to '{0}'")]
@@ -44,6 +47,7 @@ impl Explain for CleanupError {
             Self::Git(error) => error.exit(),
             Self::Worktree(error) => error.exit(),
             Self::Session(error) => error.exit(),
+            Self::Queue(error) => error.exit(),
             Self::Locked(error) => error.exit(),
             Self::NothingOf(_) | Self::NoSaved(_) | Self::Ambiguous { .. } => Exit::No,
             Self::BranchExists { .. } | Self::PathExists(_) => Exit::Person,
@@ -57,6 +61,7 @@ impl Explain for CleanupError {
             Self::Git(error) => error.hint(),
             Self::Worktree(error) => error.hint(),
             Self::Session(error) => error.hint(),
+            Self::Queue(error) => error.hint(),
             Self::Locked(_) => Some("wait until it is done, and run the same command again".into()),
             Self::NothingOf(_) => Some("see everything with: git arborist cleanup --dry-run".into()),
             Self::NoSaved(_) => Some("see all with: git arborist cleanup saved".into()),

@@ -1,6 +1,6 @@
 //! The branches of tasks, here and at remotes, and what keeps each of them.
 
-use super::{Ground, branch_of, readable, reflog_time};
+use super::{CLAIMS, Ground, branch_of, readable, reflog_time};
 use crate::{
     cleanup::{Active, Candidate, CleanupError, Remotes, Spot, What},
     git::RefFacts,
@@ -8,7 +8,6 @@ use crate::{
 };
 
 const TICKETS: &str = "refs/arborist/queue/tickets/";
-const CLAIMS: &str = "refs/arborist/claims/";
 
 /// A name of the form that we give to branches of tasks.
 struct Named<'a> {
@@ -102,7 +101,7 @@ impl Ground<'_> {
         }
         let suffix = format!("/{run}/{task}");
         let mut claims = self.refs.below(CLAIMS).filter(|found| found.name.ends_with(&suffix));
-        if claims.any(|claim| !self.is_dead(claim)) {
+        if self.claimed.contains(run) || claims.any(|claim| !self.is_dead(claim)) {
             candidate.active.push(Active::Claim);
         }
     }

@@ -24,9 +24,13 @@ use crate::{
     git::{GoingOn, Worktree},
     name::{BranchName, Oid},
     process::{FileLock, Occupants},
+    queue::Claim,
     session::{Archive, Shelf},
     worktree::Place,
 };
+
+/// Where claims stand.
+const CLAIMS: &str = "refs/arborist/claims/";
 
 /// Everything that is asked once.
 pub(super) struct Ground<'a> {
@@ -40,6 +44,8 @@ pub(super) struct Ground<'a> {
     shelf: Shelf,
     open_sessions: Vec<sessions::OpenSession>,
     unpushed: HashSet<String>,
+    /// The runs whose targets somebody claims who may live.
+    claimed: HashSet<String>,
     runs: RefCell<HashMap<String, Result<Option<String>, String>>>,
 }
 
@@ -94,10 +100,15 @@ impl<'a> Ground<'a> {
             worktrees,
             places,
             unpushed: HashSet::new(),
+            claimed: HashSet::new(),
             runs: RefCell::default(),
         };
         if ground.refs.has_upstreams() {
             ground.unpushed = repository.unpushed("refs/heads/")?;
+        }
+        if ground.refs.below(CLAIMS).next().is_some() {
+            let alive = Claim::list(repository, sweep.options.rules.now)?;
+            ground.claimed = alive.iter().map(|claim| claim.into.component()).collect();
         }
         Ok(ground)
     }

@@ -1,13 +1,12 @@
 //! The small refs beside branches: landings that were parked, claims, marks of attempts, saved work.
 
-use super::{Ground, readable, reflog_time};
+use super::{CLAIMS, Ground, readable, reflog_time};
 use crate::{
     cleanup::{Active, Candidate, CleanupError, Spot, What},
     git::RefFacts,
     name::LANDINGS,
 };
 
-const CLAIMS: &str = "refs/arborist/claims/";
 const WIP: &str = "refs/arborist/wip/";
 pub(in crate::cleanup) const SAVED: &str = "refs/arborist/saved/";
 
@@ -33,7 +32,14 @@ impl Ground<'_> {
     }
 
     pub(super) fn claims(&self) -> Vec<Candidate> {
-        self.refs.below(CLAIMS).map(|found| self.small(What::Claim, CLAIMS, found)).collect()
+        let claim = |found: &RefFacts| {
+            let mut candidate = self.small(What::Claim, CLAIMS, found);
+            if self.claimed.contains(&candidate.name) {
+                candidate.active.push(Active::Claim);
+            }
+            candidate
+        };
+        self.refs.below(CLAIMS).map(claim).collect()
     }
 
     /// Marks of attempts are what a run goes on with after a crash, for as long as there is a run.

@@ -41,6 +41,7 @@ impl Ground<'_> {
         let mut candidate = Candidate::new(what, spot_of(place), place.name());
         candidate.time = place.active;
         candidate.owners = vec![place.name()];
+        candidate.owners.extend(place.name().strip_prefix("session-").map(str::to_owned));
         self.tell_processes(&mut candidate, &place.path);
         if what == What::Trash {
             candidate.time = Some(0);
