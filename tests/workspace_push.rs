@@ -120,11 +120,12 @@ fn a_remote_that_vanishes_in_mid_run_costs_a_warning_and_no_work() {
     town.agent(&WORKER.replace("echo x >", "mv \"$ROOT/backend.git\" \"$ROOT/gone\" 2>/dev/null; echo x >"));
     let run = town.arborist(["gardener"]).succeeds().err("warning: 'backend' was not pushed");
     assert_eq!(run.stderr().matches("was not pushed").count(), 1, "said once: {}", run.stderr());
-    town.arborist(["state", "--exit-code"]).succeeds();
+    town.arborist(["state", "--exit-code"]).succeeds().out("backend: unpushed by ").never("web: unpushed");
     town.arborist(["workspace", "status"]).succeeds().out("unpushed by");
     fs::rename(town.root().join("gone"), town.remote_of("backend")).unwrap();
     town.arborist(["workspace", "push"]).succeeds();
     assert!(files(&town, "backend").contains("T003.txt"));
+    town.arborist(["state"]).succeeds().never("unpushed");
 }
 
 #[test]

@@ -36,6 +36,9 @@ pub struct StateDocument {
     running: Option<RunningDocument>,
     /// What the run has spent, as far as agents told.
     totals: TotalsDocument,
+    /// How many commits of the run each repository of the workspace has that its remote has not, as far as was heard; only
+    /// those that have some.
+    unpushed: BTreeMap<String, u64>,
     /// The tasks and phases that were asked for, in the order of the plan.
     tasks: Vec<TaskDocument>,
 }
@@ -134,6 +137,7 @@ impl StateDocument {
                 tokens_out: view.totals.tokens_out,
                 cost: view.totals.cost,
             },
+            unpushed: view.unpushed.iter().cloned().collect(),
             tasks: view.asked().map(|standing| TaskDocument::new(standing, view)).collect(),
         }
     }

@@ -4,6 +4,7 @@ mod detail;
 pub mod document;
 mod source;
 mod tree;
+mod unpushed;
 mod work;
 
 use std::path::{Path, PathBuf};
@@ -82,6 +83,8 @@ pub(crate) struct View<'a> {
     progress: Progress<'a>,
     totals: Totals,
     work: Work,
+    /// How many commits each repository has that its remote has not, where there are any.
+    unpushed: Vec<(String, u64)>,
     options: Options,
 }
 
@@ -118,7 +121,8 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     work.hold(&mut progress);
     let totals = Totals::of_run(run);
     let Format { kind, exit_code, options } = args.into_format();
-    let view = View { run, plan: found.shown, progress, totals, work, options };
+    let unpushed = unpushed::find(&repository, &settings, run)?;
+    let view = View { run, plan: found.shown, progress, totals, work, unpushed, options };
     view.refuse_unknown(found.plan.as_ref())?;
     view.show(ui, kind)?;
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })

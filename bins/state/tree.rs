@@ -51,6 +51,9 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
                 .for_each(|event| show_event(ui, event));
         }
     }
+    for (repo, commits) in &view.unpushed {
+        ui.line(&ui.paint(Tone::Busy, &format!("{repo}: unpushed by {commits}")));
+    }
 }
 
 /// How wide ids and names are, and whether longer names are cut.
