@@ -76,12 +76,14 @@ fn every_line_of_a_run_is_an_event_of_the_schema() {
             "turn-ended T001",
             "turn-committed T001",
             "recorded T001",
+            "checkpoint T001",
             "step-begins T001",
             "recorded T001",
             "step-begins T001",
             "recorded T001",
             "recorded T001",
             "task-ended T001",
+            "checkpoint T001",
             "step-begins T002",
             "said T002",
             "turn-ended T002",
@@ -102,7 +104,7 @@ fn every_line_of_a_run_is_an_event_of_the_schema() {
     assert_eq!(recorded["commit"], garden.git(["rev-parse", "HEAD~5"]).answer());
     assert_eq!((&turn["turn"], &turn["words"]), (&1.into(), &"Write a file".into()));
     assert_eq!(turn["commit"], garden.git(["rev-parse", "HEAD~6"]).answer());
-    assert_eq!(events[15]["why"], "the form is too hard");
+    assert_eq!(events[17]["why"], "the form is too hard");
 }
 
 #[test]

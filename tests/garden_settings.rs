@@ -202,6 +202,11 @@ fn no_key_is_forgotten() {
         "budget.task-tokens",
         "budget.task-time",
         // tests/workspace*.rs, tests/remote*.rs
+        // tests/turns_records.rs
+        "session.transcripts",
+        // tests/turns_words.rs
+        "session.commit-message",
+        "timeouts.commit-message",
         "workspace.repos.*.path",
         "workspace.repos.*.remote",
         "workspace.repos.*.branch-prefix",

@@ -1,5 +1,7 @@
 //! `git arborist gardener`: every task that can be run, in order.
 
+use std::collections::BTreeMap;
+
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{Failed, GardenerError, KeepGoing, Wish, wanted},
@@ -109,6 +111,14 @@ impl GardenerArgs {
         Ok(if count == 1 && !self.isolate { Jobs::InPlace } else { Jobs::Lanes(count) })
     }
 
+    /// What stands in the session's records beside what all commands have.
+    fn told(&self) -> BTreeMap<String, String> {
+        let jobs = self.jobs.clone().map(|jobs| ("jobs".to_owned(), jobs));
+        let switches = [("isolate", self.isolate), ("keep-going", self.keep_going)];
+        let on = switches.into_iter().filter(|(_, is_on)| *is_on);
+        on.map(|(name, _)| (name.to_owned(), "true".to_owned())).chain(jobs).collect()
+    }
+
     fn wish(&self) -> Wish {
         Wish {
             only: self.only.clone(),
@@ -121,7 +131,8 @@ impl GardenerArgs {
 
 /// Runs the command.
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
-pub fn run(args: GardenerArgs, ui: &mut Ui) -> Outcome {
+pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
+    args.common.more = args.told();
     let opened = open(&args.common, ui)?;
     let run = opened.scan()?;
     let planned = opened.plan(&args.common, &run)?;

@@ -79,6 +79,17 @@ pub enum RunEvent {
         /// What it says in its first line, for people.
         words: String,
     },
+    /// How far the session has come stands in its records.
+    Checkpoint {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task.
+        task: Option<String>,
+        /// The full id of the record.
+        record: String,
+        /// The newest commit of the work.
+        commit: String,
+    },
     /// A repository of the workspace was not there, and was cloned.
     Cloned {
         /// When, in RFC 3339.

@@ -8,6 +8,7 @@ mod forecast;
 mod lanes;
 mod open;
 mod planned;
+mod record;
 mod toolbox;
 mod voice;
 
@@ -17,7 +18,7 @@ pub(crate) use open::{Opened, open, watch_signals};
 pub(crate) use planned::Planned;
 pub(crate) use voice::Voice;
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use arborist_core::{consent::Consent, pipeline::Flags};
 use clap::Args;
@@ -71,6 +72,9 @@ pub(crate) struct GardeningArgs {
     /// Print what happens as JSON, an object on each line
     #[arg(long, conflicts_with = "dry_run")]
     json: bool,
+    /// What a command has beside these, for the session's records
+    #[arg(skip)]
+    pub(crate) more: BTreeMap<String, String>,
 }
 
 impl GardeningArgs {

@@ -9,12 +9,13 @@ use arborist_core::{
     gardener::{Gardener, GardenerError, Lanes, Site, Tools, approval, recover, start, words_of},
     git::{Config, GitVersion, Repository},
     history::{Reading, Run, Scope, State},
-    name::{BranchName, Oid, PipelineName, SessionId},
-    pipeline::{Budgets, Options, PreCommit, Sentry, TurnNumbers, require_programs},
+    name::{BranchName, Oid, SessionId},
+    pipeline::{Budgets, Options, PreCommit, Scribe, Sentry, Words, require_programs},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
     progress::{Boxes, Progress, Totals},
     queue::Target,
     record::{Hand, Recorder, settle},
+    session::Chronicle,
     settings::Settings,
     workspace::Workspace,
 };
@@ -28,8 +29,9 @@ pub(crate) struct Opened {
     pub(crate) options: Options,
     pub(crate) settings: Settings,
     pub(crate) branch: BranchName,
-    head: Oid,
+    pub(super) head: Oid,
     session: OnceLock<SessionId>,
+    pub(super) chronicle: OnceLock<Chronicle>,
     pub(super) workspace: Workspace,
     pub(super) lock: FileLock,
     hook: PreCommit,
@@ -63,6 +65,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
         branch,
         head,
         session: OnceLock::new(),
+        chronicle: OnceLock::new(),
         lock,
         hook,
         cancel,
@@ -171,11 +174,13 @@ impl Opened {
             None => tip.head,
         };
         let run = self.scan_at(newest)?;
+        let session = recorder.hand().session.clone();
+        let chronicle = self.chronicle(args, (planned, &run), &session, newest)?;
+        let words = Words::of(&self.settings);
+        let scribe = Scribe::new(chronicle, planned.pipeline(), words, clock::now);
         voice.begin(self.begun(&recorder, planned, &run));
         voice.employ(self.courier(recorder.hand().session.clone(), &annexes));
-        let mut tools = self.tools(recorder.hand().clone())?;
-        tools.pipeline = planned.pipeline();
-        tools.numbers = TurnNumbers::after(run.last_turn());
+        let mut tools = self.tools(recorder.hand().clone(), scribe)?;
         tools.lanes = lanes;
         if let Some(lanes) = lanes {
             tools.sentry = lanes.queue.sentry.clone();
@@ -258,7 +263,7 @@ impl Opened {
         }
     }
 
-    fn tools(&self, hand: Hand) -> Result<Tools<'_>, Failure> {
+    fn tools<'a>(&'a self, hand: Hand, scribe: Scribe<'a>) -> Result<Tools<'a>, Failure> {
         let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Fatal, error.to_string());
         let beside = std::env::current_exe().map_err(|error| failed(&error))?;
         Ok(Tools {
@@ -272,8 +277,7 @@ impl Opened {
             hook: self.hook,
             clock: clock::now,
             sentry: Sentry::default(),
-            pipeline: PipelineName::of_plan(None),
-            numbers: TurnNumbers::default(),
+            scribe,
             save_every: self.worktree_options().save_every,
             sections: &self.workspace.sections,
             lanes: None,

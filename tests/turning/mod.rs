@@ -12,8 +12,11 @@ pub(crate) const HELPERS: &str = r#"
 opens() { echo '{"type":"system","subtype":"init","session_id":"s-1","model":"claude-sonnet-5"}'; }
 calls() { printf '{"type":"assistant","message":{"id":"m%s","usage":{"input_tokens":10,"output_tokens":2},"content":[{"type":"text","text":"%s"},{"type":"tool_use","id":"t%s","name":"Bash","input":{"command":"work"}}]}}\n' "$1" "$2" "$1"; }
 count() { PATH=${PATH#*:} git log --format=%s --grep='@turn)' 2>/dev/null | wc -l; }
-settles() { tries=0; while [ "$(count)" -le "$1" ] && [ $tries -lt 600 ]; do sleep 0.02; tries=$((tries+1)); done; }
+settles() { tries=0; while [ "$(count)" -le "$1" ] && [ $tries -lt 600 ]; do sleep 0.02; tries=$((tries+1)); done; while [ -n "$(marks)" ] && [ $tries -lt 600 ]; do sleep 0.02; tries=$((tries+1)); done; }
+marks() { PATH=${PATH#*:} git for-each-ref refs/arborist/wip/main/@staging; }
 answers() { before=$(count); printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t%s"}]}}\n' "$1"; settles $before; }
+reads() { before=$(noted); printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t%s"}]}}\n' "$1"; tries=0; while [ "$(noted)" -le $before ] && [ $tries -lt 600 ]; do sleep 0.02; tries=$((tries+1)); done; }
+noted() { PATH=${PATH#*:} git log --format=%s --glob=refs/arborist/sessions --grep=': turn ' 2>/dev/null | wc -l; }
 ends() { printf '{"type":"assistant","message":{"id":"last","content":[{"type":"text","text":"%s"}]}}\n{"type":"result","subtype":"success","is_error":false,"result":"%s"}\n' "$1" "$1"; }
 "#;
 

@@ -47,6 +47,9 @@ pub(super) fn of(news: &News) -> Vec<RunEvent> {
             RunEvent::Said { time, task, words }
         }
         Happening::Turned => RunEvent::TurnEnded { time, task },
+        Happening::Checkpoint { record, commit } => {
+            RunEvent::Checkpoint { time, task, record: record.to_string(), commit: commit.to_string() }
+        }
         Happening::Committed { turn, commit, words } => RunEvent::TurnCommitted {
             time,
             task,

@@ -139,6 +139,9 @@ impl<'u> Voice<'u> {
         ended: Result<Summary, GardenerError>,
     ) -> Outcome {
         self.live = None;
+        if let Err(failure) = opened.close_session(&ended, self.story.share()) {
+            self.warn(&format!("the session could not be written down: {}", failure.message));
+        }
         self.close_pushes(opened, &ended);
         let summary = match ended {
             Ok(summary) => summary,

@@ -50,6 +50,12 @@ impl Story {
         self.begun.as_ref()
     }
 
+    /// How many tasks are done, and how many there are.
+    pub(super) fn share(&self) -> (usize, usize) {
+        let (done, total) = self.begun.as_ref().map_or((0, 0), |begun| (begun.done, begun.total));
+        (done + self.completed.len(), total)
+    }
+
     /// Whether anything was written down.
     pub(super) fn is_empty(&self) -> bool {
         self.commits == 0

@@ -164,7 +164,10 @@ impl Scene for View {
                 expense.usage.iter().for_each(|usage| self.spent.add(*usage));
                 self.recorded(&task, status);
             }
-            Happening::Turned | Happening::Committed { .. } | Happening::Note { .. } => {}
+            Happening::Turned
+            | Happening::Committed { .. }
+            | Happening::Checkpoint { .. }
+            | Happening::Note { .. } => {}
         }
     }
 

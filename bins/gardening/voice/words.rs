@@ -37,7 +37,7 @@ pub(super) fn line(brush: Brush, news: &News) -> Option<String> {
             Some(format!("  {commit} {task}turn {turn}: {}", one_line(words)))
         }
         Happening::Note { words } => Some(plain_text(words)),
-        Happening::Said { .. } | Happening::Turned => None,
+        Happening::Said { .. } | Happening::Turned | Happening::Checkpoint { .. } => None,
     }
 }
 

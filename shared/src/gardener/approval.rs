@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::{
     agent::AgentError,
-    pipeline::{Crew, Options},
+    pipeline::{Crew, MessageBy, Options},
     plan::Plan,
     settings::{Origin, Settings},
 };
@@ -25,6 +25,9 @@ pub fn foreign_commands(
     }
     for chain in options.staff.chains(plan)? {
         commands.extend(chain.iter().flat_map(|crew| foreign_runner(crew, settings)));
+    }
+    if let MessageBy::Model(crew) = &options.message_by {
+        commands.extend(foreign_runner(crew, settings));
     }
     Ok(commands)
 }

@@ -19,10 +19,9 @@ use crate::{
     agent::redact::Secrets,
     git::Repository,
     history::Event,
-    name::{Oid, PipelineName, RepoName, TaskId},
+    name::{Oid, RepoName, TaskId},
     pipeline::{
-        Annex, End, Happening, Memory, News, Options, Others, PreCommit, Sentry, TaskRun, TurnNumbers,
-        Workshop,
+        Annex, End, Happening, Memory, News, Options, Others, PreCommit, Scribe, Sentry, TaskRun, Workshop,
     },
     plan::Task,
     process::{Attendance, Cancel},
@@ -54,10 +53,8 @@ pub struct Tools<'a> {
     pub clock: fn() -> i64,
     /// Watches what agents share.
     pub sentry: Sentry,
-    /// What the run is called.
-    pub pipeline: PipelineName,
-    /// The numbers of the session's turns.
-    pub numbers: TurnNumbers,
+    /// Who writes the session down.
+    pub scribe: Scribe<'a>,
     /// How often unfinished work is saved.
     pub save_every: Duration,
     /// The repositories of the workspace; the first is the one that has the plan.
@@ -109,8 +106,7 @@ impl<'a> Tools<'a> {
             voice: Box::new(voice),
             memory: Memory::default(),
             sentry: self.sentry.clone(),
-            pipeline: self.pipeline.clone(),
-            numbers: self.numbers.clone(),
+            scribe: self.scribe.clone(),
             annexes: Vec::new(),
             places: Vec::new(),
             commands: Vec::new(),
@@ -312,6 +308,7 @@ fn run_task(
         shop.tell(&task.id, Happening::Note { words: words_of(&attempt) });
         events.push(event);
     }
+    shop.scribe.begin(recorder.tree());
     let mut run = TaskRun { shop, recorder, task, events, base, others };
     let result = run.run();
     written.extend(run.events.drain(known..));

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     failure::{Exit, Explain},
     git::{GitError, Ref, Repository},
-    message::{Key, PlanRef, Status},
+    message::{PlanRef, Status},
     name::{BranchName, Oid, SessionId, TaskId},
 };
 
@@ -152,13 +152,6 @@ impl Run {
             branches.fold(walk, session)
         };
         Ok(Self { scope, start, tasks, ignored, other })
-    }
-
-    /// The highest number that a turn of this run has; 0 if there is none.
-    #[must_use]
-    pub fn last_turn(&self) -> u64 {
-        let events = self.tasks.iter().flat_map(|history| history.events.iter().chain(&history.cancelled));
-        events.filter_map(|event| event.count(Key::Turn)).max().unwrap_or(0)
     }
 
     /// What history knows of a task.

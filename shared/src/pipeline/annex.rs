@@ -1,15 +1,15 @@
 //! Other repositories that a task works in. What it does there is committed there, on the session's branch, with the same
 //! messages; where the task stands is told only by the repository that has the plan.
 
-use std::{collections::VecDeque, path::Path};
+use std::path::Path;
 
 use super::{
-    Crew, Follower, Happening, PipelineError, PreCommit, Sentry, Workshop,
+    PipelineError, PreCommit, Sentry, Workshop,
+    beside::Beside,
     place::{self, Begun, Work},
-    turns::{Kept, TurnKeeper, TurnsOf},
+    turns::Kept,
 };
 use crate::{
-    agent::{AgentEvent, Tally},
     git::{GitError, Repository},
     history::{HistoryError, Reading, Run, Scope},
     name::{Attempt, Oid, RepoName, TaskId},
@@ -81,8 +81,9 @@ pub(super) fn enter<'a>(
 }
 
 impl<'a> Room<'a> {
-    pub(super) fn keeper<'k>(&'k mut self, of: TurnsOf<'k>) -> TurnKeeper<'k, 'a> {
-        TurnKeeper::new(&mut self.recorder, &self.begun, of)
+    /// Its part in the turns of the attempt.
+    pub(super) fn beside<'k>(&'k mut self) -> Beside<'k, 'a> {
+        Beside::new(&mut self.recorder, &self.begun)
     }
 
     /// What the agent left there.
@@ -114,54 +115,6 @@ impl<'a> Room<'a> {
             None => self.recorder.repository().move_refs(&ended, "arborist: nothing changed")?,
         }
         Ok(self.recorder.tip().clone())
-    }
-}
-
-/// Keeps the turns of one attempt in all repositories that it works in. One turn has one number everywhere.
-pub(super) struct Keepers<'k, 'r, 'a> {
-    own: TurnKeeper<'k, 'r>,
-    others: Vec<TurnKeeper<'k, 'a>>,
-    news: VecDeque<Happening>,
-}
-
-/// What became of the turns of one attempt.
-pub(super) struct AllKept {
-    /// In the repository that has the plan.
-    pub(super) own: Kept,
-    /// In the others, in their order.
-    pub(super) others: Vec<Kept>,
-    /// What nobody was told yet.
-    pub(super) news: VecDeque<Happening>,
-}
-
-impl<'k, 'r, 'a> Keepers<'k, 'r, 'a> {
-    pub(super) fn new(own: TurnKeeper<'k, 'r>, others: Vec<TurnKeeper<'k, 'a>>) -> Self {
-        Self { own, others, news: VecDeque::new() }
-    }
-
-    pub(super) fn finish(self) -> AllKept {
-        let others = self.others.into_iter().map(TurnKeeper::finish).collect();
-        AllKept { own: self.own.finish(), others, news: self.news }
-    }
-}
-
-impl Follower for Keepers<'_, '_, '_> {
-    fn begins(&mut self, crew: &Crew) {
-        self.own.begins(crew);
-        self.others.iter_mut().for_each(|keeper| keeper.begins(crew));
-    }
-
-    fn hear(&mut self, event: &AgentEvent) {
-        self.own.hear(event);
-        self.others.iter_mut().for_each(|keeper| keeper.hear(event));
-    }
-
-    fn settle(&mut self, tally: &Tally) -> Option<Happening> {
-        if let Some(number) = self.own.number_if_due() {
-            self.news.extend(self.own.settle_as(number, tally));
-            self.news.extend(self.others.iter_mut().filter_map(|keeper| keeper.settle_as(number, tally)));
-        }
-        self.news.pop_front()
     }
 }
 

@@ -53,11 +53,14 @@ pub trait Follower {
     /// Somebody is called.
     fn begins(&mut self, crew: &Crew);
 
-    /// The agent told this.
-    fn hear(&mut self, event: &AgentEvent);
+    /// The agent printed this, secrets and all, and told this by it. Lines come one by one, if they are not too long.
+    fn hear(&mut self, printed: &[u8], events: &[AgentEvent]);
 
     /// It has told nothing more for now; `tally` has all of it. Gives what somebody else should be told.
-    fn settle(&mut self, tally: &Tally) -> Option<Happening>;
+    fn settle(&mut self, tally: &Tally) -> Vec<Happening>;
+
+    /// The call is over.
+    fn ends(&mut self, tally: &Tally) -> Vec<Happening>;
 }
 
 /// The same one for a shorter time.
@@ -172,12 +175,19 @@ impl Caller<'_> {
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
         let log = open_log(&log).map_err(|source| file_error(&log, source))?;
-        let mut hearing =
-            Hearing { voice: self.voice, follower: lend(&mut self.follower), tally: &mut tally };
+        let mut hearing = Hearing {
+            voice: self.voice,
+            follower: lend(&mut self.follower),
+            tally: &mut tally,
+            untold: Vec::new(),
+        };
         let (hearing_ref, reader_ref) = (&mut hearing, &mut reader);
         let listener = move |chunk: Chunk<'_>| {
             if chunk.stream == Stream::Stdout {
-                hearing_ref.hear(&reader_ref.feed(chunk.bytes));
+                for line in chunk.bytes.split_inclusive(|byte| *byte == b'\n') {
+                    hearing_ref.hear(line, &reader_ref.feed(line));
+                }
+                hearing_ref.settle();
             }
         };
         let mut supervised =
@@ -187,7 +197,9 @@ impl Caller<'_> {
             supervised = supervised.attended(attendance);
         }
         let ended = supervised.run(listener);
-        hearing.hear(&reader.finish());
+        hearing.hear(b"", &reader.finish());
+        hearing.settle();
+        hearing.end();
         let retold = self.retold.filter(|_| format == EventFormat::Codex).unwrap_or_default();
         self.expense.add(tally.usage().map(|usage| usage.minus(retold)), ended.took);
         refuse_survivors(&ended)?;
@@ -205,17 +217,26 @@ struct Hearing<'h> {
     voice: &'h mut dyn FnMut(Happening),
     follower: Option<&'h mut (dyn Follower + 'h)>,
     tally: &'h mut Tally,
+    untold: Vec<Happening>,
 }
 
 impl Hearing<'_> {
-    fn hear(&mut self, events: &[AgentEvent]) {
+    fn hear(&mut self, printed: &[u8], events: &[AgentEvent]) {
         events.iter().for_each(|event| self.tally.note(event));
-        // Before anything else: the tree stands still only until the agent goes on.
-        let news = self.follower.as_mut().and_then(|follower| {
-            events.iter().for_each(|event| follower.hear(event));
-            follower.settle(self.tally)
-        });
-        events.iter().for_each(|event| tell(self.voice, event));
+        if let Some(follower) = &mut self.follower {
+            follower.hear(printed, events);
+        }
+        self.untold.extend(events.iter().filter_map(told));
+    }
+
+    /// The tree stands still only until the agent goes on, so it is looked at before anything is told.
+    fn settle(&mut self) {
+        let news = self.follower.as_mut().map(|follower| follower.settle(self.tally)).unwrap_or_default();
+        self.untold.drain(..).chain(news).for_each(&mut *self.voice);
+    }
+
+    fn end(&mut self) {
+        let news = self.follower.as_mut().map(|follower| follower.ends(self.tally)).unwrap_or_default();
         news.into_iter().for_each(&mut *self.voice);
     }
 }
@@ -240,15 +261,16 @@ fn end(ending: &Ending) -> End {
     }
 }
 
-fn tell(voice: &mut dyn FnMut(Happening), event: &AgentEvent) {
+/// What is told of an event.
+fn told(event: &AgentEvent) -> Option<Happening> {
     let words = match event {
         AgentEvent::Text(text) => text.clone(),
         AgentEvent::ToolCall { name, summary } => format!("{name}: {summary}"),
         AgentEvent::FileWritten { path } => format!("wrote {path}"),
-        AgentEvent::TurnEnded { .. } => return voice(Happening::Turned),
-        _ => return,
+        AgentEvent::TurnEnded { .. } => return Some(Happening::Turned),
+        _ => return None,
     };
-    voice(Happening::Said { words });
+    Some(Happening::Said { words })
 }
 
 /// A program that gives up before its stream begins says why on standard error, and its last line is the reason.

@@ -54,6 +54,13 @@ pub enum Happening {
         /// What the commit says in its first line, for people.
         words: String,
     },
+    /// How far a session has come was written down.
+    Checkpoint {
+        /// The record.
+        record: Oid,
+        /// The newest commit of the work.
+        commit: Oid,
+    },
     /// Something was written down.
     Recorded {
         /// What happened.

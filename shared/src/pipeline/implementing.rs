@@ -2,16 +2,18 @@
 
 use super::{
     Annex, Called, Errand, Expense, PipelineError, Reply, TaskRun,
-    annex::{self, AllKept, Keepers, Room},
+    annex::{self, Room},
     implement,
+    messenger::Messenger,
     place::{self, Begun, Work},
     resume::STOPPED,
     task::{Step, last_line},
-    turns::{Kept, TurnKeeper, TurnsOf},
+    turn_note::TurnsOf,
+    turns::{Kept, TurnKeeper},
 };
 use crate::{
     agent::Outcome,
-    message::{Body, Status},
+    message::{Body, Status, Step as StepKind},
     name::Attempt,
     record::{Delivery, Index, Tip},
 };
@@ -54,13 +56,14 @@ impl TaskRun<'_, '_, '_> {
         let session = self.shop.options.sessions;
         let errand =
             Errand { chain: &chain, time_left, session, task: self.task, prompt: &prompt, log: &log };
-        let of = || TurnsOf::of(self.shop, self.task, attempt);
-        let own = TurnKeeper::new(self.recorder, &begun, of());
-        let others = rooms.iter_mut().map(|room| room.keeper(of())).collect();
-        let mut turns = Keepers::new(own, others);
-        let called = self.shop.call(errand, Some(&mut turns));
-        let AllKept { own: Kept { events, noticed, index }, others, news } = turns.finish();
-        news.into_iter().for_each(|news| self.shop.tell(&self.task.id, news));
+        let git_dir = &self.recorder.repository().git_dir;
+        let messenger = Messenger::of(self.shop, git_dir, &self.log_path("commit-message"));
+        let of = TurnsOf::of(self.shop, self.task, (StepKind::Implement, attempt)).asking(messenger);
+        let others = rooms.iter_mut().map(Room::beside).collect();
+        let mut turns = TurnKeeper::new(self.recorder, Some(&begun), of).beside(others);
+        let mut called = self.shop.call(errand, Some(&mut turns));
+        let (Kept { events, noticed, index, expense }, others) = turns.finish();
+        called.expense.add(expense.usage, expense.time);
         self.events.extend(events);
         let mut work = place::end(self.recorder, &begun, noticed)?;
         if index == Index::Behind {

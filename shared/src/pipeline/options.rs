@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::staff::{CrewFlags, Staff};
+use super::{
+    MessageBy,
+    staff::{CrewFlags, Staff},
+};
 use crate::{
     agent::{
         AgentError,
@@ -40,6 +43,10 @@ pub struct Options {
     pub diff_limit: usize,
     /// How an attempt begins after another.
     pub sessions: Sessions,
+    /// Where the messages of turns come from.
+    pub message_by: MessageBy,
+    /// How long one who is asked for a message may take.
+    pub message_limits: Limits,
 }
 
 /// How an attempt begins after another.
@@ -95,6 +102,7 @@ impl Options {
         let named = flags.test_command.clone();
         let staff = Staff::new(&flags.crew, settings);
         staff.check()?;
+        let message_by = staff.message_by()?;
         Ok(Self {
             staff,
             max_retries: flags.max_retries.or(retries).unwrap_or(5).max(1),
@@ -114,6 +122,11 @@ impl Options {
                 task: budget(flags.budgets.task, settings, "task-"),
             },
             diff_limit: flags.diff_limit.or(longest).unwrap_or(LONGEST_DIFF),
+            message_by,
+            message_limits: Limits {
+                whole: Some(seconds(settings, "timeouts.commit-message", 30)),
+                ..Limits::default()
+            },
             sessions: match settings.switch("resume") {
                 Some(true) => Sessions::Resumed,
                 _ => Sessions::Fresh,

@@ -104,12 +104,11 @@ impl<'a> Looker<'a> {
         Ok(Self { index: repository.private_index("turns")?, seen: None, last: begun.before })
     }
 
-    /// What lies in the worktree, if that is not what lay there before.
-    pub fn look(&mut self) -> Result<Option<Oid>, GitError> {
+    /// What lay in the worktree before and what lies there now, if that is not the same.
+    pub fn look(&mut self) -> Result<Option<(Oid, Oid)>, GitError> {
         let after = self.index.take_in_again(&mut self.seen)?;
-        let is_new = after != self.last;
-        self.last = after;
-        Ok(is_new.then_some(after))
+        let before = std::mem::replace(&mut self.last, after);
+        Ok((after != before).then_some((before, after)))
     }
 }
 

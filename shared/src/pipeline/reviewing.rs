@@ -6,10 +6,12 @@ use super::{
     resume::STOPPED,
     review,
     task::{Step, last_line},
+    turn_note::TurnsOf,
+    turns::TurnKeeper,
 };
 use crate::{
     agent::{FailureKind, Outcome},
-    message::{Body, Key, Status},
+    message::{Body, Key, Status, Step as StepKind},
     name::Attempt,
     record::Unfinished,
 };
@@ -49,7 +51,9 @@ impl TaskRun<'_, '_, '_> {
             let errand =
                 Errand { chain: &chain, time_left, session, task: self.task, prompt: &prompt, log: &file };
             let lent = reading::lend(self.recorder, &self.shop.sentry)?;
-            let called = self.shop.call(errand, None);
+            let of = TurnsOf::of(self.shop, self.task, (StepKind::Review, attempt));
+            let mut turns = TurnKeeper::new(self.recorder, None, of);
+            let called = self.shop.call(errand, Some(&mut turns));
             let trespass = lent.take_back(self.recorder, &self.mark_of(attempt))?;
             expense.add(called.expense.usage, called.expense.time);
             let called = self.cut_short(Called { expense, ..discounted(called, trespass) });

@@ -1,5 +1,6 @@
 //! Who does a step. An explicit flag wins over the plan, the plan over the configuration.
 
+use super::MessageBy;
 use crate::{
     agent::{
         AgentError, Overrides, RunnerKind, ToolServer,
@@ -33,6 +34,8 @@ pub enum Post {
     Plan,
     /// To resolve a conflict.
     Resolve,
+    /// To say what a turn's commit holds.
+    CommitMessage,
 }
 
 impl Post {
@@ -44,6 +47,7 @@ impl Post {
             Self::Review => "review",
             Self::Plan => "plan",
             Self::Resolve => "resolve",
+            Self::CommitMessage => "commit-message",
         }
     }
 }
@@ -122,6 +126,20 @@ impl Staff {
         Ok(self.chain(Post::Resolve, Named::default())?.first().clone())
     }
 
+    /// Where the messages of turns come from.
+    pub fn message_by(&self) -> Result<MessageBy, AgentError> {
+        let has_runner = self.settings.text("steps.commit-message.runner").is_some();
+        match self.settings.text("session.commit-message") {
+            Some("plain") => Ok(MessageBy::Plain),
+            Some("agent") => Ok(MessageBy::Agent),
+            None if !has_runner => Ok(MessageBy::Agent),
+            _ => {
+                let chain = self.chain(Post::CommitMessage, Named::default())?;
+                Ok(MessageBy::Model(Box::new(chain.first().clone())))
+            }
+        }
+    }
+
     /// Everybody that a plan could need, a chain each.
     pub fn chains(&self, plan: &Plan) -> Result<Vec<Chain<Crew>>, AgentError> {
         let mut chains = vec![self.reviewers()?];
@@ -138,7 +156,7 @@ impl Staff {
         let own = match post {
             Post::Implement => self.flags.implement.clone(),
             Post::Review => self.flags.review.clone(),
-            Post::Plan | Post::Resolve => Named::default(),
+            Post::Plan | Post::Resolve | Post::CommitMessage => Named::default(),
         };
         let step = |key: &str| format!("steps.{}.{key}", post.as_str());
         let configured = |runner: &str, model: &str| Named {
@@ -147,7 +165,8 @@ impl Staff {
         };
         let levels = [
             own,
-            self.flags.all.clone(),
+            // Who works is not whom one asks for a line.
+            if post == Post::CommitMessage { Named::default() } else { self.flags.all.clone() },
             planned,
             configured(&step("runner"), &step("model")),
             configured("runner", "model"),

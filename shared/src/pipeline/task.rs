@@ -154,7 +154,9 @@ impl TaskRun<'_, '_, '_> {
     /// Takes in what was written down: the next step is decided from it.
     pub(super) fn recorded(&mut self, event: Event, why: Option<&str>, expense: Expense) {
         let (status, commit, why) = (event.status(), event.commit, why.map(str::to_owned));
+        let checkpoint = self.shop.scribe.step(self.recorder, &event);
         self.shop.tell(&self.task.id, Happening::Recorded { status, commit, why, expense });
+        checkpoint.into_iter().for_each(|news| self.shop.tell(&self.task.id, news));
         self.events.push(event);
     }
 

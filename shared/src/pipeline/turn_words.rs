@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Longest first line, in characters.
-const LONGEST_SUBJECT: usize = 72;
+pub(super) const LONGEST_SUBJECT: usize = 72;
 
 /// How many characters of an agent's words stand in the commit.
 const LONGEST_WORDS: usize = 1000;
@@ -19,9 +19,15 @@ const SENTENCES: usize = 6;
 pub(super) struct TurnMessage {
     /// An order, as git's own commits are worded.
     pub(super) subject: String,
-    /// What the agent said.
-    pub(super) words: String,
+    /// What stands below it, and over that.
+    words: String,
+    heading: &'static str,
 }
+
+/// What stands over words of the agent.
+const SAID: &str = "The agent's words (truncated to 1000 chars):";
+/// What stands over words of one who looked at the change.
+const TOLD: &str = "Description:";
 
 impl TurnMessage {
     /// From the agent's words and what changed.
@@ -30,7 +36,22 @@ impl TurnMessage {
             .take(SENTENCES)
             .find_map(|sentence| imperative(&sentence))
             .unwrap_or_else(|| plain(changes));
-        Self { subject, words: words.chars().take(LONGEST_WORDS).collect() }
+        Self { subject, words: cut_words(words), heading: SAID }
+    }
+
+    /// From what changed alone.
+    pub(super) fn plain(changes: &[Change]) -> Self {
+        Self { subject: plain(changes), words: String::new(), heading: SAID }
+    }
+
+    /// As somebody told it who looked at the change.
+    pub(super) fn told(subject: String, words: &str) -> Self {
+        Self { subject, words: cut_words(words), heading: TOLD }
+    }
+
+    /// All of it, for people.
+    pub(super) fn text(&self) -> String {
+        format!("{}\n\n{}", self.subject, self.words).trim_end().to_owned()
     }
 
     /// What stands below the first line.
@@ -38,8 +59,12 @@ impl TurnMessage {
         if self.words.trim().is_empty() {
             return Body::default();
         }
-        Body::new("The agent's words (truncated to 1000 chars):", &self.words)
+        Body::new(self.heading, &self.words)
     }
+}
+
+fn cut_words(words: &str) -> String {
+    words.chars().take(LONGEST_WORDS).collect()
 }
 
 /// What a change itself tells, as the first line of a commit.
@@ -257,7 +282,7 @@ fn is_form(word: &str, verb: &str) -> bool {
 }
 
 /// At most as long as a first line may be, at the end of a word.
-pub(super) fn cut(line: &str) -> String {
+fn cut(line: &str) -> String {
     if line.chars().count() <= LONGEST_SUBJECT {
         return line.to_owned();
     }

@@ -1,90 +1,72 @@
-//! A commit for each turn of an agent that changed something, made when the turn ends: the model has the word then, and
-//! the tree stands still.
+//! A commit for each turn of an agent that changed something, and a record for every turn, made when the turn ends: the
+//! model has the word then, and the tree stands still.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    collections::VecDeque,
+    sync::mpsc::{Receiver, TryRecvError},
     time::{Duration, Instant},
 };
 
 use super::{
-    Crew, Follower, Happening, Workshop,
+    Crew, Expense, Follower, Happening,
+    beside::Beside,
+    draft::TurnDraft as Draft,
+    messenger::{Answer, Matter},
     place::{self, Begun, Looker},
+    turn_note::{Noted, TurnsOf, Who},
     turn_words::TurnMessage,
 };
 use crate::{
-    agent::{
-        AgentEvent, EventFormat, RunnerKind, Tally, provider_of,
-        redact::{Redactor, Secrets},
-    },
-    git::Change,
+    agent::{AgentEvent, EventFormat, RunnerKind, Tally, redact::Redactor},
     history::Event,
-    message::{Key, Status, Trailers, Wording, plain_text},
-    name::{Attempt, PipelineName},
-    plan::Task,
-    record::{Delivery, Entry, Index, RecordError, Recorder},
+    name::Oid,
+    record::{Delivery, Index, Recorder},
+    session::SessionError,
 };
-
-/// Most of an agent's words in a turn that is kept, in bytes.
-const LONGEST_WORDS: usize = 16 * 1024;
-
-/// Most characters of what stands in a trailer.
-const LONGEST_VALUE: usize = 200;
 
 /// Turns in which an agent only talks are not looked at more often than this.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What nobody tells.
-const UNKNOWN: &str = "unknown";
-
-/// The numbers of a session's turns: from 1, and none twice, whoever works.
-#[derive(Debug, Clone, Default)]
-pub struct TurnNumbers(Arc<AtomicU64>);
-
-impl TurnNumbers {
-    /// The next one is behind `last`.
-    #[must_use]
-    pub fn after(last: u64) -> Self {
-        Self(Arc::new(AtomicU64::new(last)))
-    }
-
-    fn next(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed) + 1
-    }
-}
-
-/// Whose turns are kept.
-pub(super) struct TurnsOf<'a> {
-    pub(super) task: &'a Task,
-    pub(super) attempt: Attempt,
-    pub(super) pipeline: PipelineName,
-    pub(super) numbers: TurnNumbers,
-    pub(super) secrets: Secrets,
-}
-
-impl<'a> TurnsOf<'a> {
-    pub(super) fn of(shop: &Workshop<'_>, task: &'a Task, attempt: Attempt) -> Self {
-        let (pipeline, numbers) = (shop.pipeline.clone(), shop.numbers.clone());
-        Self { task, attempt, pipeline, numbers, secrets: shop.secrets.clone() }
-    }
-}
+/// So many turns that end at once are told apart.
+const MOST_AT_ONCE: usize = 4;
 
 /// Keeps the turns of one attempt.
-pub(super) struct TurnKeeper<'k, 'r> {
+pub(super) struct TurnKeeper<'k, 'r, 'a> {
     recorder: &'k mut Recorder<'r>,
-    begun: &'k Begun,
+    /// Where the agent may write; a reviewer may not.
+    begun: Option<&'k Begun>,
     of: TurnsOf<'k>,
     looker: Option<Looker<'r>>,
+    /// Other repositories that it works in.
+    others: Vec<Beside<'k, 'a>>,
     who: Who,
     /// The turn under way.
     draft: Draft,
-    /// The last that has ended and was not looked at.
-    ended: Option<Draft>,
+    /// Those that have ended since somebody last looked, oldest first.
+    ended: VecDeque<Draft>,
     looked: Option<Instant>,
+    /// Turns that have ended and wait for their message, oldest first.
+    waiting: VecDeque<Waiting>,
+    asked: usize,
     kept: Kept,
     has_complained: bool,
+}
+
+/// What lay in the worktree before and after a turn, and what lies in those of other repositories; nothing where that is the
+/// same.
+type Seen = (Option<(Oid, Oid)>, Vec<Option<Oid>>);
+
+/// A turn that has ended.
+struct Waiting {
+    draft: Draft,
+    /// What lay in the worktree then, if that was something new.
+    after: Option<Oid>,
+    /// The same in other repositories.
+    beside: Vec<Option<Oid>>,
+    model: Option<String>,
+    session: Option<String>,
+    /// Where its message comes from, if somebody was asked.
+    answer: Option<Receiver<Answer>>,
 }
 
 /// What became of an attempt's turns.
@@ -95,174 +77,247 @@ pub(super) struct Kept {
     pub(super) noticed: Vec<String>,
     /// Whether the index knows of all of it.
     pub(super) index: Index,
+    /// What was spent on messages.
+    pub(super) expense: Expense,
 }
 
-/// Who works.
-#[derive(Debug, Default)]
-struct Who {
-    program: String,
-    model: Option<String>,
-    /// Whether words come in pieces.
-    in_pieces: bool,
+impl Default for Kept {
+    fn default() -> Self {
+        let (events, noticed) = (Vec::new(), Vec::new());
+        Self { events, noticed, index: Index::There, expense: Expense::default() }
+    }
 }
 
-/// What is known of the turn under way.
-#[derive(Debug, Default)]
-struct Draft {
-    words: String,
-    tools: usize,
-}
-
-impl<'k, 'r> TurnKeeper<'k, 'r> {
-    pub(super) fn new(recorder: &'k mut Recorder<'r>, begun: &'k Begun, of: TurnsOf<'k>) -> Self {
-        let kept = Kept { events: Vec::new(), noticed: Vec::new(), index: Index::There };
+impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
+    pub(super) fn new(recorder: &'k mut Recorder<'r>, begun: Option<&'k Begun>, of: TurnsOf<'k>) -> Self {
+        let draft = Draft::new((of.scribe.clock)(), of.scribe.words);
         Self {
             recorder,
             begun,
             of,
             looker: None,
+            others: Vec::new(),
             who: Who::default(),
-            draft: Draft::default(),
-            ended: None,
+            draft,
+            ended: VecDeque::new(),
             looked: None,
-            kept,
+            waiting: VecDeque::new(),
+            asked: 0,
+            kept: Kept::default(),
             has_complained: false,
         }
     }
 
-    /// The attempt is over.
-    pub(super) fn finish(self) -> Kept {
-        self.kept
+    /// The same with other repositories that the agent works in.
+    pub(super) fn beside(self, others: Vec<Beside<'k, 'a>>) -> Self {
+        Self { others, ..self }
+    }
+
+    /// The attempt is over. Gives what became of its turns here, and in other repositories.
+    pub(super) fn finish(self) -> (Kept, Vec<Kept>) {
+        (self.kept, self.others.into_iter().map(|other| other.kept).collect())
+    }
+
+    fn next_draft(&self) -> Draft {
+        Draft::new((self.of.scribe.clock)(), self.of.scribe.words)
     }
 
     /// An agent can talk faster than anybody can look. What it says without using a tool, and right behind another turn,
     /// is a part of the next one.
     fn is_worth_a_look(&self) -> bool {
-        self.draft.tools > 0 || self.looked.is_none_or(|looked| looked.elapsed() >= PAUSE)
+        !self.draft.tools.is_empty() || self.looked.is_none_or(|looked| looked.elapsed() >= PAUSE)
     }
 
-    /// A number for the turn that has ended, if one has.
-    pub(super) fn number_if_due(&mut self) -> Option<u64> {
-        self.ended.as_ref().map(|_| self.of.numbers.next())
+    /// The turn under way has ended. A stream that tells of more turns at once than anybody could have taken is not worth
+    /// the memory.
+    fn put_down(&mut self) {
+        let next = self.next_draft();
+        if self.ended.len() == MOST_AT_ONCE {
+            self.ended.pop_front();
+        }
+        self.ended.push_back(std::mem::replace(&mut self.draft, next));
     }
 
-    /// The turn that has ended, under this number.
-    pub(super) fn settle_as(&mut self, turn: u64, tally: &Tally) -> Option<Happening> {
-        let draft = self.ended.take()?;
+    /// Takes in a turn that has ended, and what was seen then in the worktree, before and after it.
+    fn end_turn(&mut self, draft: Draft, (seen, beside): Seen, tally: &Tally) -> Result<(), SessionError> {
+        let answer = match (&self.of.messenger, seen) {
+            (Some(messenger), Some((before, after))) => {
+                let (patch, stat) = self.recorder.repository().diff(before, after)?;
+                let words = Redactor::redact(&self.of.secrets, &draft.words);
+                let matter = Matter { task: &self.of.task.id, words: &words, patch: &patch, stat: &stat };
+                self.asked += 1;
+                Some(messenger.ask(&matter, self.asked))
+            }
+            _ => None,
+        };
+        let model = tally.model().or(self.who.model.as_deref()).map(str::to_owned);
+        let session = tally.session().map(str::to_owned);
+        let after = seen.map(|(_, after)| after);
+        self.waiting.push_back(Waiting { draft, after, beside, model, session, answer });
+        Ok(())
+    }
+
+    fn look_everywhere(&mut self) -> Result<Seen, SessionError> {
+        let seen = self.look()?;
+        let beside = self.others.iter_mut().map(Beside::look).collect::<Result<_, _>>()?;
+        Ok((seen, beside))
+    }
+
+    fn look(&mut self) -> Result<Option<(Oid, Oid)>, SessionError> {
         self.looked = Some(Instant::now());
-        self.end_turn(turn, &draft, tally)
+        let Some(begun) = self.begun else {
+            return Ok(None);
+        };
+        begun.look_again(&mut self.kept.noticed);
+        let looker = match &mut self.looker {
+            Some(looker) => looker,
+            none => none.insert(Looker::new(self.recorder.repository(), begun)?),
+        };
+        Ok(looker.look()?)
+    }
+
+    /// Writes turns down whose message is there; where `waits` says so, the others too, when theirs is.
+    fn flush(&mut self, waits: Waits) -> Vec<Happening> {
+        let mut news = Vec::new();
+        while let Some(turn) = self.waiting.front() {
+            let answer = match (&turn.answer, waits) {
+                (None, _) => Answer::default(),
+                (Some(answer), Waits::Yes) => answer.recv().unwrap_or_default(),
+                (Some(answer), Waits::No) => match answer.try_recv() {
+                    Ok(answer) => answer,
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => Answer::default(),
+                },
+            };
+            if let Some(turn) = self.waiting.pop_front() {
+                news.extend(self.keep_everywhere(turn, &answer));
+            }
+        }
+        news
     }
 
     /// What could not be committed now is a part of the next commit.
-    fn end_turn(&mut self, turn: u64, draft: &Draft, tally: &Tally) -> Option<Happening> {
-        match self.commit(turn, draft, tally) {
+    fn told(&mut self, kept: Result<Option<Happening>, SessionError>) -> Option<Happening> {
+        match kept {
             Ok(committed) => committed,
             Err(error) if !self.has_complained => {
                 self.has_complained = true;
-                let words =
-                    format!("turn {turn} of {} could not be committed by itself: {error}", self.of.task.id);
+                let words = format!("a turn of {} could not be written down: {error}", self.of.task.id);
                 Some(Happening::Note { words })
             }
             Err(_) => None,
         }
     }
 
-    fn commit(&mut self, turn: u64, draft: &Draft, tally: &Tally) -> Result<Option<Happening>, RecordError> {
-        self.begun.look_again(&mut self.kept.noticed);
-        let looker = match &mut self.looker {
-            Some(looker) => looker,
-            none => none.insert(Looker::new(self.recorder.repository(), self.begun)?),
+    /// Writes a turn down here, and commits under its number what it changed elsewhere.
+    fn keep_everywhere(&mut self, turn: Waiting, answer: &Answer) -> Vec<Happening> {
+        let Waiting { draft, after, beside, model, session, .. } = turn;
+        self.kept.expense.add(answer.expense.usage, answer.expense.time);
+        let noted = Noted::new(&draft, (model, session), &self.of.secrets);
+        let (number, mut news) = match self.keep(after, &noted, answer.message.clone()) {
+            Ok((number, committed)) => (number, committed.into_iter().collect::<Vec<_>>()),
+            Err(error) => return self.told(Err(error)).into_iter().collect(),
         };
-        let Some(after) = looker.look()? else {
-            return Ok(None);
+        for (at, after) in beside.into_iter().enumerate() {
+            let Some(after) = after else { continue };
+            let Self { of, who, others, .. } = self;
+            let kept = others[at].keep(after, number, |work| {
+                let message = answer.message.clone().unwrap_or_else(|| of.message(None, &noted.words, work));
+                of.drafted(who, &noted, (Some(&message), &work.changes), (number, (of.scribe.clock)())).entry
+            });
+            news.extend(self.told(kept.map_err(SessionError::from)));
+        }
+        news
+    }
+
+    fn keep(
+        &mut self,
+        after: Option<Oid>,
+        noted: &Noted,
+        told: Option<TurnMessage>,
+    ) -> Result<(u32, Option<Happening>), SessionError> {
+        let work = match (self.begun, after) {
+            (Some(begun), Some(after)) => place::turn(self.recorder, begun, after)?,
+            _ => None,
         };
-        let Some(work) = place::turn(self.recorder, self.begun, after)? else {
-            return Ok(None);
+        let (tree, tip) = (self.recorder.tree(), self.recorder.head());
+        let changes = work.as_ref().map_or(&[][..], |work| &work.changes);
+        let delivery = match &work {
+            Some(work) => Delivery { tree: work.tree, tip: work.tip, changes },
+            None => Delivery { tree, tip, changes },
         };
-        let entry = self.entry(turn, draft, &work.changes, tally);
-        let words = entry.text.clone();
-        let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
-        let (event, index) = self.recorder.deliver_turn(entry, delivery)?;
-        let commit = event.commit;
+        let message = work.as_ref().map(|work| self.of.message(told, &noted.words, work));
+        let Self { of, who, recorder, .. } = self;
+        let now = (of.scribe.clock)();
+        let mut number = 0;
+        let written = of.scribe.chronicle.deliver_turn(recorder, delivery, now, |given| {
+            number = given;
+            of.drafted(who, noted, (message.as_ref(), changes), (given, now))
+        })?;
+        let Some((event, index)) = written else {
+            return Ok((number, None));
+        };
+        let (commit, words) = (event.commit, event.subject.text.clone());
         self.kept.events.push(event);
         if index == Index::Behind {
             self.kept.index = index;
         }
-        Ok(Some(Happening::Committed { turn, commit, words }))
-    }
-
-    fn entry(&self, turn: u64, draft: &Draft, changes: &[Change], tally: &Tally) -> Entry<'static> {
-        let TurnsOf { task, attempt, pipeline, secrets, .. } = &self.of;
-        let words = Redactor::redact(secrets, &draft.words);
-        let message = TurnMessage::of(&words, changes);
-        let model = tally.model().or(self.who.model.as_deref());
-        let provider = provider_of(&self.who.program, model);
-        let model = value(model.unwrap_or(UNKNOWN));
-        let wording = Wording { name: &message.subject, attempt: *attempt, max: 0 };
-        let mut entry = Entry::new(task.id.clone(), Status::Turn, wording);
-        entry.body = message.body();
-        entry.author = Some(format!("{} ({})", task.id, model.replace(['<', '>'], "")));
-        let mut trailers = Trailers::default();
-        let told = [
-            (Key::Model, model),
-            (Key::Provider, value(provider.as_deref().unwrap_or(UNKNOWN))),
-            (Key::Node, task.id.to_string()),
-            (Key::Pipeline, pipeline.to_string()),
-            (Key::Turn, turn.to_string()),
-        ];
-        for (key, value) in told {
-            let _ = trailers.set(key, value);
-        }
-        entry.trailers = trailers;
-        entry
+        Ok((number, Some(Happening::Committed { turn: number.into(), commit, words })))
     }
 }
 
-impl Follower for TurnKeeper<'_, '_> {
+/// Whether messages are waited for.
+#[derive(Clone, Copy)]
+enum Waits {
+    Yes,
+    No,
+}
+
+impl Follower for TurnKeeper<'_, '_, '_> {
     fn begins(&mut self, crew: &Crew) {
         let (program, in_pieces) = match &crew.runner {
             RunnerKind::Program(runner) => (runner.program(), runner.events == EventFormat::Gemini),
             RunnerKind::Shell | RunnerKind::Demo => (crew.name.as_str(), false),
         };
-        self.who = Who { program: program.to_owned(), model: crew.model.clone(), in_pieces };
-        self.draft = Draft::default();
+        let (runner, program, model) = (crew.name.clone(), program.to_owned(), crew.model.clone());
+        self.who = Who { runner, program, model, in_pieces };
+        self.draft = self.next_draft();
     }
 
-    fn hear(&mut self, event: &AgentEvent) {
-        match event {
-            AgentEvent::Text(words) => self.draft.say(words, self.who.in_pieces),
-            AgentEvent::ToolCall { .. } => self.draft.tools += 1,
-            AgentEvent::TurnEnded { .. } if self.is_worth_a_look() => {
-                self.ended = Some(std::mem::take(&mut self.draft));
+    fn hear(&mut self, printed: &[u8], events: &[AgentEvent]) {
+        self.draft.print(printed);
+        for event in events {
+            self.draft.note(event, self.who.in_pieces);
+            if !matches!(event, AgentEvent::TurnEnded { .. }) {
+                continue;
             }
-            _ => {}
+            self.draft.is_over = true;
+            if self.is_worth_a_look() {
+                self.put_down();
+            }
         }
     }
 
-    /// Of several turns that have ended meanwhile only the last is looked at: nobody can tell what each of them did.
-    fn settle(&mut self, tally: &Tally) -> Option<Happening> {
-        let turn = self.number_if_due()?;
-        self.settle_as(turn, tally)
-    }
-}
-
-impl Draft {
-    fn say(&mut self, words: &str, in_pieces: bool) {
-        if !in_pieces && !self.words.is_empty() {
-            self.words.push('\n');
+    /// Of several turns that have ended meanwhile nobody can tell what each of them did: the last that used a tool did it.
+    fn settle(&mut self, tally: &Tally) -> Vec<Happening> {
+        let mut news = Vec::new();
+        let last = self.ended.len().saturating_sub(1);
+        let doer = self.ended.iter().rposition(|draft| !draft.tools.is_empty()).unwrap_or(last);
+        for (at, draft) in std::mem::take(&mut self.ended).into_iter().enumerate() {
+            let seen = if at == doer { self.look_everywhere() } else { Ok((None, Vec::new())) };
+            let ended = seen.and_then(|seen| self.end_turn(draft, seen, tally));
+            news.extend(self.told(ended.map(|()| None)));
         }
-        let room = LONGEST_WORDS.saturating_sub(self.words.len());
-        let end = (0..=room.min(words.len())).rev().find(|at| words.is_char_boundary(*at)).unwrap_or(0);
-        self.words.push_str(&words[..end]);
+        news.extend(self.flush(Waits::No));
+        news
     }
-}
 
-/// Foreign text as the value of a trailer.
-fn value(text: &str) -> String {
-    let line: String = plain_text(text).chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let cut: String = line.trim().chars().take(LONGEST_VALUE).collect();
-    match cut.trim() {
-        "" => UNKNOWN.to_owned(),
-        value => value.to_owned(),
+    fn ends(&mut self, tally: &Tally) -> Vec<Happening> {
+        if self.draft.is_over {
+            self.put_down();
+        }
+        let mut news = self.settle(tally);
+        news.extend(self.flush(Waits::Yes));
+        news
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Annex, Crew, Expense, Happening, Memory, News, Options, PipelineError, Sentry, Sessions, TurnNumbers,
+    Annex, Crew, Expense, Happening, Memory, News, Options, PipelineError, Scribe, Sentry, Sessions,
     call::{AtLimit, Call, Caller, Follower, Reply, lend},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
         limits::{Chain, Setback},
         redact::Secrets,
     },
-    name::{PipelineName, RepoName, TaskId},
+    name::{RepoName, TaskId},
     plan::Task,
     process::{Attendance, Cancel, Limits, Program},
 };
@@ -52,10 +52,8 @@ pub struct Workshop<'a> {
     pub memory: Memory,
     /// Watches what agents share.
     pub sentry: Sentry,
-    /// What the run is called.
-    pub pipeline: PipelineName,
-    /// The numbers of the session's turns.
-    pub numbers: TurnNumbers,
+    /// Who writes the session down.
+    pub scribe: Scribe<'a>,
     /// Places in other repositories that the task works in.
     pub annexes: Vec<Annex>,
     /// Where the repositories of the task are, by their names.

@@ -7,6 +7,7 @@ mod budget;
 mod cleanup;
 mod file;
 mod landing;
+mod session;
 mod setting;
 mod table;
 mod value;

@@ -1,17 +1,20 @@
 //! Every key there is. The manual is made from this table.
 
-use super::{Kind, Setting, budget::BUDGET, cleanup::CLEANUP, landing::LANDING, workspace::WORKSPACE};
+use super::{
+    Kind, Setting, budget::BUDGET, cleanup::CLEANUP, landing::LANDING, session::SESSION, workspace::WORKSPACE,
+};
 
 pub(super) const PATH: &str = "a path, in quotes";
 pub(super) const SECONDS: &str = "a number of seconds";
 const RUNNERS: &str = "a list of runners in quotes, each with ':' and a model behind it or not";
 
 /// All keys.
-pub const SETTINGS: &[Setting] = &join([GENERAL, LANDING, &BUDGET, WORKSPACE, CLEANUP]);
+pub const SETTINGS: &[Setting] = &join([GENERAL, LANDING, &BUDGET, SESSION, WORKSPACE, CLEANUP]);
 
-const COUNT: usize = GENERAL.len() + BUDGET.len() + LANDING.len() + WORKSPACE.len() + CLEANUP.len();
+const COUNT: usize =
+    GENERAL.len() + BUDGET.len() + LANDING.len() + SESSION.len() + WORKSPACE.len() + CLEANUP.len();
 
-const fn join(parts: [&[Setting]; 5]) -> [Setting; COUNT] {
+const fn join(parts: [&[Setting]; 6]) -> [Setting; COUNT] {
     let mut all = [GENERAL[0]; COUNT];
     let (mut at, mut part, mut place) = (0, 0, 0);
     while at < all.len() {
@@ -119,7 +122,7 @@ const GENERAL: &[Setting] = &[
         kind: Kind::Text,
         expected: "the name of a runner, in quotes",
         default: "runner",
-        about: "The runner for one step: implement, review or plan.",
+        about: "The runner for one step: implement, review, plan, resolve or commit-message.",
     },
     Setting {
         key: "steps.*.model",

@@ -1,0 +1,100 @@
+//! A run as a session: how it begins, goes on, rests and ends in the session's records.
+
+use std::collections::BTreeMap;
+
+use arborist_core::{
+    failure::Failure,
+    gardener::{GardenerError, Summary},
+    history::Run,
+    name::{Oid, SessionId},
+    pipeline::repository_name,
+    session::{
+        Chronicle, Draft, Driver, End, Happening, Pause, RepositoryStart, Resumed, SessionError, Start,
+        Verdict,
+    },
+};
+
+use super::{GardeningArgs, Opened, Planned};
+use crate::clock;
+
+impl Opened {
+    /// The session of a run that begins or goes on at `tip`.
+    pub(super) fn chronicle(
+        &self,
+        args: &GardeningArgs,
+        (planned, run): (&Planned, &Run),
+        session: &SessionId,
+        tip: Oid,
+    ) -> Result<&Chronicle, Failure> {
+        let chronicle = match Chronicle::find(&self.repository, session)? {
+            Some(chronicle) => {
+                if !matches!(chronicle.newest().record.happening, Happening::Resume(_) | Happening::Start(_))
+                {
+                    write(&chronicle, tip, &Happening::Resume(Resumed { turn: None, commit: tip }))?;
+                }
+                chronicle
+            }
+            None => {
+                let start = self.start(args, (planned, run));
+                Chronicle::begin(&self.repository, session.clone(), start, clock::now())?
+            }
+        };
+        Ok(self.chronicle.get_or_init(|| chronicle))
+    }
+
+    fn start(&self, args: &GardeningArgs, (planned, run): (&Planned, &Run)) -> Start {
+        let (name, branch) = (repository_name(&self.repository), self.branch.clone());
+        Start {
+            repositories: vec![RepositoryStart { name, branch, base: self.head }],
+            plan: run.start.as_ref().and_then(|start| start.plan.as_ref()).map(ToString::to_string),
+            pipeline: planned.pipeline().to_string(),
+            driver: Driver::Run,
+            options: args.told(),
+            forked_from: None,
+        }
+    }
+
+    /// The run is at its end, or rests.
+    pub(super) fn close_session(
+        &self,
+        ended: &Result<Summary, GardenerError>,
+        (done, total): (usize, usize),
+    ) -> Result<(), Failure> {
+        let Some(chronicle) = self.chronicle.get() else {
+            return Ok(());
+        };
+        let words = format!("{done} of {total} tasks are done");
+        let happening = match ended {
+            Err(error) => Happening::Pause(Pause { why: error.to_string() }),
+            Ok(summary) if done >= total && summary.is_well() => {
+                Happening::End(End { result: Verdict::Complete, words })
+            }
+            Ok(summary) if !summary.failed.is_empty() => {
+                Happening::End(End { result: Verdict::Failed, words })
+            }
+            Ok(_) => Happening::Pause(Pause { why: words }),
+        };
+        let tip = self.repository.find_branch(&self.branch)?.unwrap_or(self.head);
+        Ok(write(chronicle, tip, &happening)?)
+    }
+}
+
+fn write(chronicle: &Chronicle, tip: Oid, happening: &Happening) -> Result<(), SessionError> {
+    chronicle.append(clock::now(), |_| Ok::<_, SessionError>(Draft::at(tip, happening.clone()))).map(drop)
+}
+
+impl GardeningArgs {
+    /// What was asked for, by the names of options.
+    fn told(&self) -> BTreeMap<String, String> {
+        let mut told = self.more.clone();
+        let mut tell = |name: &str, value: Option<String>| {
+            told.extend(value.map(|value| (name.to_owned(), value)));
+        };
+        let flags = self.flags();
+        tell("runner", flags.crew.all.runner);
+        tell("model", flags.crew.all.model);
+        tell("max-retries", self.max_retries.map(|number| number.to_string()));
+        tell("max-cost", flags.budgets.run.cost.map(|cost| cost.to_string()));
+        told
+    }
+}

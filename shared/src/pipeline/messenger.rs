@@ -1,0 +1,168 @@
+//! Asks a model what a turn's commit should say. It has its own time and its own place, and nothing waits for it but the
+//! commit: the agent goes on meanwhile.
+
+use std::{
+    path::PathBuf,
+    sync::mpsc::{Receiver, channel},
+    thread,
+};
+
+use super::{
+    AtLimit, Call, Caller, Crew, Expense, Options, Workshop, cut_diff,
+    turn_words::{LONGEST_SUBJECT, TurnMessage},
+};
+use crate::{
+    agent::{
+        Outcome, Request, RunnerKind,
+        limits::Backoff,
+        redact::{Redactor, Secrets},
+    },
+    name::TaskId,
+    process::{Cancel, Limits},
+};
+
+/// How many characters of a change the model sees, and of the agent's words.
+const LONGEST_DIFF: usize = 6000;
+const LONGEST_INTENT: usize = 2000;
+
+/// Where the message of a turn's commit comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MessageBy {
+    /// The agent's own words.
+    Agent,
+    /// Somebody who is shown the change.
+    Model(Box<Crew>),
+    /// The names of the files.
+    Plain,
+}
+
+/// Asks for messages.
+#[derive(Debug, Clone)]
+pub(super) struct Messenger {
+    crew: Crew,
+    limits: Limits,
+    secrets: Secrets,
+    cancel: Cancel,
+    dir: PathBuf,
+    log: PathBuf,
+}
+
+/// What came of a question.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    /// The message, if there is one that can be used.
+    pub(super) message: Option<TurnMessage>,
+    /// What it cost.
+    pub(super) expense: Expense,
+}
+
+/// What a message is to be about.
+pub(super) struct Matter<'a> {
+    pub(super) task: &'a TaskId,
+    pub(super) words: &'a str,
+    pub(super) patch: &'a str,
+    pub(super) stat: &'a str,
+}
+
+impl Messenger {
+    /// For a task, if somebody is to be asked.
+    pub(super) fn of(shop: &Workshop<'_>, git_dir: &std::path::Path, log: &str) -> Option<Self> {
+        let Options { message_by, message_limits, .. } = shop.options;
+        let MessageBy::Model(crew) = message_by else {
+            return None;
+        };
+        Some(Self {
+            crew: crew.as_ref().clone(),
+            limits: *message_limits,
+            secrets: shop.secrets.clone(),
+            cancel: shop.cancel.clone(),
+            dir: git_dir.join("arborist/commit-message"),
+            log: shop.home.join(log),
+        })
+    }
+
+    /// Asks, and does not wait.
+    pub(super) fn ask(&self, matter: &Matter<'_>, number: usize) -> Receiver<Answer> {
+        let (sender, answer) = channel();
+        let prompt = prompt(matter);
+        let mut messenger = self.clone();
+        messenger.log = self.log.with_extension(format!("{number}.log"));
+        thread::spawn(move || {
+            let _ = sender.send(messenger.call(&prompt));
+        });
+        answer
+    }
+
+    fn call(&self, prompt: &str) -> Answer {
+        let mut quiet = |_| {};
+        let mut caller = Caller {
+            runner: &self.crew.name,
+            limits: self.limits,
+            backoff: Backoff { patience: std::time::Duration::ZERO, ..Backoff::default() },
+            secrets: &self.secrets,
+            cancel: &self.cancel,
+            attendance: None,
+            voice: &mut quiet,
+            follower: None,
+            expense: Expense::default(),
+            retold: None,
+        };
+        let request = Request {
+            prompt,
+            model: self.crew.model.as_deref(),
+            dir: &self.dir,
+            session: None,
+            prompt_file: None,
+            tools: None,
+        };
+        let reply = match &self.crew.runner {
+            RunnerKind::Program(runner) if std::fs::create_dir_all(&self.dir).is_ok() => {
+                caller.call(AtLimit::Leave, || Call::of_runner(runner, request, &self.log)).ok()
+            }
+            _ => None,
+        };
+        let said = match reply.map(|reply| reply.outcome) {
+            Some(Outcome::Success { text, .. }) => message_in(&Redactor::redact(&self.secrets, &text)),
+            _ => None,
+        };
+        Answer { message: said, expense: caller.expense }
+    }
+}
+
+fn prompt(matter: &Matter<'_>) -> String {
+    let Matter { task, words, patch, stat } = matter;
+    let intent: String = words.chars().take(LONGEST_INTENT).collect();
+    format!(
+        "Write the message of a git commit for one step of the work on task {task}.\n\
+         The first line is an order in at most {LONGEST_SUBJECT} characters, such as \"Add a health endpoint\". Below an empty \
+         line follow one to three sentences that say what was done and why. Reply with the message only.\n\n\
+         What the one who did it said:\n{}\n\nDiff:\n{}\n",
+        intent.trim(),
+        cut_diff(patch, stat, LONGEST_DIFF).trim_end()
+    )
+}
+
+/// The message in a reply, if its first line can be one.
+fn message_in(reply: &str) -> Option<TurnMessage> {
+    let is_fence = |line: &&str| line.trim_start().starts_with("```");
+    let mut lines = reply.lines().filter(|line| !is_fence(line)).skip_while(|line| line.trim().is_empty());
+    let first = lines.next()?.trim().trim_matches(['"', '`', '*', '#', ' ']).trim_end_matches('.');
+    let length = first.chars().count();
+    let words = lines.collect::<Vec<_>>().join("\n").trim().to_owned();
+    (1..=LONGEST_SUBJECT).contains(&length).then(|| TurnMessage::told(first.to_owned(), &words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reply_is_a_message_only_if_its_first_line_can_be_one() {
+        let told = |reply: &str| message_in(reply).map(|message| message.subject);
+        assert_eq!(told("Add a form\n\nIt asks for a name."), Some("Add a form".into()));
+        assert_eq!(told("```\n\"Add a form.\"\n```"), Some("Add a form".into()));
+        assert_eq!(told(""), None);
+        assert_eq!(told("\n \n"), None);
+        assert_eq!(told(&"long ".repeat(20)), None);
+    }
+}

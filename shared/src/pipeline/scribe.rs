@@ -1,0 +1,98 @@
+//! Writes a session's records while its run goes on: its turns, and how far each step brought it.
+
+use std::{collections::BTreeMap, path::Path};
+
+use super::Happening;
+use crate::{
+    git::Repository,
+    history::Event,
+    name::{Oid, PipelineName},
+    record::Recorder,
+    session::{Checkpoint, Chronicle, Draft, Happening as Record, SessionError},
+    settings::Settings,
+};
+
+/// Who writes a session down.
+#[derive(Debug, Clone)]
+pub struct Scribe<'a> {
+    /// Where to.
+    pub chronicle: &'a Chronicle,
+    /// What the run is called.
+    pub pipeline: PipelineName,
+    /// Whether what is said is kept.
+    pub words: Words,
+    /// Seconds since 1970.
+    pub clock: fn() -> i64,
+    /// The tree at the last checkpoint.
+    last: Option<Oid>,
+}
+
+/// Whether what agents say and hear is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Words {
+    /// It is.
+    Kept,
+    /// It is not.
+    Forgotten,
+}
+
+impl Words {
+    /// As it is configured.
+    #[must_use]
+    pub fn of(settings: &Settings) -> Self {
+        if settings.text("session.transcripts") == Some("off") { Self::Forgotten } else { Self::Kept }
+    }
+}
+
+impl<'a> Scribe<'a> {
+    /// For a run that is called so.
+    #[must_use]
+    pub fn new(chronicle: &'a Chronicle, pipeline: PipelineName, words: Words, clock: fn() -> i64) -> Self {
+        Self { chronicle, pipeline, words, clock, last: None }
+    }
+
+    /// Work begins at this tree.
+    pub fn begin(&mut self, tree: Oid) {
+        self.last = Some(tree);
+    }
+
+    /// A step has ended. Where it changed something, that is a checkpoint.
+    pub(super) fn step(&mut self, recorder: &Recorder<'_>, event: &Event) -> Option<Happening> {
+        if self.last == Some(recorder.tree()) {
+            return None;
+        }
+        match self.checkpoint(recorder, event) {
+            Ok(record) => {
+                self.last = Some(recorder.tree());
+                Some(Happening::Checkpoint { record, commit: event.commit })
+            }
+            Err(error) => {
+                Some(Happening::Note { words: format!("the session could not be written down: {error}") })
+            }
+        }
+    }
+
+    fn checkpoint(&self, recorder: &Recorder<'_>, event: &Event) -> Result<Oid, SessionError> {
+        let name = repository_name(recorder.repository());
+        let checkpoint = Checkpoint {
+            node: event.task().cloned(),
+            step: event.status().step().as_str().to_owned(),
+            status: event.status().to_string(),
+            snapshot: BTreeMap::from([(name, event.commit)]),
+        };
+        let tip = (recorder.branch() == recorder.run()).then_some(event.commit);
+        self.chronicle.append((self.clock)(), |_| {
+            let happening = Record::Checkpoint(checkpoint.clone());
+            Ok(Draft { about: Some(event.commit), tip, ..Draft::of(happening) })
+        })
+    }
+}
+
+/// What a repository is called in records: as its folder, also in lanes.
+#[must_use]
+pub fn repository_name(repository: &Repository) -> String {
+    let common = &repository.common_dir;
+    let folder = if common.ends_with(".git") { common.parent() } else { Some(common.as_path()) };
+    let name = folder.and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| "repository".into())
+}

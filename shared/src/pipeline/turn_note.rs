@@ -1,0 +1,148 @@
+//! What is written down about a turn: its commit, its record and its transcript.
+
+use super::{
+    MessageBy, Scribe, Words, Workshop, draft::TurnDraft as Draft, messenger::Messenger, place::Work,
+    turn_words::TurnMessage,
+};
+use crate::{
+    agent::{
+        Usage, provider_of,
+        redact::{Redactor, Secrets},
+    },
+    git::Change,
+    message::Step,
+    name::Attempt,
+    plan::Task,
+    session::{Line, TokenCount, ToolCall, Transcript, Turn, TurnCommit, TurnDraft, value_of},
+};
+
+/// Whose turns are kept.
+pub(super) struct TurnsOf<'a> {
+    pub(super) task: &'a Task,
+    attempt: Attempt,
+    step: Step,
+    pub(super) scribe: Scribe<'a>,
+    pub(super) secrets: Secrets,
+    pub(super) message_by: MessageBy,
+    pub(super) messenger: Option<Messenger>,
+}
+
+impl<'a> TurnsOf<'a> {
+    pub(super) fn of(shop: &Workshop<'a>, task: &'a Task, (step, attempt): (Step, Attempt)) -> Self {
+        let (scribe, secrets) = (shop.scribe.clone(), shop.secrets.clone());
+        Self {
+            task,
+            attempt,
+            step,
+            scribe,
+            secrets,
+            message_by: shop.options.message_by.clone(),
+            messenger: None,
+        }
+    }
+
+    /// The same with somebody who is asked for messages, if that is wanted.
+    pub(super) fn asking(self, messenger: Option<Messenger>) -> Self {
+        Self { messenger, ..self }
+    }
+}
+
+/// Who works.
+#[derive(Debug, Default)]
+pub(super) struct Who {
+    pub(super) runner: String,
+    pub(super) program: String,
+    pub(super) model: Option<String>,
+    /// Whether words come in pieces.
+    pub(super) in_pieces: bool,
+}
+
+/// What a turn came to, without secrets.
+pub(super) struct Noted {
+    pub(super) words: String,
+    tools: Vec<ToolCall>,
+    lines: Vec<Line>,
+    usage: Option<Usage>,
+    started: i64,
+    model: Option<String>,
+    session: Option<String>,
+}
+
+impl Noted {
+    pub(super) fn new(
+        draft: &Draft,
+        (model, session): (Option<String>, Option<String>),
+        secrets: &Secrets,
+    ) -> Self {
+        let clean = |text: &str| Redactor::redact(secrets, text);
+        let tool = |tool: &ToolCall| ToolCall { name: clean(&tool.name), summary: clean(&tool.summary) };
+        let line = |line: &Line| Line { voice: line.voice, text: clean(&line.text) };
+        Self {
+            words: clean(&draft.words),
+            tools: draft.tools.iter().map(tool).collect(),
+            lines: draft.lines.iter().map(line).collect(),
+            usage: draft.usage,
+            started: draft.started,
+            model,
+            session,
+        }
+    }
+}
+
+impl TurnsOf<'_> {
+    /// What a turn's commit says; `told` is what somebody said who was asked.
+    pub(super) fn message(&self, told: Option<TurnMessage>, words: &str, work: &Work) -> TurnMessage {
+        match (told, &self.message_by) {
+            (Some(message), _) => message,
+            (None, MessageBy::Plain) => TurnMessage::plain(&work.changes),
+            (None, _) => TurnMessage::of(words, &work.changes),
+        }
+    }
+
+    /// A turn as it is written down under this number.
+    pub(super) fn drafted(
+        &self,
+        who: &Who,
+        noted: &Noted,
+        (message, changes): (Option<&TurnMessage>, &[Change]),
+        (number, ended): (u32, i64),
+    ) -> TurnDraft<'static> {
+        let (node, attempt, step) = (&self.task.id, self.attempt, self.step.as_str());
+        let model = noted.model.as_deref();
+        let provider = provider_of(&who.program, model);
+        let provider = provider.as_deref();
+        let usage = noted.usage;
+        let turn = Turn {
+            number,
+            node: node.clone(),
+            step: step.to_owned(),
+            attempt,
+            model: value_of(model),
+            provider: value_of(provider),
+            runner: value_of(Some(&who.runner)),
+            files: changes.iter().map(Change::shown).collect(),
+            tools: noted.tools.clone(),
+            tokens: usage.map(|usage| TokenCount { read: usage.tokens_in, written: usage.tokens_out }),
+            cost: usage.and_then(|usage| usage.cost),
+            commit: None,
+            message: message.map(TurnMessage::text),
+            agent_session: noted.session.clone(),
+            started: noted.started,
+            ended,
+        };
+        let pipeline = self.scribe.pipeline.as_str();
+        let entry = message.map(|message| {
+            let (subject, body) = (message.subject.as_str(), message.body());
+            TurnCommit { node, attempt, model, provider, pipeline, subject, body }.entry()
+        });
+        let transcript = (self.scribe.words == Words::Kept).then(|| Transcript {
+            turn: number,
+            node: node.clone(),
+            step: step.to_owned(),
+            attempt,
+            runner: who.runner.clone(),
+            lines: noted.lines.clone(),
+        });
+        TurnDraft { entry, turn, transcript }
+    }
+}

@@ -1,0 +1,31 @@
+//! The keys of sessions.
+
+use super::{Kind, Setting};
+
+/// In the order in which the manual shows them.
+pub(super) const SESSION: &[Setting] = &[
+    Setting {
+        key: "session.transcripts",
+        variable: Some("ARBORIST_SESSION_TRANSCRIPTS"),
+        kind: Kind::Choice(&["local", "push", "off"]),
+        expected: "local, push or off",
+        default: "local",
+        about: "Whether what agents say and what their tools answer is kept with the session's records, redacted: in this repository only, also where it is pushed to, or not at all.",
+    },
+    Setting {
+        key: "session.commit-message",
+        variable: Some("ARBORIST_SESSION_COMMIT_MESSAGE"),
+        kind: Kind::Choice(&["agent", "model", "plain"]),
+        expected: "agent, model or plain",
+        default: "agent; model once there is a steps.commit-message.runner",
+        about: "Where the message of a turn's commit comes from: the agent's own words, the runner of the step commit-message, which is shown the change, or only the names of the files.",
+    },
+    Setting {
+        key: "timeouts.commit-message",
+        variable: Some("ARBORIST_TIMEOUTS_COMMIT_MESSAGE"),
+        kind: Kind::Count,
+        expected: "a number of seconds",
+        default: "30",
+        about: "How long the runner of the step commit-message may take; then the agent's own words are taken.",
+    },
+];
