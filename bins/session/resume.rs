@@ -61,7 +61,8 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let newest = opened.require(&args.id)?;
     let record = &newest.record;
-    refuse(&opened, newest, args.turn)?;
+    let standing = opened.standing(newest);
+    refuse(newest, standing, args.turn)?;
     let branch = &record.context.branch;
     prepare_branch(&opened.repository, record, ui)?;
     let history = history_of(&opened.repository, branch)?;
@@ -85,6 +86,9 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     append(&chronicle, &Happening::Resume(Resumed { turn: args.turn, commit }), commit)?;
     let first = opened.archive().start_of(newest)?;
     let mut options = recorded_options(start_in(&first)?, &args.onward);
+    if standing == Standing::Failed {
+        options.push("--retry-failed".into());
+    }
     if let Some(changed) = has_changed {
         changed.bring(&house.path)?;
         options.push("--accept-changes".into());
@@ -94,7 +98,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// What cannot be gone on with, and why.
-fn refuse(opened: &Opened, newest: &Stored, turn: Option<u32>) -> Result<(), Failure> {
+fn refuse(newest: &Stored, standing: Standing, turn: Option<u32>) -> Result<(), Failure> {
     let session = &newest.record.session;
     if newest.record.context.driver == Driver::Other {
         let words =
@@ -102,7 +106,7 @@ fn refuse(opened: &Opened, newest: &Stored, turn: Option<u32>) -> Result<(), Fai
         return Err(Failure::new(Exit::No, words)
             .hint(format!("see how far it came: git arborist session turns {session}")));
     }
-    match opened.standing(newest) {
+    match standing {
         Standing::Running => Err(Failure::new(Exit::Locked, format!("session '{session}' is running"))
             .hint("wait until it is done, or end it first")),
         Standing::Complete if turn.is_none() => {
