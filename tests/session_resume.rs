@@ -32,6 +32,15 @@ fn session(garden: &Garden) -> (Value, String) {
     (all[0].clone(), all[0]["id"].as_str().unwrap().to_owned())
 }
 
+/// From now on the agent can be told which of its conversations to continue.
+fn can_resume(garden: &Garden) {
+    let file = garden.home().join(".config/git-arborist/config.toml");
+    let script = garden.root().join("agent.sh");
+    let resume = format!("[runners.robot]\nresume = [\"sh\", \"{}\", \"{{session}}\"]\n", script.display());
+    let config = fs::read_to_string(&file).unwrap().replace("[runners.robot]\n", &resume);
+    fs::write(file, config).unwrap();
+}
+
 fn subjects(garden: &Garden, branch: &str) -> String {
     garden.git(["log", "--format=%s", branch]).answer()
 }
@@ -72,8 +81,12 @@ fn a_session_that_was_killed_goes_on_in_the_checkout_that_it_ran_in() {
     assert_ne!(killed.code(), 0);
     let (session, id) = session(&garden);
     assert_eq!((&session["state"], &session["turns"]), (&"crashed".into(), &1.into()));
-    agent(&garden, "claude", WORK);
+    agent(&garden, "claude", &format!("echo \"$1\" > \"$ROOT/continued\"\n{WORK}"));
+    can_resume(&garden);
     garden.arborist(["session", "resume", &id[..4]]).succeeds();
+    assert_eq!(garden.read("../continued"), "s-1\n", "its own conversation is continued");
+    let prompt = garden.prompt(1);
+    assert!(prompt.contains("What was done so far") && prompt.contains("- Add a (a)"), "{prompt}");
     assert_eq!(sessions(&garden)[0]["state"], "complete");
     let subjects = subjects(&garden, "main");
     assert!(subjects.starts_with("task(main@T001@complete)"), "{subjects}");
@@ -160,6 +173,7 @@ fn a_replay_is_a_new_session_on_a_new_branch_and_leaves_the_old_one_alone() {
     let subjects = subjects(&garden, &branch);
     assert!(subjects.starts_with(&format!("task({branch}@T002@complete)")), "{subjects}");
     assert_eq!(garden.calls(), calls + 1, "what was complete is not done again");
+    assert!(garden.prompt(calls).contains("What was done so far"), "{}", garden.prompt(calls));
     garden.git(["merge-base", "--is-ancestor", commit, &branch]).succeeds();
     let shown: Value =
         serde_json::from_str(&garden.arborist(["session", "show", new, "--json"]).answer()).unwrap();

@@ -175,6 +175,7 @@ impl Opened {
         };
         let run = self.scan_at(newest)?;
         let session = recorder.hand().session.clone();
+        let recalled = self.recall(&session)?;
         let chronicle = self.chronicle(args, (planned, &run), &session, newest)?;
         let words = Words::of(&self.settings);
         let scribe = Scribe::new(chronicle, planned.pipeline(), words, clock::now);
@@ -182,6 +183,7 @@ impl Opened {
         voice.employ(self.courier(recorder.hand().session.clone(), &annexes));
         let mut tools = self.tools(recorder.hand().clone(), scribe)?;
         tools.lanes = lanes;
+        tools.recalled = recalled;
         if let Some(lanes) = lanes {
             tools.sentry = lanes.queue.sentry.clone();
         }
@@ -278,6 +280,7 @@ impl Opened {
             clock: clock::now,
             sentry: Sentry::default(),
             scribe,
+            recalled: Vec::new(),
             save_every: self.worktree_options().save_every,
             sections: &self.workspace.sections,
             lanes: None,

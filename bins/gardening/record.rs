@@ -9,8 +9,8 @@ use arborist_core::{
     name::{Oid, SessionId},
     pipeline::repository_name,
     session::{
-        Chronicle, Draft, Driver, End, Happening, Pause, RepositoryStart, Resumed, SessionError, Start,
-        Verdict,
+        Archive, Chronicle, Draft, Driver, End, Happening, Pause, Recollection, RepositoryStart, Resumed,
+        SessionError, Start, Verdict,
     },
 };
 
@@ -18,6 +18,15 @@ use super::{GardeningArgs, Opened, Planned};
 use crate::clock;
 
 impl Opened {
+    /// What is known of the tasks of a session that is resumed.
+    pub(super) fn recall(&self, session: &SessionId) -> Result<Vec<Recollection>, Failure> {
+        let archive = Archive::new(&self.repository);
+        match archive.newest(session)? {
+            Some(newest) => Ok(archive.recollections(&newest)?),
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// The session of a run that begins or goes on at `tip`.
     pub(super) fn chronicle(
         &self,

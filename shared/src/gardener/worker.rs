@@ -26,6 +26,7 @@ use crate::{
     plan::Task,
     process::{Attendance, Cancel},
     record::{Hand, Recorder, Tip},
+    session::Recollection,
     workspace::{Section, Tool, Toolbox},
     worktree::run_variables,
 };
@@ -55,6 +56,8 @@ pub struct Tools<'a> {
     pub sentry: Sentry,
     /// Who writes the session down.
     pub scribe: Scribe<'a>,
+    /// What is known of tasks that an earlier process began.
+    pub recalled: Vec<Recollection>,
     /// How often unfinished work is saved.
     pub save_every: Duration,
     /// The repositories of the workspace; the first is the one that has the plan.
@@ -104,7 +107,7 @@ impl<'a> Tools<'a> {
             tools: self.toolbox.server(&[(repo, place)], &environment),
             environment,
             voice: Box::new(voice),
-            memory: Memory::default(),
+            memory: Memory::recalling(self.recalled.clone()),
             sentry: self.sentry.clone(),
             scribe: self.scribe.clone(),
             annexes: Vec::new(),

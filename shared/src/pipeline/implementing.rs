@@ -50,10 +50,10 @@ impl TaskRun<'_, '_, '_> {
         let by = self.shop.choose(&chain).name.clone();
         self.announce("implement", attempt, &by);
         let prompt = implement(self.subject(), &self.events) + &self.shop.words_on_places(self.task);
+        let (prompt, session) = self.shop.recall(&self.task.id, &chain, prompt);
         let log = self.shop.home.join(self.log_path("implement"));
         let begun = place::begin(self.recorder, &self.shop.sentry, &self.task.id, attempt)?;
         let mut rooms = annex::enter(annexes, self.task, attempt)?;
-        let session = self.shop.options.sessions;
         let errand =
             Errand { chain: &chain, time_left, session, task: self.task, prompt: &prompt, log: &log };
         let git_dir = &self.recorder.repository().git_dir;

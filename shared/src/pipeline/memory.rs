@@ -7,6 +7,7 @@ use super::Crew;
 use crate::{
     agent::{Outcome, Usage, limits::Chain},
     name::TaskId,
+    session::Recollection,
 };
 
 /// What earlier calls have taught.
@@ -14,6 +15,8 @@ use crate::{
 pub struct Memory {
     absent: Vec<Absence>,
     session: Option<Session>,
+    /// What an earlier process wrote down, until it is made use of.
+    recalled: Vec<Recollection>,
 }
 
 /// A session of an agent program.
@@ -35,6 +38,23 @@ struct Absence {
 }
 
 impl Memory {
+    /// With what an earlier process wrote down.
+    #[must_use]
+    pub fn recalling(recalled: Vec<Recollection>) -> Self {
+        Self { recalled, ..Self::default() }
+    }
+
+    /// What is recalled of a task, once.
+    pub(super) fn take_recollection(&mut self, task: &TaskId) -> Option<Recollection> {
+        let at = self.recalled.iter().position(|recollection| recollection.node == *task)?;
+        Some(self.recalled.swap_remove(at))
+    }
+
+    /// The next call of somebody for a task goes on with this session of theirs.
+    pub(super) fn go_on(&mut self, task: &TaskId, crew: &Crew, id: String) {
+        self.session = Some(Session { task: task.clone(), crew: crew.clone(), id, usage: None });
+    }
+
     /// The first of a chain who can work; the last, if nobody can.
     #[must_use]
     pub fn choose<'c>(&self, chain: &'c Chain<Crew>, now: Timestamp) -> &'c Crew {

@@ -17,6 +17,7 @@ mod options;
 pub mod place;
 mod prompt;
 mod reading;
+mod recall;
 mod report;
 mod resume;
 mod reviewing;

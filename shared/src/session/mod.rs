@@ -12,6 +12,7 @@ mod archive;
 mod chain;
 mod chronicle;
 mod error;
+mod recall;
 mod record;
 mod standing;
 mod transcript;
@@ -20,6 +21,7 @@ mod turn;
 pub use archive::{Archive, Origin, Shelf, Stored};
 pub use chronicle::{Chronicle, Draft};
 pub use error::SessionError;
+pub use recall::Recollection;
 pub use record::{
     Checkpoint, Context, Driver, End, Fork, Happening, Pause, Record, RepositoryStart, Resumed, Start,
     TokenCount, ToolCall, Totals, Turn, Verdict,
