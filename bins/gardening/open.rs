@@ -304,8 +304,11 @@ impl Opened {
         }
         let changes = self.repository.changes(recorder.tree(), self.repository.snapshot()?)?;
         let plan = planned.file.as_ref().map(|file| file.path.as_str());
+        // What git is told not to look at stays out of commits, and is not shown by 'git status' either.
+        let hidden = self.repository.hidden()?;
         let dirt: Vec<String> = changes
             .iter()
+            .filter(|change| !hidden.contains(&change.path))
             .map(arborist_core::git::Change::shown)
             .filter(|path| Some(path.as_str()) != plan && path != ".arborist/config.toml")
             .collect();

@@ -11,6 +11,7 @@ mod exclude;
 mod files;
 mod forward;
 mod going_on;
+mod hidden;
 mod hooks;
 mod kept;
 mod landing;

@@ -81,8 +81,11 @@ impl Repository {
 
     /// Whether worktree and index are as `HEAD` says, ignored files aside.
     pub fn is_clean(&self) -> Result<bool, GitError> {
+        let hidden = self.start_hidden();
         let status = self.git("status").args(["--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
-        Ok(status.arg("--ignore-submodules=none").stdout()?.is_empty())
+        let is_clean = status.arg("--ignore-submodules=none").stdout()?.is_empty();
+        let hidden = hidden.finish(self.top())?;
+        Ok(is_clean && self.hidden_dirt(&hidden)?.is_empty())
     }
 
     /// What git says of the branch, the index and the worktree, for comparing.
@@ -191,14 +194,27 @@ impl Repository {
 impl PrivateIndex<'_> {
     /// Takes in what lies in the worktree now, ignored files aside, and gives it as a tree.
     pub fn take_in(&self) -> Result<Oid, GitError> {
-        self.git("add").args(["-A", "--", ":/"]).stdout()?;
+        self.add_all()?;
         self.write_tree()
+    }
+
+    /// Files that a sparse checkout leaves out and files that git is told not to look at are taken in like all others.
+    fn add_all(&self) -> Result<(), GitError> {
+        let add = || self.git("add").args(["-A", "--sparse", "--", ":/"]).stdout();
+        let hidden = self.start_hidden();
+        add()?;
+        let hidden = hidden.finish(self.repository.top())?;
+        if !hidden.is_empty() {
+            self.reveal(&hidden)?;
+            add()?;
+        }
+        Ok(())
     }
 
     /// The same for one who looks again and again: git writes the index only where something changed, so as long as
     /// that is the same file, the tree is the same.
     pub fn take_in_again(&self, seen: &mut Option<(Stamp, Oid)>) -> Result<Oid, GitError> {
-        self.git("add").args(["-A", "--", ":/"]).stdout()?;
+        self.add_all()?;
         if let (Some((stamp, tree)), Some(now)) = (*seen, Stamp::of(&self.file))
             && stamp == now
         {

@@ -5,7 +5,7 @@ use std::thread;
 
 use super::{Dirt, PipelineError, PreCommit, Sentry, guard::Watch};
 use crate::{
-    git::{Change, GitError, HeadOf, NewCommit, PrivateIndex, RefMove, Repository, Signing, Stamp},
+    git::{self, Change, GitError, HeadOf, NewCommit, PrivateIndex, RefMove, Repository, Signing, Stamp},
     name::{Attempt, Oid, TaskId},
     record::{Mark, Recorder, Unfinished},
 };
@@ -23,6 +23,8 @@ pub struct Begun {
     before: Oid,
     /// What of that is not committed.
     dirt: Dirt,
+    /// Submodules with something in them that is not committed there.
+    inside: Vec<String>,
     watch: Watch,
 }
 
@@ -84,10 +86,11 @@ pub fn begin(
         let before = repository.snapshot()?;
         (before, Dirt::of_checkout(repository, recorder.tree(), before)?)
     };
+    let inside = inside_submodules(repository)?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = Mark { task, attempt, head, head_tree, tree: before };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
-    Ok(Begun { unfinished, head, tree: head_tree, before, dirt, watch })
+    Ok(Begun { unfinished, head, tree: head_tree, before, dirt, inside, watch })
 }
 
 /// Looks at a worktree at the end of each turn. Its index is its own, so that where nothing changed nothing is read again.
@@ -149,6 +152,14 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Resu
     if !nested.is_empty() {
         trespasses.push(format!("it made a repository inside the repository: {}", nested.join(", ")));
     }
+    let inside: Vec<String> =
+        inside_submodules(repository)?.into_iter().filter(|path| !begun.inside.contains(path)).collect();
+    if !inside.is_empty() {
+        trespasses.push(format!(
+            "it changed files in a submodule, which are not committed here: {}",
+            inside.join(", ")
+        ));
+    }
     let is_all = begun.before == recorder.tree();
     let all = if is_all { touched.clone() } else { repository.changes(recorder.tree(), after)? };
     let files = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
@@ -185,6 +196,15 @@ pub(super) fn ask_hook(
         }
         Err(said) => Ok(Some(said)),
     }
+}
+
+/// The submodules in which something is not committed. Only their own repositories could hold it.
+fn inside_submodules(repository: &Repository) -> Result<Vec<String>, GitError> {
+    if repository.top().join(".gitmodules").symlink_metadata().is_err() {
+        return Ok(Vec::new());
+    }
+    let dirt = repository.dirt()?;
+    Ok(dirt.iter().filter(|dirt| dirt.is_inside_submodule).map(git::Dirt::shown).collect())
 }
 
 pub(super) fn joined(trespasses: &[String]) -> Option<String> {

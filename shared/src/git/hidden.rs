@@ -1,0 +1,69 @@
+//! Files that git is told not to look at: `assume-unchanged` and `skip-worktree`. What somebody did to them is work like any
+//! other, so whoever takes stock of a worktree has to look there too.
+
+use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+
+use super::{Dirt, GitCommand, GitError, PrivateIndex, Repository, command::checked};
+use crate::process::Awaited;
+
+/// The question which files are hidden, while it is answered.
+#[derive(Debug)]
+pub(super) struct HiddenReader(Awaited);
+
+impl HiddenReader {
+    fn of(command: GitCommand) -> Self {
+        Self(command.args(["-v", "-z", "--cached", "--full-name", "--", ":/"]).finish_later())
+    }
+
+    /// Those that lie in the worktree at `top`. One that does not may be left out of a sparse checkout.
+    pub(super) fn finish(self, top: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+        let printed = checked("ls-files", self.0.finish()?)?;
+        let hidden = printed.split(|byte| *byte == 0).filter_map(|record| match record {
+            [tag, b' ', path @ ..] if *tag == b'S' || tag.is_ascii_lowercase() => Some(path),
+            _ => None,
+        });
+        let is_there = |path: &&[u8]| top.join(OsStr::from_bytes(path)).symlink_metadata().is_ok();
+        Ok(hidden.filter(is_there).map(<[u8]>::to_vec).collect())
+    }
+}
+
+impl Repository {
+    pub(super) fn start_hidden(&self) -> HiddenReader {
+        HiddenReader::of(self.git("ls-files"))
+    }
+
+    /// The hidden files that lie in the worktree.
+    pub fn hidden(&self) -> Result<HashSet<Vec<u8>>, GitError> {
+        Ok(self.start_hidden().finish(self.top())?.into_iter().collect())
+    }
+
+    /// Those of these hidden files that are not as the index has them.
+    pub(super) fn hidden_dirt(&self, hidden: &[Vec<u8>]) -> Result<Vec<Dirt>, GitError> {
+        if hidden.is_empty() {
+            return Ok(Vec::new());
+        }
+        let index = self.private_index("hidden")?;
+        index.reveal(hidden)?;
+        let printed = index.git("diff-files").args(["--name-only", "-z", "--no-renames"]).stdout()?;
+        let changed: HashSet<&[u8]> = printed.split(|byte| *byte == 0).collect();
+        let dirt =
+            |path: &Vec<u8>| Dirt { path: path.clone(), is_untracked: false, is_inside_submodule: false };
+        Ok(hidden.iter().filter(|path| changed.contains(path.as_slice())).map(dirt).collect())
+    }
+}
+
+impl PrivateIndex<'_> {
+    pub(super) fn start_hidden(&self) -> HiddenReader {
+        HiddenReader::of(self.git("ls-files"))
+    }
+
+    /// Takes the marks off these paths, so that git looks at them.
+    pub(super) fn reveal(&self, hidden: &[Vec<u8>]) -> Result<(), GitError> {
+        let names: Vec<u8> = hidden.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
+        for mark in ["--no-assume-unchanged", "--no-skip-worktree"] {
+            let command = self.git("update-index").args([mark, "-z", "--stdin"]);
+            checked("update-index", command.finish_with(names.clone())?)?;
+        }
+        Ok(())
+    }
+}
