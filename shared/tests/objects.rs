@@ -149,3 +149,13 @@ fn a_tree_with_the_changes_to_another_is_the_other() {
         garden.git(["fsck", "--strict"]).succeeds();
     }
 }
+
+#[test]
+fn a_tree_that_cannot_be_read_is_an_error_and_not_the_same() {
+    let garden = Garden::sprout();
+    let repository = repository(&garden);
+    let missing: Oid = "1".repeat(40).parse().unwrap();
+    let tree = repository.tree_of(repository.head.commit.unwrap()).unwrap();
+    assert!(repository.changes(missing, tree).is_err());
+    assert!(repository.changes(tree, tree).unwrap().is_empty());
+}

@@ -118,13 +118,13 @@ impl Repository {
         &self,
         commits: &[(Oid, Option<Oid>)],
     ) -> Result<HashMap<Oid, Vec<PathChange>>, GitError> {
-        let mut found: HashMap<Oid, Vec<PathChange>> =
-            commits.iter().map(|(commit, _)| (*commit, Vec::new())).collect();
+        let mut found: HashMap<Oid, Vec<PathChange>> = HashMap::new();
         if commits.is_empty() {
             return Ok(found);
         }
         let command = self.git("diff-tree").args([
             "--stdin",
+            "--always",
             "--root",
             "-r",
             "-z",
@@ -145,9 +145,13 @@ impl Repository {
                 }
             } else if let Some(commit) = Oid::from_hex(field.trim_ascii()) {
                 current = Some(commit);
+                found.entry(commit).or_default();
             }
         }
-        Ok(found)
+        match commits.iter().find(|(commit, _)| !found.contains_key(commit)) {
+            Some((commit, _)) => Err(strange("diff-tree", &format!("no answer about {commit}"))),
+            None => Ok(found),
+        }
     }
 
     /// The patch of each of these commits as a digest of its very lines: two are equal only if both add and remove the

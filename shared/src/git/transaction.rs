@@ -19,16 +19,27 @@ impl Repository {
         })?;
         match told {
             Ok(()) => Ok(()),
-            // It was ended before it could say anything: another one is asked.
+            // It was ended before it could say anything: unless it had done it, another one is asked.
+            Err(complaint) if complaint.is_empty() && self.have_moved(moves)? => Ok(()),
             Err(complaint) if complaint.is_empty() => self.move_refs(moves, WHY),
             Err(complaint) => {
                 Err(GitError::Failed { command: "update-ref".into(), complaint: without_prefix(&complaint) })
             }
         }
     }
+
+    /// Whether every ref is where it was to be.
+    fn have_moved(&self, moves: &[RefMove<'_>]) -> Result<bool, GitError> {
+        for RefMove { name, new, .. } in moves {
+            if self.find_ref(name)? != *new {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
 }
 
-/// It answers to each command; without the last answer nothing has moved.
+/// It answers to each command. Without the last answer it is not known whether anything has moved.
 fn has_committed(running: &mut Running) -> Option<()> {
     let output = running.output()?;
     let mut answer = String::new();

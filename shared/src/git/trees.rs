@@ -174,6 +174,8 @@ fn compared(running: &mut Running, question: &[u8]) -> Option<Vec<u8>> {
     running.tell(&[question, END].concat()).ok()?;
     let output = running.output()?;
     let mut records = Vec::new();
+    // What git cannot read it passes over in silence.
+    let mut is_answered = false;
     loop {
         match *output.fill_buf().ok()?.first()? {
             b':' => {
@@ -184,8 +186,9 @@ fn compared(running: &mut Running, question: &[u8]) -> Option<Vec<u8>> {
                 let mut line = Vec::new();
                 output.read_until(b'\n', &mut line).ok()?;
                 if line == END {
-                    return Some(records);
+                    return is_answered.then_some(records);
                 }
+                is_answered |= line == question;
             }
         }
     }
