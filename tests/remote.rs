@@ -99,6 +99,21 @@ fn a_daemon_serves_clones_fetches_and_pushes() {
 }
 
 #[test]
+fn a_remote_whose_path_or_name_has_an_equals_sign_is_pushed_to() {
+    let garden = garden("../a=b.git");
+    garden.git_in(garden.root(), ["clone", "-q", "backend.git", "backend"]).succeeds();
+    garden.git_in(garden.root(), ["clone", "-q", "--bare", "repo", "a=b.git"]).succeeds();
+    commit(&garden);
+    garden.arborist(["workspace", "push"]).succeeds().out("pushed refs/heads/arborist/plan/s1");
+    let clone = garden.root().join("backend");
+    garden.git_in(&clone, ["remote", "add", "c=d", "../a=b.git"]).succeeds();
+    garden.git_in(&clone, ["config", "remote.c=d.mirror", "true"]).succeeds();
+    configure(&garden, "c=d");
+    garden.git_in(&clone, ["branch", "arborist/other/s1"]).succeeds();
+    garden.arborist(["workspace", "push"]).succeeds().out("pushed refs/heads/arborist/other/s1");
+}
+
+#[test]
 fn a_remote_that_never_answers_is_given_up() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("git://{}/backend.git", listener.local_addr().unwrap());

@@ -119,6 +119,21 @@ fn each_repository_has_its_tools() {
     assert!(bench.fails("a__read_file", json!({ "path": "there" })).contains("does not exist"));
 }
 
+/// A tracked file must not open another folder of the user to agents.
+#[test]
+fn a_repository_that_only_a_tracked_file_names_is_left_out() {
+    let garden = Garden::sprout();
+    garden.git_in(garden.root(), ["init", "-q", "secret"]).succeeds();
+    garden.write(".arborist/config.toml", "[workspace.repos.other]\npath = \"../secret\"\n");
+    garden.arborist(["tools"]).succeeds().err("'other' is left out").err("workspace sync --yes");
+    let mut bench = Bench::open(&garden, &[]);
+    assert!(bench.tools().iter().all(|tool| tool.starts_with("repo__")), "{:?}", bench.tools());
+    bench.close();
+    garden.arborist(["workspace", "sync", "--yes"]).succeeds();
+    let mut bench = Bench::open(&garden, &[]);
+    assert!(bench.tools().contains(&"other__read_file".to_owned()));
+}
+
 #[test]
 fn names_of_tools_are_short_enough_for_every_provider() {
     let garden = Garden::sprout();

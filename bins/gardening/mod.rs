@@ -100,7 +100,8 @@ impl GardeningArgs {
 }
 
 /// What the environment says to commands that are not approved yet.
-pub(crate) fn unasked_consent() -> Consent {
+#[must_use]
+pub fn unasked_consent() -> Consent {
     let is_trusted = std::env::var_os("ARBORIST_TRUST").is_some_and(|value| value == "1");
     if is_trusted { Consent::Trusted } else { Consent::None }
 }

@@ -5,7 +5,7 @@ use std::{ffi::OsString, os::unix::process::ExitStatusExt};
 use arborist_core::{failure::Exit, process::Program, workspace::WorkspaceError};
 use clap::Args;
 
-use super::open::{ChoiceArgs, open};
+use super::open::{ChoiceArgs, ConsentArgs, open};
 use crate::{entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
@@ -18,11 +18,14 @@ pub(super) struct ForeachArgs {
     keep_going: bool,
     #[command(flatten)]
     choice: ChoiceArgs,
+    #[command(flatten)]
+    consent: ConsentArgs,
 }
 
 /// The command finds `ARBORIST_REPO` and `ARBORIST_WORKTREE` in its environment, as agents do.
 pub(super) fn run(args: &ForeachArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
+    opened.require_consent(&args.consent)?;
     let mut exit = Exit::Done;
     for section in opened.chosen(&args.choice)? {
         if opened.workspace.open(section)?.is_none() {

@@ -7,9 +7,11 @@ use std::{
 };
 
 use arborist_core::{
+    consent,
     enclosure::Enclosure,
     failure::{Exit, Failure},
     git::{Config, Reach, Repository},
+    message::visible,
     name::{NameError, RepoName, ToolName},
     process::Cancel,
     settings::{Origin, Settings},
@@ -17,6 +19,7 @@ use arborist_core::{
 };
 
 use git_arborist::{
+    gardening::unasked_consent,
     tools::{CommandArg, RootArg},
     ui::Ui,
 };
@@ -94,6 +97,9 @@ impl Site {
         let mut roots = Vec::new();
         for section in &workspace.sections {
             let path = if section.is_main { repository.top() } else { &section.path };
+            if !section.is_main && !is_approved(section, ui) {
+                continue;
+            }
             if section.is_main || path.exists() {
                 roots.push(Root::open(section.name.clone(), path, tools_of(section)?)?);
             }
@@ -101,6 +107,20 @@ impl Site {
         let timeout = settings.count("timeouts.test").unwrap_or(PATIENCE);
         Ok(Self { roots, timeout: Duration::from_secs(timeout) })
     }
+}
+
+/// Whether the user has seen where a file of the repository says that another one is.
+fn is_approved(section: &Section, ui: &mut Ui) -> bool {
+    let refused = consent::require(&section.foreign_wish().into_iter().collect(), unasked_consent()).is_err();
+    if refused {
+        ui.warn(&format!(
+            "'{}' is left out: a file of the repository says that it is at '{}', and that has not been approved",
+            section.name,
+            visible(&section.path.display().to_string())
+        ));
+        ui.hint("look at it, then approve it with: git arborist workspace sync --yes");
+    }
+    !refused
 }
 
 /// A variable of the environment that says something.

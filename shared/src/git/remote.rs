@@ -125,14 +125,20 @@ impl Network {
         command: GitCommand,
         repository: Option<&Repository>,
     ) -> Result<String, RemoteError> {
-        let outcome = self.supervise(command, repository)?;
+        let outcome = self.supervise(command, repository, None)?;
         if outcome.ending.is_success() {
             return Ok(outcome.stdout.text);
         }
         Err(RemoteError::Unreached { remote: shown_url(remote), why: reason(&outcome) })
     }
 
-    fn supervise(&self, command: GitCommand, repository: Option<&Repository>) -> Result<Outcome, GitError> {
+    /// A setting is pinned by the environment where its key may have a `=` in it, which `-c` would split at.
+    fn supervise(
+        &self,
+        command: GitCommand,
+        repository: Option<&Repository>,
+        pin: Option<(String, &str)>,
+    ) -> Result<Outcome, GitError> {
         let command = match remote_ssh::command(repository)? {
             Some(ssh) => command.env("GIT_SSH_COMMAND", ssh),
             None => command,
@@ -140,6 +146,13 @@ impl Network {
         let mut program = command.env("GCM_INTERACTIVE", "never").into_program();
         for (name, value) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
             program = program.env(name, value);
+        }
+        if let Some((key, value)) = pin {
+            let known =
+                std::env::var("GIT_CONFIG_COUNT").ok().and_then(|count| count.parse().ok()).unwrap_or(0);
+            program = program.env("GIT_CONFIG_COUNT", (known + 1_usize).to_string());
+            program = program.env(format!("GIT_CONFIG_KEY_{known}"), key);
+            program = program.env(format!("GIT_CONFIG_VALUE_{known}"), value);
         }
         let limits =
             Limits { whole: Some(self.silence * WHOLE), silence: Some(self.silence), ..Limits::default() };
@@ -200,11 +213,11 @@ impl Repository {
         (remote, pushes): (&str, &[Push]),
         network: &Network,
     ) -> Result<Vec<Pushed>, RemoteError> {
-        let mirror = format!("remote.{remote}.mirror=false");
-        let pins: Vec<&str> = PINS.into_iter().chain([mirror.as_str()]).collect();
-        let command = self.change_with("push", &pins).args(["--porcelain", "--progress", "--no-verify"]);
+        let configured = self.find_remote(remote)?.filter(|name| name == remote);
+        let pin = configured.map(|name| (format!("remote.{name}.mirror"), "false"));
+        let command = self.change_with("push", &PINS).args(["--porcelain", "--progress", "--no-verify"]);
         let refspecs = pushes.iter().map(|push| format!("{}:{}", push.target, push.name));
-        let outcome = network.supervise(command.args(["--", remote]).args(refspecs), Some(self))?;
+        let outcome = network.supervise(command.args(["--", remote]).args(refspecs), Some(self), pin)?;
         let rows: Vec<Pushed> = outcome.stdout.text.lines().filter_map(parse_row).collect();
         // A refusal of single refs is exit code 1 with a row for each; anything else is no answer.
         if outcome.ending.is_success() || (!rows.is_empty() && matches!(outcome.ending, Ending::Exited(1))) {

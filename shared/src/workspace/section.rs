@@ -8,7 +8,7 @@ use std::{
 use super::{WorkspaceError, plain};
 use crate::{
     git::{CloneDepth, shown_url},
-    name::{BranchName, RepoName},
+    name::{BranchName, RepoName, digest},
     settings::{Origin, Settings},
 };
 
@@ -98,7 +98,8 @@ impl Section {
         let path = plain(&join(top, Path::new(written)));
         let remote = keys.text("remote").map(|remote| keys.check_remote(remote, top)).transpose()?;
         let prefix = keys.text("branch-prefix").unwrap_or(PREFIX).to_owned();
-        if format!("{prefix}a/b").parse::<BranchName>().is_err() {
+        // Every branch begins with nothing: the user's own would be taken for those of sessions.
+        if prefix.is_empty() || format!("{prefix}a/b").parse::<BranchName>().is_err() {
             return Err(keys.wrong("branch-prefix", "must be the beginning of a branch name"));
         }
         let default_branch = keys.text("default-branch").map(str::parse).transpose();
@@ -116,7 +117,7 @@ impl Section {
         };
         // Who asks for pushes and names no remote means the one that every clone has.
         let remote = remote.or_else(|| (push != PushPolicy::Never).then(|| "origin".to_owned()));
-        let origin = keys.origin(["path", "remote", "push"]);
+        let origin = keys.origin(&["path", "remote", "push", "branch-prefix", "default-branch"]);
         let is_main = path == top;
         Ok(Self {
             tools: keys.tools(),
@@ -133,16 +134,30 @@ impl Section {
     }
 
     /// What a file of the repository wants, if it wants anything outside.
-    pub(super) fn foreign_wish(&self) -> Option<String> {
+    #[must_use]
+    pub fn foreign_wish(&self) -> Option<String> {
         if self.origin == Origin::User || (self.is_main && self.remote.is_none()) {
             return None;
         }
         let remote = match &self.remote {
-            Some(remote) => format!(", remote {}, push {}", shown_url(remote), self.push.as_str()),
+            Some(remote) => format!(", remote {}, push {}", distinct_url(remote), self.push.as_str()),
             None => String::new(),
         };
-        Some(format!("workspace.repos.{}: repository {}{remote}", self.name, self.path.display()))
+        let mut wish = format!("workspace.repos.{}: repository {}{remote}", self.name, self.path.display());
+        if self.prefix != PREFIX {
+            wish += &format!(", branch-prefix {}", self.prefix);
+        }
+        if let Some(branch) = &self.default_branch {
+            wish += &format!(", default-branch {branch}");
+        }
+        Some(wish)
     }
+}
+
+/// A URL without its secrets, and yet told from every other: an approval is of this one alone.
+fn distinct_url(url: &str) -> String {
+    let shown = shown_url(url);
+    if shown == url { shown } else { format!("{shown} (sha256 {})", digest(url.as_bytes())) }
 }
 
 /// The keys of one repository.
@@ -168,7 +183,7 @@ impl Keys<'_> {
     }
 
     /// Whatever others can commit makes all of it theirs.
-    fn origin(&self, keys: [&str; 3]) -> Origin {
+    fn origin(&self, keys: &[&str]) -> Origin {
         let is_foreign = |key: &&str| self.settings.origin(&self.of(key)) == Some(Origin::Repository);
         if keys.iter().any(is_foreign) { Origin::Repository } else { Origin::User }
     }
