@@ -348,6 +348,7 @@ complete -c git-arborist -n '__git_arborist_in workspace push' -s h -l help -d '
 complete -c git-arborist -n '__git_arborist_in workspace foreach' -f
 complete -c git-arborist -n '__git_arborist_in workspace foreach' -l keep-going -d 'Go on with other repositories when the command fails in one'
 complete -c git-arborist -n '__git_arborist_in workspace foreach' -l repo -x -d 'Only these repositories'
+complete -c git-arborist -n '__git_arborist_in workspace foreach' -l yes -d 'Approve the remotes and places that files of the repository name'
 complete -c git-arborist -n '__git_arborist_in workspace foreach' -s h -l help -d 'Show what it does and takes'
 
 # tools
