@@ -88,7 +88,9 @@ fn saved_work_has_a_limit_of_its_own() {
     compost.wait(89 * 86_400);
     let name = saved[0].trim_start_matches("refs/arborist/saved/").to_owned();
     assert_eq!(compost.verdict(NOW, "saved", &name).1, "younger than 90d");
-    assert_eq!(compost.verdict(&["--only", "saved", "--older-than", "2w"], "saved", &name).0, "remove");
+    let only = ["--only", "saved", "--older-than", "2w", "--force"];
+    assert_eq!(compost.verdict(&only[..4], "saved", &name).1, "younger than 90d");
+    assert_eq!(compost.verdict(&only, "saved", &name).0, "remove");
     compost.git(["config", "arborist.cleanup.keep-saved", "4w"]).succeeds();
     compost.cleanup(&[]).succeeds();
     assert_eq!(compost.refs("refs/arborist/saved"), [""; 0]);
@@ -283,8 +285,11 @@ fn what_is_reclaimed_is_configured_and_the_set_up_is_done_again() {
     let path = compost.worktree("T1");
     fill(&path);
     compost.git(["config", "arborist.cleanup.reclaim", ".env"]).succeeds();
-    compost.cleanup(&["--reclaim"]).succeeds().out(".env");
-    assert!(path.join("target").exists() && !path.join(".env").exists());
+    compost.cleanup(&["--reclaim"]).succeeds().never(".env");
+    compost.git(["config", "arborist.cleanup.reclaim", "node_modules/"]).succeeds();
+    compost.cleanup(&["--reclaim"]).succeeds().out("node_modules");
+    assert!(path.join("target").exists() && !path.join("web/node_modules").exists());
+    assert!(path.join(".env").exists(), "a file is not what a build makes again");
     compost.worktree("T1");
     assert_eq!(fs::read_to_string(compost.root().join("repo.arborist/set-up")).unwrap(), "again\nagain\n");
 }

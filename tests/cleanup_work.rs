@@ -208,7 +208,7 @@ fn a_repository_inside_a_worktree_is_never_thrown_away() {
     let compost = Compost::new();
     let path = compost.worktree("T1");
     compost.git_in(&path, ["init", "-q", "inner"]).succeeds();
-    assert_eq!(compost.verdict(FORCE, "worktree", "T1").1, "a repository with work in it: inner/");
+    assert_eq!(compost.verdict(FORCE, "worktree", "T1").1, "a repository with work in it: inner");
     compost.cleanup(FORCE).succeeds();
     assert!(path.join("inner/.git").exists());
 }

@@ -51,6 +51,8 @@ struct ItemDocument {
     commits: Option<&'static str>,
     /// Paths that no commit holds, as far as that was looked at.
     uncommitted: Vec<String>,
+    /// What git ignores there, which goes with it, as far as that was looked at.
+    ignored: Vec<String>,
     /// How many bytes it takes; null where that is not known.
     size: Option<u64>,
     /// When something was last done with it, in RFC 3339.
@@ -185,6 +187,7 @@ impl ItemDocument {
                 Content::Unsaved(paths) => paths.clone(),
                 _ => Vec::new(),
             },
+            ignored: candidate.ignored.clone(),
             size: candidate.size,
             active: candidate.time.filter(|_| candidate.what != What::Trash).map(rfc3339),
             outcome,

@@ -35,7 +35,8 @@ EXAMPLES
 WHAT GOES
    Worktrees and branches of tasks, branches and old records of sessions, logs, saved work past its limit, caches, claims of the
    dead and what was thrown away before. A branch goes if a ref that stays leads to all of its commits, or if their content is in
-   a branch that stays; a worktree if nothing uncommitted or untracked is in it. Ignored files do not count.
+   a branch that stays; a worktree if nothing uncommitted or untracked is in it. Ignored files do not count, and are named where they go with it; a
+   repository among them keeps the worktree. Saved work goes before its limit only with --force.
 
 WHAT STAYS
    Whatever is in use: a session that runs or rests, a run or a task that somebody holds the lock of, a claim, a queued task, a

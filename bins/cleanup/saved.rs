@@ -19,6 +19,9 @@ pub(super) fn run(args: &SavedArgs, ui: &mut Ui) -> Outcome {
     if args.json {
         return document::print(ui, &SavedDocument::new(&saved));
     }
+    if saved.is_empty() {
+        ui.line("Nothing is saved.");
+    }
     let row = |one: &arborist_core::cleanup::SavedWork| {
         [
             one.part.as_str().to_owned(),

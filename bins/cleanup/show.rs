@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arborist_core::{
-    cleanup::{Fate, Item, Reason, Verdict, What},
+    cleanup::{Active, Fate, Item, Reason, Verdict, What},
     message::visible,
 };
 
@@ -18,6 +18,8 @@ type Row = [String; 5];
 
 /// Of so many files of one kind and for one reason each has a row; of more there is one row for all.
 const FILES: usize = 3;
+/// So many ignored files are named.
+const IGNORED: usize = 3;
 /// A name is cut before its reason is, but not below so many characters.
 const NAME: usize = 18;
 /// Between two columns.
@@ -34,9 +36,11 @@ struct Entry<'a> {
     item: &'a Item,
     why: String,
     saved: &'a [String],
+    /// Whether it is gone, or would be.
+    goes: bool,
 }
 
-pub(super) fn show(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool) {
+pub(super) fn show(ui: &mut Ui, outcomes: &Outcomes) {
     let sections = sections(outcomes);
     let is_empty = sections.iter().all(|section| section.entries.is_empty());
     for section in sections.iter().filter(|section| !section.entries.is_empty()) {
@@ -51,13 +55,38 @@ pub(super) fn show(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool) {
     }
     ui.line("");
     ui.line(&summary(outcomes));
-    if !is_forced && sections.iter().any(|section| section.entries.iter().any(|entry| is_work(entry.item))) {
-        ui.hint("what is nowhere else can be saved under a ref and removed with: --force");
-    }
 }
 
-fn is_work(item: &Item) -> bool {
-    matches!(item.verdict, Verdict::Keep(Reason::Loose(_) | Reason::Unsaved(_)))
+/// What else can be done about what is kept, and about saved work that is gone.
+pub(super) fn hint(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool, is_named: bool) {
+    let items = &outcomes.plan.items;
+    let is_kept = |suits: &dyn Fn(What, &Reason) -> bool| {
+        items
+            .iter()
+            .any(|item| matches!(&item.verdict, Verdict::Keep(why) if suits(item.candidate.what, why)))
+    };
+    if !is_forced && is_kept(&|_, why| matches!(why, Reason::Loose(_) | Reason::Unsaved(_))) {
+        ui.hint("what is nowhere else can be saved under a ref and removed with: --force");
+    }
+    let limit = outcomes.older_than;
+    let is_young = |what: What, why: &Reason| *why == Reason::Young(limit) && what != What::Saved;
+    if (is_forced || is_named) && limit.0 > 0 && is_kept(&is_young) {
+        ui.hint("what is younger goes too with: --older-than 0");
+    }
+    let is_only_saved = items.iter().all(|item| item.candidate.what == What::Saved);
+    if !is_forced && is_only_saved && is_kept(&|_, why| matches!(why, Reason::Young(_))) {
+        ui.hint("saved work goes before its time only with: --force --only saved --older-than <age>");
+    }
+    if is_kept(&|_, why| matches!(why, Reason::Active(Active::Moved(_)))) {
+        ui.hint("a worktree that was moved is found again with: git arborist worktree repair");
+    }
+    let gone = outcomes.fates.iter().flatten().zip(items);
+    let is_saved = |(fate, item): (&Fate, &Item)| {
+        matches!(fate, Fate::Removed { .. }) && item.candidate.what == What::Saved
+    };
+    if gone.into_iter().any(is_saved) {
+        ui.hint("until git collects its objects, saved work comes back with: git update-ref <ref> <object>");
+    }
 }
 
 fn sections(outcomes: &Outcomes) -> [Section<'_>; 3] {
@@ -68,13 +97,13 @@ fn sections(outcomes: &Outcomes) -> [Section<'_>; 3] {
             Verdict::Keep(reason) => reason.to_string(),
         };
         match outcomes.fates.as_ref().and_then(|fates| fates.get(at)) {
-            Some(Fate::Removed { saved }) => gone.push(Entry { item, why: planned, saved }),
-            Some(Fate::Kept(why)) => kept.push(Entry { item, why: why.clone(), saved: &[] }),
-            Some(Fate::Failed(why)) => failed.push(Entry { item, why: why.clone(), saved: &[] }),
+            Some(Fate::Removed { saved }) => gone.push(Entry { item, why: planned, saved, goes: true }),
+            Some(Fate::Kept(why)) => kept.push(Entry { item, why: why.clone(), saved: &[], goes: false }),
+            Some(Fate::Failed(why)) => failed.push(Entry { item, why: why.clone(), saved: &[], goes: false }),
             None if matches!(item.verdict, Verdict::Remove(..)) => {
-                gone.push(Entry { item, why: planned, saved: &[] });
+                gone.push(Entry { item, why: planned, saved: &[], goes: true });
             }
-            None => kept.push(Entry { item, why: planned, saved: &[] }),
+            None => kept.push(Entry { item, why: planned, saved: &[], goes: false }),
         }
     }
     let is_dry = outcomes.fates.is_none();
@@ -92,25 +121,47 @@ fn sections(outcomes: &Outcomes) -> [Section<'_>; 3] {
 fn show_entries(ui: &mut Ui, entries: &[Entry<'_>]) {
     let (files, others): (Vec<&Entry<'_>>, Vec<&Entry<'_>>) =
         entries.iter().partition(|entry| is_file(entry.item));
-    let mut rows: Vec<(Row, &[String])> = others.iter().map(|entry| (row(entry), entry.saved)).collect();
+    let mut rows: Vec<(Row, Vec<String>)> =
+        others.iter().map(|entry| (row(entry), lines_below(entry))).collect();
     let mut groups: BTreeMap<(What, &str), Vec<&Entry<'_>>> = BTreeMap::new();
     for entry in files {
         groups.entry((entry.item.candidate.what, &entry.why)).or_default().push(entry);
     }
     for ((what, why), group) in groups {
         match group.len() {
-            ..=FILES => rows.extend(group.iter().map(|entry| (row(entry), entry.saved))),
-            _ => rows.push((row_of_group(what, why, &group), &[])),
+            // Whoever removes the last copy of something is told what it was.
+            count if count <= FILES || what == What::Saved => {
+                rows.extend(group.iter().map(|entry| (row(entry), lines_below(entry))));
+            }
+            _ => rows.push((row_of_group(what, why, &group), Vec::new())),
         }
     }
     let lines = layout(ui, "  ", &rows.iter().map(|(row, _)| row.clone()).collect::<Vec<_>>());
-    for (line, (_, saved)) in lines.iter().zip(&rows) {
+    for (line, (_, below)) in lines.iter().zip(&rows) {
         ui.line(line);
-        for name in *saved {
-            let name = name.strip_prefix("refs/arborist/saved/").unwrap_or(name);
-            ui.line(&format!("    saved as {}", visible(name)));
-        }
+        below.iter().for_each(|line| ui.line(&format!("    {line}")));
     }
+}
+
+/// What is told of something below its row: what was saved of it, and what goes with it and is nowhere else.
+fn lines_below(entry: &Entry<'_>) -> Vec<String> {
+    let candidate = &entry.item.candidate;
+    let mut lines = Vec::new();
+    if entry.goes && !candidate.ignored.is_empty() {
+        let (count, ignored) = (candidate.ignored.len(), &candidate.ignored);
+        let names = ignored[..count.min(IGNORED)].join(", ");
+        let more = if count > IGNORED { ", …" } else { "" };
+        let files = if count == 1 { "file" } else { "files" };
+        lines.push(format!("and {count} ignored {files}: {names}{more}"));
+    }
+    if let (true, What::Saved, Some((name, tip))) = (entry.goes, candidate.what, candidate.as_ref()) {
+        lines.push(format!("{} at {tip}", visible(name)));
+    }
+    for name in entry.saved {
+        let name = name.strip_prefix("refs/arborist/saved/").unwrap_or(name);
+        lines.push(format!("saved as {}", visible(name)));
+    }
+    lines
 }
 
 fn is_file(item: &Item) -> bool {
@@ -191,7 +242,8 @@ fn layout(ui: &Ui, indent: &str, rows: &[Row]) -> Vec<String> {
         let mut line = indent.to_owned();
         for (column, (cell, width)) in row.iter().zip(widths).enumerate().filter(|(_, (_, width))| *width > 0)
         {
-            let cell = cut(cell, width, ellipsis);
+            let cell =
+                if column == 1 { cut_middle(cell, width, ellipsis) } else { cut(cell, width, ellipsis) };
             let pad = " ".repeat(width.saturating_sub(wide(&cell)));
             // Numbers stand at the right of their column.
             line.push_str(&if column >= 3 { format!("{pad}{cell}") } else { format!("{cell}{pad}") });
@@ -208,6 +260,18 @@ fn cut(text: &str, width: usize, ellipsis: &str) -> String {
     }
     let room = width.saturating_sub(ellipsis.chars().count());
     text.chars().take(room).chain(ellipsis.chars()).take(width).collect()
+}
+
+/// Names differ at their ends.
+fn cut_middle(text: &str, width: usize, ellipsis: &str) -> String {
+    let count = text.chars().count();
+    let room = width.saturating_sub(ellipsis.chars().count());
+    if count <= width || room < 2 {
+        return cut(text, width, ellipsis);
+    }
+    let head = room / 2;
+    let tail = text.chars().skip(count - (room - head));
+    text.chars().take(head).chain(ellipsis.chars()).chain(tail).collect()
 }
 
 /// Bytes for people.
@@ -232,5 +296,6 @@ mod tests {
     #[test]
     fn what_is_too_long_is_cut_and_says_so() {
         assert_eq!([cut("abc", 3, "…"), cut("abcd", 3, "…"), cut("abcd", 3, "...")], ["abc", "ab…", "..."]);
+        assert_eq!(cut_middle("main/T001/branch-1", 9, "…"), "main…ch-1");
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct SweepArgs {
     /// Also free build output and caches in the worktrees that are kept
     #[arg(long)]
     reclaim: bool,
-    /// Only these; saved work then has the age that is given
+    /// Only these; with --force, saved work alone then has the age that is given
     #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = topics())]
     only: Vec<String>,
     /// Only what belongs to these tasks or sessions
@@ -59,7 +59,7 @@ impl SweepArgs {
             .into_iter()
             .filter(|topic| self.only.iter().any(|only| only == topic.as_str()))
             .collect();
-        let keep_saved = given.filter(|_| topics == [Topic::Saved]);
+        let keep_saved = given.filter(|_| self.force && topics == [Topic::Saved]);
         let dir = |key: &str, usual: &str| settings.text(key).unwrap_or(usual).to_owned();
         Ok(Options {
             rules: Rules {
@@ -110,7 +110,8 @@ pub(super) fn run(args: &SweepArgs, ui: &mut Ui) -> Outcome {
     if args.json {
         document::print(ui, &CleanupDocument::new(&outcomes))?;
     } else {
-        show::show(ui, &outcomes, args.force);
+        show::show(ui, &outcomes);
+        show::hint(ui, &outcomes, args.force, !args.names.is_empty());
     }
     Ok(exit_of(&outcomes))
 }

@@ -227,6 +227,8 @@ pub struct Candidate {
     pub commits: Commits,
     /// What no commit holds.
     pub content: Content,
+    /// What git ignores there: it goes with it, and is nowhere else.
+    pub ignored: Vec<String>,
     /// The worktree among the candidates that has it checked out.
     pub stands_in: Option<usize>,
     /// When something was last done with it, in seconds since 1970.
@@ -249,6 +251,7 @@ impl Candidate {
             unknown: Vec::new(),
             commits: Commits::None,
             content: Content::Nothing,
+            ignored: Vec::new(),
             stands_in: None,
             time: None,
             size: None,

@@ -5,11 +5,15 @@ use std::path::PathBuf;
 use crate::{
     failure::{Exit, Explain},
     git::GitError,
+    message::nearest,
     process::LockError,
     queue::QueueError,
     session::SessionError,
     worktree::WorktreeError,
 };
+
+/// What can be asked for instead of tasks and sessions.
+const VERBS: [&str; 2] = ["saved", "restore"];
 
 /// Why a cleaning or a restoring failed as a whole.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +67,10 @@ impl Explain for CleanupError {
             Self::Session(error) => error.hint(),
             Self::Queue(error) => error.hint(),
             Self::Locked(_) => Some("wait until it is done, and run the same command again".into()),
+            Self::NothingOf(name) if nearest(name, VERBS).is_some() => {
+                let meant = nearest(name, VERBS).unwrap_or_default();
+                Some(format!("did you mean 'git arborist cleanup {meant}'?"))
+            }
             Self::NothingOf(_) => Some("see everything with: git arborist cleanup --dry-run".into()),
             Self::NoSaved(_) => Some("see all with: git arborist cleanup saved".into()),
             Self::Ambiguous { .. } => Some("give more of the name".into()),

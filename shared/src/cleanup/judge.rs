@@ -24,6 +24,8 @@ pub enum Active {
     Queued,
     /// Somebody else locked it.
     Locked(String),
+    /// Its folder was moved there.
+    Moved(String),
     /// It is checked out there.
     CheckedOut(String),
     /// Somebody is in the middle of something with it.
@@ -50,7 +52,9 @@ impl fmt::Display for Active {
             Self::Queued => f.write_str("it is queued and has not landed"),
             Self::Locked(reason) if reason.is_empty() => f.write_str("somebody else locked it"),
             Self::Locked(reason) => write!(f, "somebody else locked it: {reason}"),
+            Self::Moved(path) => write!(f, "its folder was moved to {path}"),
             Self::CheckedOut(place) => write!(f, "checked out at {place}"),
+            Self::GoingOn(what) if what.contains(' ') => write!(f, "there is {what}"),
             Self::GoingOn(what) => write!(f, "in the middle of a {what}"),
             Self::Unpushed(upstream) => write!(f, "not all of it is pushed to {upstream}"),
             Self::Parked => f.write_str("it waits for a checkout of its branch"),
@@ -102,6 +106,8 @@ pub enum Grounds {
     Landed(String, Proof),
     /// Nothing is in it that anybody could miss.
     Empty,
+    /// Its folder is gone, and nothing that is nowhere else was staged there.
+    Missing,
     /// It is old, and nobody's work.
     Old,
     /// It is saved first.
@@ -170,6 +176,7 @@ impl fmt::Display for Grounds {
             Self::Landed(into, Proof::Squash) => write!(f, "squashed into {into}"),
             Self::Landed(into, Proof::Picks) => write!(f, "picked into {into}"),
             Self::Empty => f.write_str("nothing uncommitted is in it"),
+            Self::Missing => f.write_str("its folder is not there"),
             Self::Old => f.write_str("old"),
             Self::Saved => f.write_str("is saved first"),
         }
@@ -251,6 +258,7 @@ fn judge_work(candidate: &Candidate, unsaved: Unsaved) -> Verdict {
     if is_scratch {
         return Verdict::Remove(Grounds::Old, Save::NOTHING);
     }
+    let is_missing = matches!(candidate.spot, Spot::Worktree { is_missing: true, .. });
     let content = match &candidate.content {
         Content::Unsaved(paths) if unsaved == Unsaved::Kept || candidate.what == What::SessionBranch => {
             return Verdict::Keep(Reason::Unsaved(paths.clone()));
@@ -266,6 +274,7 @@ fn judge_work(candidate: &Candidate, unsaved: Unsaved) -> Verdict {
         _ if content => Grounds::Saved,
         Commits::Loose(_) => Grounds::Saved,
         Commits::Landed { into, how } => Grounds::Landed(into.clone(), *how),
+        Commits::Held | Commits::None if is_missing => Grounds::Missing,
         Commits::Held if candidate.what != What::Worktree => Grounds::Held,
         Commits::Held | Commits::None => Grounds::Empty,
     };

@@ -82,7 +82,9 @@ fn reclaim_in(
     };
     let mut found = Vec::new();
     let mut trash = Vec::new();
-    for path in pool.find_ignored(place, patterns)?.into_iter().filter(|path| !holds_repository(path)) {
+    // What a build makes again is a folder; a file that is ignored, such as one with secrets, may be somebody's only one.
+    let is_free = |path: &PathBuf| is_folder(path) && !holds_repository(path);
+    for path in pool.find_ignored(place, patterns)?.into_iter().filter(is_free) {
         let mut one = Reclaimed { worktree: place.name(), size: size_of(&path), path, failed: None };
         if mode == Mode::Real {
             match pool.rename_to_trash(&one.path) {
@@ -97,6 +99,12 @@ fn reclaim_in(
         delete_in_background(&trash);
     }
     Ok(found)
+}
+
+/// Whether it is a folder itself, and no link to one.
+fn is_folder(path: &Path) -> bool {
+    let plain: PathBuf = path.components().collect();
+    plain.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
 /// Whether somebody's repository is somewhere in a folder: then it is more than a cache.

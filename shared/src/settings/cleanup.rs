@@ -36,7 +36,7 @@ pub(super) const CLEANUP: &[Setting] = &[
         kind: Kind::Words,
         expected: "a list of patterns in quotes",
         default: "target/ and node_modules/",
-        about: "Ignored files that --reclaim deletes in worktrees that are kept, as patterns of .gitignore.",
+        about: "Ignored folders that --reclaim deletes in worktrees that are kept, as patterns of .gitignore.",
     },
     Setting {
         key: "cleanup.warn-worktrees",

@@ -9,10 +9,11 @@ use super::{
     Kind, Note, Pool, Standing, WorktreeError,
     claim::{Claim, Origin, Wish},
     clear::delete_in_background,
-    fill, is_ours, places,
+    fill, is_ours, places, survey,
 };
 use crate::{
-    git::{Dirt, RefMove},
+    git::{Dirt, RefMove, Repository, Worktree},
+    message::visible,
     name::TaskId,
 };
 
@@ -48,6 +49,10 @@ impl Pool {
             return Err(WorktreeError::Dirty { name: name.to_string(), what: list(&dirt) });
         }
         fill::refuse_dirty_submodules(&lane, &dirt)?;
+        if let Some(inner) = Repository::find_inner(&standing.path, &dirt, &lane.list_ignored()?) {
+            let what = visible(&inner.to_string_lossy());
+            return Err(WorktreeError::Embedded { path: standing.path, what });
+        }
         self.keep_submodules(&lane)?;
         if !dirt.is_empty() {
             notes.extend(self.save(&lane)?);
@@ -81,8 +86,9 @@ impl Pool {
     /// Takes away the register's entries of worktrees whose folders are gone, and what is left of others.
     pub fn prune(&self) -> Result<(Vec<PathBuf>, Vec<Note>), WorktreeError> {
         let _gate = self.gate()?;
-        let missing: Vec<Standing> =
-            self.survey()?.into_iter().filter(|standing| standing.is_missing).collect();
+        let is_gone =
+            |standing: &Standing| standing.is_missing && self.find_moved(&standing.worktree).is_none();
+        let missing: Vec<Standing> = self.survey()?.into_iter().filter(is_gone).collect();
         let mut notes = Vec::new();
         for standing in missing.iter().filter(|standing| is_ours(&standing.worktree)) {
             notes.extend(self.save_detached(standing)?);
@@ -90,6 +96,22 @@ impl Pool {
         }
         self.sweep();
         Ok((missing.into_iter().map(|standing| standing.path).collect(), notes))
+    }
+
+    /// Where the folder of a worktree was moved to, if it is not where git has it but beside it.
+    #[must_use]
+    pub fn find_moved(&self, worktree: &Worktree) -> Option<PathBuf> {
+        let home = worktree.git_dir.as_deref().filter(|_| !worktree.path.is_dir())?;
+        // What was thrown away by one who was killed before he could tell git is not moved.
+        let is_trash = |path: &PathBuf| survey::name_of(path).starts_with(places::TRASH);
+        let leads_home = |path: &PathBuf| {
+            let link = fs::read(path.join(".git")).ok();
+            let target = link.and_then(|link| fill::target_of(path, &link));
+            target.is_some_and(|target| same(&target, home))
+        };
+        let folders = [Some(self.places.base.as_path()), worktree.path.parent()];
+        let entries = folders.into_iter().flatten().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
+        entries.flatten().map(|entry| entry.path()).find(|path| !is_trash(path) && leads_home(path))
     }
 
     /// Undoes a claim that came to nothing. Of what was there before nothing is touched.
@@ -122,6 +144,11 @@ impl Pool {
         let trash = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(places::TRASH));
         delete_in_background(&trash.map(|entry| entry.path()).collect::<Vec<_>>());
     }
+}
+
+/// Whether both lead to the same folder, by whatever names.
+fn same(one: &Path, other: &Path) -> bool {
+    one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 fn list(dirt: &[Dirt]) -> String {

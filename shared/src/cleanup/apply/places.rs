@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::{Doing, Fate};
 use crate::{
     cleanup::{
-        CleanupError, Content, Item, Save, Spot, Verdict, What,
+        Active, CleanupError, Content, Item, Save, Spot, Verdict, What,
         survey::{content_of, find_going_on},
     },
     git::Worktree,
@@ -58,7 +58,7 @@ impl Doing<'_> {
         let mut saved = Vec::new();
         let failed = |error: &dyn std::error::Error| Fate::Failed(error.to_string());
         if place.kind != PlaceKind::Scratch {
-            let content = content_of(pool, place).map_err(|error| failed(&error))?;
+            let (content, _) = content_of(pool, place).map_err(|error| failed(&error))?;
             match content {
                 Content::Nothing => {}
                 Content::Unsaved(_) if save.content => {
@@ -96,9 +96,12 @@ impl Doing<'_> {
         let Spot::Worktree { branch, head, .. } = &item.candidate.spot else {
             return Ok(());
         };
+        if let Some(moved) = place.worktree.as_ref().and_then(|worktree| pool.find_moved(worktree)) {
+            return kept(&Active::Moved(moved.display().to_string()).to_string());
+        }
         let own: Vec<Worktree> = worktrees.iter().filter(|one| one.path == place.path).cloned().collect();
         if let Some((_, going_on)) = find_going_on(&own).first() {
-            return kept(&format!("in the middle of a {}", going_on.what));
+            return kept(&Active::GoingOn(going_on.what).to_string());
         }
         let now = pool.look_into(place).and_then(|view| {
             let branch = view.find_head_branch().ok()?;

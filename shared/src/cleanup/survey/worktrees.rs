@@ -10,7 +10,7 @@ use std::{
 use super::Ground;
 use crate::{
     cleanup::{Active, Candidate, Content, Rules, Spot, What},
-    git::{Dirt, GitError, GoingOn, Repository, Worktree},
+    git::{Dirt, GitError, GoingOn, Repository, Worktree, find_repository},
     name::BranchName,
     worktree::{Place, PlaceKind, Pool},
 };
@@ -54,6 +54,8 @@ impl Ground<'_> {
         }
         let going_on = self.going_on.iter().find(|(path, _)| *path == place.path);
         candidate.active.extend(going_on.map(|(_, going_on)| Active::GoingOn(going_on.what)));
+        let moved = self.sweep.pool.as_ref().and_then(|pool| pool.find_moved(place.worktree.as_ref()?));
+        candidate.active.extend(moved.map(|path| Active::Moved(path.display().to_string())));
         if place.worktree.as_ref().is_some_and(|worktree| worktree.git_dir.is_none()) {
             candidate.unknown.push("its git directory cannot be found".into());
         }
@@ -136,13 +138,13 @@ impl Ground<'_> {
             }
             seen
         };
-        let seen: Vec<(usize, Result<Content, GitError>)> = thread::scope(|scope| {
+        let seen: Vec<_> = thread::scope(|scope| {
             let hands: Vec<_> = (0..HANDS.min(wanted.len())).map(|_| scope.spawn(hand)).collect();
             hands.into_iter().filter_map(|hand| hand.join().ok()).flatten().collect()
         });
         for (at, content) in seen {
             match content {
-                Ok(content) => found[at].content = content,
+                Ok((content, ignored)) => (found[at].content, found[at].ignored) = (content, ignored),
                 Err(error) => found[at].unknown.push(format!("what lies in it: {error}")),
             }
         }
@@ -171,39 +173,39 @@ fn spot_of(place: &Place) -> Spot {
     }
 }
 
-/// What lies in a place that no commit holds.
-pub(in crate::cleanup) fn content_of(pool: &Pool, place: &Place) -> Result<Content, GitError> {
+/// What lies in a place that no commit holds, and what git ignores there.
+pub(in crate::cleanup) fn content_of(pool: &Pool, place: &Place) -> Result<(Content, Vec<String>), GitError> {
+    let alone = |content| Ok((content, Vec::new()));
     if place.worktree.is_none() {
-        return Ok(files_of(&place.path));
+        return alone(files_of(&place.path));
     }
     let Some(view) = pool.look_into(place) else {
-        return Ok(Content::Stuck("its git directory is gone".into()));
+        return alone(Content::Stuck("its git directory is gone".into()));
     };
     if place.is_missing {
-        return staged_in(&view);
+        return alone(staged_in(&view)?);
     }
     if place.path.join(".git").is_dir() {
-        return Ok(Content::Stuck("a repository of its own is in it".into()));
+        return alone(Content::Stuck("a repository of its own is in it".into()));
     }
     // What was never filled has no index, and nothing of anybody's in it unless somebody put it there.
     if !view.git_dir.join("index").exists() {
-        return Ok(files_of(&place.path));
+        return alone(files_of(&place.path));
     }
     let dirt = view.dirt()?;
-    if let Some(inner) = dirt.iter().find(|dirt| dirt.is_inside_submodule || is_repository(&place.path, dirt))
-    {
-        return Ok(Content::Stuck(format!("a repository with work in it: {}", inner.shown())));
-    }
-    Ok(match dirt.is_empty() {
-        true => Content::Nothing,
-        false => Content::Unsaved(dirt.iter().map(Dirt::shown).collect()),
-    })
+    let ignored = view.list_ignored()?;
+    let submodule = dirt.iter().find(|dirt| dirt.is_inside_submodule).map(Dirt::shown);
+    let inner = || Repository::find_inner(&place.path, &dirt, &ignored).as_deref().map(shown);
+    let content = match submodule.or_else(inner) {
+        Some(inner) => Content::Stuck(format!("a repository with work in it: {inner}")),
+        None if dirt.is_empty() => Content::Nothing,
+        None => Content::Unsaved(dirt.iter().map(Dirt::shown).collect()),
+    };
+    Ok((content, ignored.iter().map(|path| shown(path)).collect()))
 }
 
-fn is_repository(top: &Path, dirt: &Dirt) -> bool {
-    use std::os::unix::ffi::OsStrExt;
-    let path = top.join(std::ffi::OsStr::from_bytes(&dirt.path));
-    dirt.is_untracked && path.join(".git").symlink_metadata().is_ok()
+fn shown(path: &Path) -> String {
+    crate::message::visible(&path.to_string_lossy())
 }
 
 /// Of a worktree whose folder is gone, what was staged is still there.
@@ -225,8 +227,9 @@ fn files_of(folder: &Path) -> Content {
         if name == ".git" {
             continue;
         }
-        if entry.path().join(".git").symlink_metadata().is_ok() {
-            return Content::Stuck(format!("a repository of its own is in it: {}", name.to_string_lossy()));
+        if let Some(inner) = find_repository(&entry.path()) {
+            let inner = shown(inner.strip_prefix(folder).unwrap_or(&inner));
+            return Content::Stuck(format!("a repository of its own is in it: {inner}"));
         }
         paths.push(crate::message::visible(&name.to_string_lossy()));
     }
