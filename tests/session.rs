@@ -66,7 +66,7 @@ fn an_id_may_be_given_in_part_and_what_is_wrong_with_it_is_said() {
     garden.arborist(["session", "show", "ab1"]).succeeds().out("ab12");
     garden.arborist(["session", "show", "ab"]).exits(1).err("could be any of: ab34, ab12");
     garden.arborist(["session", "show", "x"]).exits(1).err("there is no session 'x'").err("session list");
-    garden.arborist(["session", "start", "--id", "ab12"]).exits(128).err("there is a session 'ab12' already");
+    garden.arborist(["session", "start", "--id", "ab12"]).exits(1).err("there is a session 'ab12' already");
     garden.arborist(["session", "show", "ab1", "--turn", "1"]).exits(1).err("session 'ab12' has no turn 1");
     garden.arborist(["session", "show", "ab1", "--patch"]).exits(129);
 }

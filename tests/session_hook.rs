@@ -65,6 +65,50 @@ fn what_an_interactive_agent_does_is_recorded_turn_by_turn_without_what_the_user
 }
 
 #[test]
+fn a_merge_of_the_user_is_left_alone_and_the_turn_says_why_it_has_no_commit() {
+    let garden = Garden::sprout();
+    garden.write("f", "base\n");
+    garden.commit("base\n");
+    garden.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
+    garden.git(["switch", "-q", "-c", "theirs"]).succeeds();
+    garden.write("f", "theirs\n");
+    garden.git(["commit", "-q", "-a", "-m", "theirs"]).succeeds();
+    garden.git(["switch", "-q", "main"]).succeeds();
+    garden.write("f", "ours\n");
+    garden.git(["commit", "-q", "-a", "-m", "ours"]).succeeds();
+    fire(&garden, "UserPromptSubmit", &json!({}));
+    garden.git(["merge", "theirs"]).exits(1);
+    let before = (garden.git(["ls-files", "-s"]).answer(), garden.git(["rev-parse", "HEAD"]).answer());
+    fire(&garden, "PostToolUse", &json!({}));
+    let after = (garden.git(["ls-files", "-s"]).answer(), garden.git(["rev-parse", "HEAD"]).answer());
+    assert_eq!(before, after);
+    garden.git(["rev-parse", "MERGE_HEAD"]).succeeds();
+    let id = session(&garden)["id"].as_str().unwrap().to_owned();
+    let shown = garden.arborist(["session", "show", &id, "--turn", "1"]).succeeds();
+    shown.out("not committed a merge is going on here");
+}
+
+#[test]
+fn a_file_that_was_already_changed_is_named_and_an_end_without_a_word_is_no_turn() {
+    let garden = Garden::sprout();
+    garden.write("a", "a\n");
+    garden.commit("files\n");
+    garden.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
+    garden.write("a", "mine\n");
+    fire(&garden, "UserPromptSubmit", &json!({}));
+    garden.write("a", "mine and the agent's\n");
+    fire(&garden, "PostToolUse", &json!({}));
+    fire(&garden, "Stop", &json!({}));
+    let shown = session(&garden);
+    assert_eq!((&shown["turns"], &shown["commits"]), (&1.into(), &0.into()));
+    let id = shown["id"].as_str().unwrap();
+    let shown = garden.arborist(["session", "show", id, "--turn", "1"]).succeeds();
+    shown.out("not committed a was already changed");
+    fire(&garden, "Stop", &json!({ "last_assistant_message": "I only read." }));
+    garden.arborist(["session", "turns", id]).succeeds().out("I only read.").never("0 files");
+}
+
+#[test]
 fn what_cannot_be_recorded_disturbs_nobody() {
     let garden = Garden::sprout();
     garden.arborist(["hooks", "install", "--agent", "claude"]).succeeds();

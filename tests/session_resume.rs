@@ -132,6 +132,36 @@ fn going_back_to_a_turn_brings_its_tree_back_and_keeps_what_came_later_in_histor
 }
 
 #[test]
+fn going_back_overwrites_no_file_that_git_ignores() {
+    let garden = garden("claude", WORK);
+    garden.arborist(["gardener"]).succeeds();
+    let (_, id) = session(&garden);
+    garden.git(["rm", "-q", "a"]).succeeds();
+    garden.git(["commit", "-q", "-m", "a is generated"]).succeeds();
+    let excluded = garden.read(".git/info/exclude");
+    garden.write(".git/info/exclude", format!("{excluded}\n/a\n"));
+    garden.write("a", "precious\n");
+    let head = garden.git(["rev-parse", "HEAD"]).answer();
+    let said = garden.arborist(["session", "resume", &id, "--turn", "1"]).exits(2);
+    said.err("a' is in the way, and git does not track it");
+    assert_eq!((garden.read("a").as_str(), garden.git(["rev-parse", "HEAD"]).answer()), ("precious\n", head));
+}
+
+#[test]
+fn a_changed_plan_is_not_written_through_a_link() {
+    let (garden, id) = failed();
+    garden.write("../outside", "outside\n");
+    let place = garden.path("../link");
+    garden.git(["worktree", "add", "-q", place.to_str().unwrap(), "work"]).succeeds();
+    fs::remove_file(place.join("tasks.md")).unwrap();
+    std::os::unix::fs::symlink(garden.path("../outside"), place.join("tasks.md")).unwrap();
+    garden.write("tasks.md", "- [ ] T001 the work\n- [ ] T002 more\n");
+    let said = garden.arborist(["session", "resume", &id, "--plan-changed"]);
+    assert_ne!(said.code(), 0);
+    assert_eq!(garden.read("../outside"), "outside\n");
+}
+
+#[test]
 fn a_plan_that_has_changed_since_is_shown_and_taken_only_when_asked_to() {
     let (garden, id) = failed();
     garden.write("tasks.md", "- [ ] T001 the work\n- [ ] T002 more\n");

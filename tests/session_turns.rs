@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-use arborist_testkit::Garden;
+use arborist_testkit::{Garden, Run};
 use serde_json::Value;
 
 fn garden() -> (Garden, String) {
@@ -140,4 +140,93 @@ fn the_number_of_a_turn_must_be_the_next() {
     garden.arborist(again).exits(1).err("the next turn of session").err("is 2, not 1");
     garden.git(["switch", "-q", "-c", "other"]).succeeds();
     garden.arborist(&again[..8]).exits(2).err("'other' is checked out");
+}
+
+#[test]
+fn what_the_user_had_changed_before_stays_out_of_every_turn() {
+    let garden = Garden::sprout();
+    garden.write("b", "b\n");
+    garden.commit("files\n");
+    garden.write("b", "my change\n");
+    garden.write("mine.txt", "mine\n");
+    garden.git(["add", "mine.txt"]).succeeds();
+    let id = garden.arborist(["session", "start"]).answer();
+    garden.write("a", "a\n");
+    let commit = turn(&garden, &id, &[]);
+    assert_eq!(garden.git(["show", "--name-only", "--format=", &commit]).answer(), "a");
+    assert_eq!(garden.git(["status", "--porcelain"]).stdout(), " M b\nA  mine.txt\n");
+    garden.write("b", "my change, and the agent's\n");
+    assert_eq!(turn(&garden, &id, &[]), "-");
+    let shown = garden.arborist(["session", "show", &id, "--turn", "2"]).succeeds();
+    shown.out("not committed b was already changed").never("it wrote nothing");
+    garden.git(["commit", "-q", "-a", "-m", "mine"]).succeeds();
+    garden.write("b", "the agent's alone\n");
+    let commit = turn(&garden, &id, &[]);
+    assert_eq!(
+        garden.git(["show", "--name-only", "--format=", &commit]).answer(),
+        "b",
+        "it is committed now"
+    );
+    garden.arborist(["session", "end", "--session", &id]).succeeds();
+    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+}
+
+#[test]
+fn a_turn_is_refused_while_the_user_is_in_the_middle_of_a_merge() {
+    let (garden, id) = garden();
+    garden.git(["switch", "-q", "-c", "theirs"]).succeeds();
+    garden.write("kept", "theirs\n");
+    garden.commit("theirs\n");
+    garden.git(["switch", "-q", "main"]).succeeds();
+    garden.write("kept", "ours\n");
+    garden.commit("ours\n");
+    garden.git(["merge", "theirs"]).exits(1);
+    let state = || {
+        let index = garden.git(["ls-files", "-s"]).answer();
+        (index, garden.git(["rev-parse", "HEAD"]).answer(), garden.read("kept"))
+    };
+    let before = state();
+    let args = ["session", "turn", "--session", &id, "--node", "T1", "--model", "m"];
+    garden.arborist(args).exits(2).err("a merge is going on here").err("finish it first");
+    std::fs::remove_file(garden.path(".git/MERGE_HEAD")).unwrap();
+    garden.arborist(args).exits(2).err("'kept' is in conflict");
+    assert_eq!(state(), before, "the conflict is as it was");
+    assert_eq!(json(&garden, &["list"])["sessions"][0]["turns"], 0);
+}
+
+#[test]
+fn a_named_path_that_cannot_be_committed_is_refused_by_name() {
+    let (garden, id) = garden();
+    garden.write(".gitignore", ".env\n");
+    garden.write(".env", "secret\n");
+    garden.write("a", "a\n");
+    let args = ["session", "turn", "--session", &id, "--node", "T1", "--model", "m", "--files-from", "-"];
+    for (path, why) in
+        [("nowhere", "it does not exist"), (".env", "git ignores it"), (".git/config", "belongs to git")]
+    {
+        let said = garden.arborist_with(args, format!("a\n{path}\n").as_bytes()).exits(1);
+        said.err(&format!("'{path}' cannot be committed")).err(why);
+    }
+    assert_eq!(json(&garden, &["list"])["sessions"][0]["turns"], 0, "nothing is recorded");
+    assert_eq!(garden.arborist_with(args, b"kept\n").answer(), "-", "what has not changed may be named");
+}
+
+#[test]
+fn turns_that_end_at_the_same_time_wait_for_each_other() {
+    let (garden, id) = garden();
+    garden.write("a", "a\n");
+    let args = ["session", "turn", "--session", &id, "--node", "T1", "--model", "m"];
+    let commands = [0; 3].map(|_| {
+        let mut command = garden.command("git", &garden.path(""));
+        command.arg("arborist").args(args);
+        command
+    });
+    std::thread::scope(|scope| {
+        for mut command in commands {
+            scope.spawn(move || Run::of(&mut command, b"").succeeds());
+        }
+    });
+    let list = &json(&garden, &["list"])["sessions"][0];
+    assert_eq!((&list["turns"], &list["commits"]), (&3.into(), &1.into()));
+    garden.arborist(["session", "start", "--id", &id]).exits(1).err("already");
 }

@@ -10,7 +10,7 @@ use std::{
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{NewCommit, RefMove, Repository, Signing},
+    git::Repository,
     name::{BranchName, Oid, SessionId, digest},
     session::{Chronicle, Driver, End, Happening, RepositoryStart, Resumed, Start, Verdict},
 };
@@ -19,8 +19,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
+    keep::{Amid, Meant, keep, lock},
+    mark::Mark,
     plumbing::{append, name_of, place},
-    turn::{Meant, Told, keep},
+    turn::Told,
 };
 use crate::{clock, document::rfc3339, entry::Outcome};
 
@@ -86,39 +88,43 @@ fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
     let session: SessionId = digest(seed.as_bytes())[..8]
         .parse()
         .map_err(|error| Failure::new(Exit::Fatal, format!("no id for the session: {error}")))?;
-    let mark = format!("refs/arborist/wip/{}/@session/{session}", branch.component());
+    let mark = Mark::new(&branch, &session);
     match event.hook_event_name.as_str() {
         // What lies there when the user gives the word is the user's.
         "UserPromptSubmit" => {
             chronicle(repository, &session, (branch, head))?;
-            remember(repository, &mark, (repository.snapshot()?, head))
+            mark.set(repository, (repository.snapshot()?, head))
         }
-        "PostToolUse" | "Stop" => {
-            let Some(before) = repository.find_ref(&mark)? else {
-                return Ok(());
-            };
-            let before = repository.tree_of(before)?;
-            let is_stop = event.hook_event_name == "Stop";
-            if !is_stop && repository.snapshot()? == before {
-                return Ok(());
-            }
-            let chronicle = chronicle(repository, &session, (branch, head))?;
-            let now = keep(repository, &chronicle, &told(event, is_stop), &Meant::Since(before))?;
-            remember(repository, &mark, (now, head))
+        "PostToolUse" | "Stop" if mark.find(repository)?.is_some() => {
+            // An agent may call tools side by side, and then its hooks are too.
+            let _lock = lock(repository)?;
+            take_turn(&Repository::discover_from(repository.top())?, event, &session)
         }
         "SessionEnd" => {
             let Some(chronicle) = Chronicle::find(repository, &session)? else {
                 return Ok(());
             };
-            append(
-                &chronicle,
-                &Happening::End(End { result: Verdict::Complete, words: String::new() }),
-                head,
-            )?;
-            forget(repository, &mark)
+            let end = End { result: Verdict::Complete, words: String::new() };
+            append(&chronicle, &Happening::End(end), head)?;
+            mark.take_away(repository)
         }
         _ => Ok(()),
     }
+}
+
+/// Keeps what the agent has done since the last turn. A tool that wrote nothing is none, nor is an end without a word.
+fn take_turn(repository: &Repository, event: &Event, session: &SessionId) -> Result<(), Failure> {
+    let (branch, head) = place(repository)?;
+    let is_stop = event.hook_event_name == "Stop";
+    let told = told(event, is_stop);
+    let has_words = is_stop && told.message.is_some();
+    let before = Mark::new(&branch, session).find(repository)?;
+    match before {
+        Some(before) if has_words || before.tree != repository.snapshot()? => {}
+        _ => return Ok(()),
+    }
+    let chronicle = chronicle(repository, session, (branch, head))?;
+    keep(repository, &chronicle, &told, (&Meant::Since, Amid::Recorded))
 }
 
 /// The writer of the session, which is begun if there is none yet.
@@ -142,22 +148,6 @@ fn chronicle(
         forked_from: None,
     };
     Ok(Chronicle::begin(repository, session.clone(), start, clock::now())?)
-}
-
-/// Keeps what lies in the worktree now, to tell the next change from it.
-fn remember(repository: &Repository, mark: &str, (tree, parent): (Oid, Oid)) -> Result<(), Failure> {
-    let old = repository.find_ref(mark)?;
-    let commit = NewCommit { tree, parent, message: "worktree before a turn\n", author: None };
-    let new = Some(repository.write_commit(commit, Signing::No)?);
-    Ok(repository.move_refs(&[RefMove { name: mark, new, old }], "arborist: session")?)
-}
-
-fn forget(repository: &Repository, mark: &str) -> Result<(), Failure> {
-    match repository.find_ref(mark)? {
-        Some(old) => Ok(repository
-            .move_refs(&[RefMove { name: mark, new: None, old: Some(old) }], "arborist: session")?),
-        None => Ok(()),
-    }
 }
 
 fn told(event: &Event, is_stop: bool) -> Told {

@@ -10,6 +10,8 @@ use std::{
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Change, Repository},
+    message::visible,
+    name::Oid,
 };
 
 /// The paths that a list names, from the top of the repository.
@@ -51,4 +53,27 @@ fn inside(repository: &Repository, name: &[u8]) -> Result<PathBuf, Failure> {
 pub(super) fn is_below(change: &Change, paths: &[PathBuf]) -> bool {
     let path = Path::new(OsStr::from_bytes(&change.path));
     paths.iter().any(|named| path.starts_with(named))
+}
+
+/// Refuses a path that could never be committed: neither the commit `before` nor the worktree, as git sees it, has it.
+pub(super) fn require_committable(
+    repository: &Repository,
+    paths: &[PathBuf],
+    (before, now): (Oid, Oid),
+) -> Result<(), Failure> {
+    for path in paths.iter().filter(|path| !path.as_os_str().is_empty()) {
+        if repository.has_path(now, path)? || repository.has_path(before, path)? {
+            continue;
+        }
+        let why = match path.components().next() {
+            Some(Component::Normal(name)) if name.eq_ignore_ascii_case(".git") => "it belongs to git itself",
+            _ if repository.top().join(path).symlink_metadata().is_ok() => {
+                "git ignores it, or it is an empty folder or behind a link"
+            }
+            _ => "it does not exist",
+        };
+        let words = format!("'{}' cannot be committed: {why}", visible(&path.to_string_lossy()));
+        return Err(Failure::new(Exit::No, words).hint("nothing was committed or recorded"));
+    }
+    Ok(())
 }

@@ -14,7 +14,10 @@ use arborist_core::{
 };
 use clap::{Args, ValueEnum};
 
-use super::open::{Opened, open};
+use super::{
+    mark::Mark,
+    open::{Opened, open},
+};
 use crate::{clock, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
@@ -75,6 +78,7 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
     let repository = &opened.repository;
     let (branch, base) = place(repository)?;
     let session = args.id.clone().unwrap_or_else(|| new_session(base));
+    let mark = Mark::new(&branch, &session);
     let start = Start {
         repositories: vec![RepositoryStart { name: name_of(repository), branch, base }],
         plan: None,
@@ -84,6 +88,10 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
         forked_from: None,
     };
     Chronicle::begin(repository, session.clone(), start, clock::now())?;
+    // What lies there now is the user's, and goes into no turn.
+    if repository.worktree.is_some() {
+        mark.set(repository, (repository.snapshot()?, base))?;
+    }
     ui.line(session.as_str());
     Ok(Exit::Done)
 }
@@ -149,13 +157,15 @@ pub(super) fn checkpoint(args: &CheckpointArgs, ui: &mut Ui) -> Outcome {
 pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let chronicle = chronicle(&opened, &args.session)?;
-    let (_, head) = place(&opened.repository)?;
+    let (branch, head) = place(&opened.repository)?;
     let result = match args.result {
         ResultWord::Complete => Verdict::Complete,
         ResultWord::Failed => Verdict::Failed,
     };
     let happening = Happening::End(End { result, words: args.message.clone() });
-    append(&chronicle, &happening, head)
+    append(&chronicle, &happening, head)?;
+    Mark::new(&branch, chronicle.session()).take_away(&opened.repository)?;
+    Ok(Exit::Done)
 }
 
 /// Records what happened to the branch at `head`.

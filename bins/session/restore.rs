@@ -1,10 +1,15 @@
 //! Going back to a turn: a commit brings back its tree, and the tasks that came after it begin anew.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::Repository,
+    git::{Change, Repository},
     history::Run,
     message::{Body, Status, Wording},
     name::{Attempt, Oid, TaskId},
@@ -37,12 +42,16 @@ pub(super) fn turn(
         )));
     }
     let tree = repository.tree_of(commit)?;
-    if !repository.is_clean()? && repository.snapshot()? != tree {
+    let is_there = repository.snapshot()? == tree;
+    if !is_there && !repository.is_clean()? {
         let words = format!("'{}' holds something that is not committed", house.path.display());
         return Err(Failure::new(Exit::Person, words).hint("commit it, or put it aside: git stash -u"));
     }
     settle(repository, branch, tip)?;
     let changes = repository.changes(repository.tree_of(tip)?, tree)?;
+    if !is_there {
+        refuse_to_overwrite(repository.top(), &changes)?;
+    }
     // The files come first: whoever was killed behind this finds them as they shall be, and goes on.
     repository.put_back(tree, &changes)?;
     let tasks = later_tasks(repository, history, (commit, tip), stored.record.turn().map(|turn| &turn.node))?;
@@ -59,6 +68,40 @@ pub(super) fn turn(
     let names: Vec<&str> = tasks.iter().map(|(task, _)| task.as_str()).collect();
     ui.note(&format!("the tree of turn {number} is back; begun anew: {}", names.join(", ")));
     Ok(recorder.head())
+}
+
+/// Files that git ignores lie where nobody asks for them: none of them is overwritten, nor lost with its folder.
+fn refuse_to_overwrite(top: &Path, changes: &[Change]) -> Result<(), Failure> {
+    let tracked: HashSet<&Path> =
+        changes.iter().filter(|change| change.before.is_some()).map(path_of).collect();
+    for change in changes.iter().filter(|change| change.before.is_none()) {
+        let path = path_of(change);
+        let above = path.ancestors().skip(1).find(|folder| {
+            top.join(folder).symlink_metadata().is_ok_and(|found| !found.is_dir())
+                && !tracked.contains(folder)
+        });
+        if let Some(found) = above.map(Path::to_owned).or_else(|| find_untracked(top, path, &tracked)) {
+            let words = format!("'{}' is in the way, and git does not track it", top.join(found).display());
+            return Err(Failure::new(Exit::Person, words).hint("put it elsewhere, and try again"));
+        }
+    }
+    Ok(())
+}
+
+/// Something at this path or below it that is not tracked.
+fn find_untracked(top: &Path, path: &Path, tracked: &HashSet<&Path>) -> Option<PathBuf> {
+    let whole = top.join(path);
+    if !whole.symlink_metadata().ok()?.is_dir() {
+        return (!tracked.contains(path)).then(|| path.to_owned());
+    }
+    let Ok(entries) = std::fs::read_dir(&whole) else {
+        return Some(path.to_owned());
+    };
+    entries.flatten().find_map(|entry| find_untracked(top, &path.join(entry.file_name()), tracked))
+}
+
+fn path_of(change: &Change) -> &Path {
+    Path::new(OsStr::from_bytes(&change.path))
 }
 
 /// Whether a commit is on the branch's own line, not only on one that was merged into it.

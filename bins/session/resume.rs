@@ -4,6 +4,7 @@ use std::{ffi::OsString, path::Path};
 
 use arborist_core::{
     consent::{self, Consent},
+    enclosure::{Enclosure, InnerPath},
     failure::{Exit, Failure},
     gardener::start::difference,
     git::{RefMove, Repository},
@@ -83,14 +84,16 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         Some(number) => restore::turn(&opened, newest, (&house, &history), number, ui)?,
         None => opened.repository.require_commit(&branch.to_ref())?,
     };
+    if let Some(changed) = &has_changed {
+        changed.bring(&house.path)?;
+    }
     append(&chronicle, &Happening::Resume(Resumed { turn: args.turn, commit }), commit)?;
     let first = opened.archive().start_of(newest)?;
     let mut options = recorded_options(start_in(&first)?, &args.onward);
     if standing == Standing::Failed {
         options.push("--retry-failed".into());
     }
-    if let Some(changed) = has_changed {
-        changed.bring(&house.path)?;
+    if has_changed.is_some() {
         options.push("--accept-changes".into());
     }
     ui.note(&format!("session '{}' goes on on '{branch}' in '{}'", record.session, house.path.display()));
@@ -209,9 +212,14 @@ struct ChangedPlan {
 impl ChangedPlan {
     /// The user's newer plan is put where the session works; the run commits it with the word that it is accepted.
     fn bring(&self, house: &Path) -> Result<(), Failure> {
-        std::fs::write(house.join(&self.path), &self.bytes).map_err(|error| {
-            Failure::new(Exit::Fatal, format!("could not write the plan '{}': {error}", self.path))
-        })
+        // Whatever an agent made there, nothing outside of it is written.
+        let failed = |error: &dyn std::fmt::Display| {
+            Failure::new(Exit::Person, format!("the plan could not be written: {error}"))
+                .hint(format!("look at '{}'", house.join(&self.path).display()))
+        };
+        let place = self.path.parse::<InnerPath>().map_err(|error| failed(&error))?;
+        let enclosure = Enclosure::open(house).map_err(|error| failed(&error))?;
+        enclosure.write(&place, &self.bytes).map_err(|error| failed(&error)).map(drop)
     }
 }
 

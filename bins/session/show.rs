@@ -161,7 +161,9 @@ fn tell_turn(ui: &mut Ui, stored: &Stored, turn: &Turn) {
         }
     };
     let [_, node, step, model, _, tokens, cost, _] = turn_cells(turn);
-    field("commit", turn.commit.map_or_else(|| "none: it wrote nothing".into(), |commit| commit.to_string()));
+    let none = || if turn.not_committed.is_some() { "none" } else { "none: it wrote nothing" }.to_owned();
+    field("commit", turn.commit.map_or_else(none, |commit| commit.to_string()));
+    field("not committed", turn.not_committed.clone().unwrap_or_default());
     field("task", node);
     field("step", format!("{step}, attempt {}", turn.attempt.ordinal()));
     field("model", model);

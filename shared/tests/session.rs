@@ -48,6 +48,7 @@ fn turn(number: u32, commit: Option<Oid>) -> Turn {
         tokens: Some(TokenCount { read: 10, written: 1 }),
         cost: Some(0.5),
         commit,
+        not_committed: None,
         message: None,
         agent_session: None,
         started: 1,

@@ -15,7 +15,7 @@ pub struct GoingOn {
 }
 
 /// Files of a worktree's git directory, and what they tell of.
-const SIGNS: [(&str, &str); 8] = [
+const SIGNS: [(&str, &str); 7] = [
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase"),
     ("MERGE_HEAD", "merge"),
@@ -23,8 +23,9 @@ const SIGNS: [(&str, &str); 8] = [
     ("REVERT_HEAD", "revert"),
     ("sequencer", "cherry-pick"),
     ("BISECT_START", "bisect"),
-    ("refs/worktree", "work that refs of its own lead to"),
 ];
+/// No operation, but a worktree that has refs of its own is in use.
+const OWN_REFS: (&str, &str) = ("refs/worktree", "work that refs of its own lead to");
 
 /// Where the names of branches stand.
 const NAMES: [&str; 4] =
@@ -34,8 +35,20 @@ impl GoingOn {
     /// What goes on in the worktree of this git directory, if anything does.
     #[must_use]
     pub fn find(git_dir: &Path) -> Option<Self> {
-        let is_there = |(file, _): &&(&str, &str)| git_dir.join(file).symlink_metadata().is_ok();
-        let (_, what) = SIGNS.iter().find(is_there)?;
+        Self::find_sign(git_dir, SIGNS.iter().chain([&OWN_REFS]))
+    }
+
+    /// The same for operations alone: a merge, a rebase and the like, which a commit would disturb.
+    #[must_use]
+    pub fn find_operation(git_dir: &Path) -> Option<Self> {
+        Self::find_sign(git_dir, SIGNS.iter())
+    }
+
+    fn find_sign<'a>(
+        git_dir: &Path,
+        mut signs: impl Iterator<Item = &'a (&'static str, &'static str)>,
+    ) -> Option<Self> {
+        let (_, what) = signs.find(|(file, _)| git_dir.join(file).symlink_metadata().is_ok())?;
         let texts = NAMES.iter().filter_map(|name| fs::read_to_string(git_dir.join(name)).ok());
         let branches =
             texts.flat_map(|text| text.lines().filter_map(branch_of).collect::<Vec<_>>()).collect();

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::{BufRead, Read},
+    path::Path,
 };
 
 use super::{Change, GitError, Repository, snapshot::parse_changes};
@@ -62,6 +63,12 @@ impl Repository {
             Ok(printed) => parse_changes(&printed),
             Err(_) => parse_changes(&command().args([before.to_string(), after.to_string()]).stdout()?),
         }
+    }
+
+    /// Whether a tree has a file or a folder at this path.
+    pub fn has_path(&self, tree: Oid, path: &Path) -> Result<bool, GitError> {
+        let command = self.git("ls-tree").env("GIT_LITERAL_PATHSPECS", "1").args(["-z", "--full-tree"]);
+        Ok(!command.arg(tree.to_string()).arg("--").arg(path).stdout()?.is_empty())
     }
 
     /// The tree `base` with these changes.

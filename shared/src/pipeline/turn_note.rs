@@ -125,6 +125,7 @@ impl TurnsOf<'_> {
             tokens: usage.map(|usage| TokenCount { read: usage.tokens_in, written: usage.tokens_out }),
             cost: usage.and_then(|usage| usage.cost),
             commit: None,
+            not_committed: None,
             message: message.map(TurnMessage::text),
             agent_session: noted.session.clone(),
             started: noted.started,

@@ -60,8 +60,8 @@ impl Explain for SessionError {
         match self {
             Self::Git(error) => error.exit(),
             Self::Record(error) => error.exit(),
-            Self::Unknown(_) | Self::Ambiguous { .. } | Self::NoTurn { .. } => Exit::No,
-            Self::Exists(_) | Self::Unreadable { .. } => Exit::Fatal,
+            Self::Unknown(_) | Self::Ambiguous { .. } | Self::NoTurn { .. } | Self::Exists(_) => Exit::No,
+            Self::Unreadable { .. } => Exit::Fatal,
             Self::Busy(_) => Exit::Locked,
         }
     }

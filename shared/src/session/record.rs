@@ -98,6 +98,7 @@ pub enum Driver {
 /// What a record is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[allow(clippy::large_enum_variant, reason = "most records are turns, and few are held at a time")]
 pub enum Happening {
     /// The session begins.
     Start(Start),
@@ -186,9 +187,12 @@ pub struct Turn {
     /// US dollars; null if the agent did not tell.
     #[serde(default)]
     pub cost: Option<f64>,
-    /// Its commit; null if it wrote nothing.
+    /// Its commit; null if it wrote nothing, or nothing that could be committed.
     #[schemars(with = "Option<String>")]
     pub commit: Option<Oid>,
+    /// Why something that it wrote is not in its commit; null if all is.
+    #[serde(default)]
+    pub not_committed: Option<String>,
     /// The message of that commit, without its trailers.
     #[serde(default)]
     pub message: Option<String>,
@@ -287,6 +291,7 @@ impl Turn {
             tool.summary = cut(&tool.summary, LONGEST_SUMMARY).replace('\n', " ");
         }
         self.message = self.message.map(|message| cut(&message, LONGEST_MESSAGE));
+        self.not_committed = self.not_committed.map(|why| cut(&why, LONGEST_MESSAGE));
         self
     }
 }

@@ -1,0 +1,152 @@
+//! Commits what belongs to a turn, and records it; never what the user had changed before, nor amid a merge.
+
+use std::{path::PathBuf, time::Duration};
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    gardener::GardenerError,
+    git::{Change, GoingOn, Repository},
+    message::visible,
+    name::Oid,
+    process::{Cancel, FileLock},
+    record::{Delivery, Recorder, settle},
+    session::{Chronicle, Draft, Happening, SessionError, Turn, TurnDraft},
+};
+
+use super::{
+    mark::{Mark, paths_between},
+    paths::{is_below, require_committable},
+    plumbing::place,
+    turn::{Told, commit_of, turn_of},
+};
+use crate::clock;
+
+/// How long another turn of the branch is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What of a worktree belongs to a turn.
+pub(super) enum Meant {
+    /// What is at these paths or below them.
+    Paths(Vec<PathBuf>),
+    /// What has changed since the last turn, and was not changed before that already.
+    Since,
+}
+
+/// What becomes of a turn while the user is in the middle of a merge or the like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Amid {
+    /// It is refused.
+    Refused,
+    /// It is recorded without a commit.
+    Recorded,
+}
+
+/// What of the worktree is committed, and what the turn wrote that is not.
+struct Choice {
+    changes: Vec<Change>,
+    is_all: bool,
+    left_out: Vec<String>,
+}
+
+/// Waits until no other turn of the branch is written, and lets none begin. What was read before may be old.
+pub(super) fn lock(repository: &Repository) -> Result<FileLock, Failure> {
+    let (branch, _) = place(repository)?;
+    let path = repository.run_lock(&branch);
+    let locked = FileLock::take_within(&path, "git arborist session turn", PATIENCE, &Cancel::new());
+    Ok(locked.map_err(|source| GardenerError::Locked { branch, source })?)
+}
+
+/// Commits what belongs to a turn, and records it. The branch must be locked.
+pub(super) fn keep(
+    repository: &Repository,
+    chronicle: &Chronicle,
+    told: &Told,
+    (meant, amid): (&Meant, Amid),
+) -> Result<(), Failure> {
+    let (branch, head) = place(repository)?;
+    let mark = Mark::new(&branch, chronicle.session());
+    if let Some(refusal) = find_unsettled(repository)? {
+        if amid == Amid::Refused {
+            return Err(refusal);
+        }
+        let turn = Turn { not_committed: Some(refusal.message), ..turn_of(told, &[]) };
+        chronicle.append(clock::now(), |number| {
+            let turn = Turn { number, ..turn.clone() };
+            Ok::<_, SessionError>(Draft::at(head, Happening::Turn(turn)))
+        })?;
+        return mark.set(repository, (repository.snapshot()?, head));
+    }
+    settle(repository, &branch, head)?;
+    let mut recorder = Recorder::new(repository, branch, chronicle.session().clone(), head)?;
+    let snapshot = repository.snapshot()?;
+    let Choice { changes, is_all, left_out } = choose(repository, &mark, meant, (recorder.tree(), snapshot))?;
+    let tree = match is_all {
+        _ if changes.is_empty() => recorder.tree(),
+        true => snapshot,
+        false => repository.tree_with(recorder.tree(), &changes)?,
+    };
+    let delivery = Delivery { tree, tip: head, changes: &changes };
+    let pipeline = chronicle.newest().record.context.pipeline;
+    let draft = |_| TurnDraft {
+        entry: (!changes.is_empty()).then(|| commit_of(told, &pipeline, &changes).entry()),
+        turn: Turn { not_committed: already_changed(&left_out), ..turn_of(told, &changes) },
+        transcript: None,
+    };
+    chronicle.deliver_turn(&mut recorder, delivery, clock::now(), draft)?;
+    mark.set(repository, (snapshot, recorder.head()))
+}
+
+/// What of `snapshot` is to be committed on top of `branch`.
+fn choose(
+    repository: &Repository,
+    mark: &Mark,
+    meant: &Meant,
+    (branch, snapshot): (Oid, Oid),
+) -> Result<Choice, Failure> {
+    let all = repository.changes(branch, snapshot)?;
+    let count = all.len();
+    let mut left_out = Vec::new();
+    let chosen: Vec<Change> = match meant {
+        Meant::Paths(paths) => {
+            require_committable(repository, paths, (branch, snapshot))?;
+            all.into_iter().filter(|change| is_below(change, paths)).collect()
+        }
+        Meant::Since => {
+            let before = mark.find(repository)?.ok_or_else(|| {
+                Failure::new(Exit::Person, "what lay in the worktree before the turn is not known any more")
+                    .hint("say which files the turn wrote: --files-from <file>")
+            })?;
+            let written = paths_between(repository, before.tree, snapshot)?;
+            let earlier = before.changed(repository, branch)?;
+            let (foreign, own): (Vec<Change>, Vec<Change>) = all
+                .into_iter()
+                .filter(|change| written.contains(&change.path))
+                .partition(|change| earlier.contains(&change.path));
+            left_out = foreign.iter().map(Change::shown).collect();
+            own
+        }
+    };
+    let changes: Vec<Change> = chosen.into_iter().filter(|change| !change.is_gitlink()).collect();
+    let is_all = changes.len() == count;
+    Ok(Choice { changes, is_all, left_out })
+}
+
+fn already_changed(paths: &[String]) -> Option<String> {
+    match paths {
+        [] => None,
+        [one] => Some(format!("{one} was already changed")),
+        [one, rest @ ..] => Some(format!("{one} and {} more were already changed", rest.len())),
+    }
+}
+
+/// What the user is in the middle of, which a commit would destroy.
+fn find_unsettled(repository: &Repository) -> Result<Option<Failure>, Failure> {
+    if let Some(going_on) = GoingOn::find_operation(&repository.git_dir) {
+        let words = format!("a {} is going on here", going_on.what);
+        return Ok(Some(Failure::new(Exit::Person, words).hint("finish it first, or give it up")));
+    }
+    Ok(repository.unmerged()?.first().map(|path| {
+        Failure::new(Exit::Person, format!("'{}' is in conflict", visible(path)))
+            .hint("settle it first: git add <file>")
+    }))
+}

@@ -1,0 +1,69 @@
+//! What lay in the worktree when a turn began: a ref keeps it, so that the turn's work can be told from the user's.
+
+use std::collections::HashSet;
+
+use arborist_core::{
+    failure::Failure,
+    git::{NewCommit, RefMove, Repository, Signing},
+    name::{BranchName, Oid, SessionId},
+    record::Unfinished,
+};
+
+/// The ref of one session on its branch.
+pub(super) struct Mark(String);
+
+/// What lay in the worktree, and what the branch held.
+pub(super) struct Before {
+    pub(super) tree: Oid,
+    committed: Oid,
+}
+
+impl Mark {
+    pub(super) fn new(branch: &BranchName, session: &SessionId) -> Self {
+        // No task can be called so: marks of attempts stand beside it.
+        Self(format!("{}{}/@session/{session}", Unfinished::REFS, branch.component()))
+    }
+
+    pub(super) fn find(&self, repository: &Repository) -> Result<Option<Before>, Failure> {
+        let Some(commit) = repository.find_ref(&self.0)? else {
+            return Ok(None);
+        };
+        let parent = repository.load_commits(&[commit])?.first().and_then(|commit| commit.parents().next());
+        let tree = repository.tree_of(commit)?;
+        let committed = parent.map(|parent| repository.tree_of(parent)).transpose()?;
+        Ok(Some(Before { tree, committed: committed.unwrap_or(tree) }))
+    }
+
+    /// Keeps what lies in the worktree, with the branch at `head`.
+    pub(super) fn set(&self, repository: &Repository, (tree, head): (Oid, Oid)) -> Result<(), Failure> {
+        let old = repository.find_ref(&self.0)?;
+        let commit = NewCommit { tree, parent: head, message: "worktree before a turn\n", author: None };
+        let new = Some(repository.write_commit(commit, Signing::No)?);
+        Ok(repository.move_refs(&[RefMove { name: &self.0, new, old }], "arborist: session")?)
+    }
+
+    pub(super) fn take_away(&self, repository: &Repository) -> Result<(), Failure> {
+        let Some(old) = repository.find_ref(&self.0)? else {
+            return Ok(());
+        };
+        let gone = RefMove { name: &self.0, new: None, old: Some(old) };
+        Ok(repository.move_refs(&[gone], "arborist: session")?)
+    }
+}
+
+impl Before {
+    /// The paths that were changed already and are not committed in `branch` as they were then.
+    pub(super) fn changed(&self, repository: &Repository, branch: Oid) -> Result<HashSet<Vec<u8>>, Failure> {
+        let then = paths_between(repository, self.committed, self.tree)?;
+        let now = paths_between(repository, branch, self.tree)?;
+        Ok(then.intersection(&now).cloned().collect())
+    }
+}
+
+pub(super) fn paths_between(
+    repository: &Repository,
+    before: Oid,
+    after: Oid,
+) -> Result<HashSet<Vec<u8>>, Failure> {
+    Ok(repository.changes(before, after)?.into_iter().map(|change| change.path).collect())
+}
