@@ -88,12 +88,12 @@ fn a_clone_is_as_deep_and_on_the_branch_that_was_asked_for() {
 fn a_path_that_is_missing_without_a_remote_is_an_error_that_names_the_key() {
     let garden = Garden::sprout();
     configure(&garden, "[workspace.repos.backend]\npath = \"../backend\"\n");
-    garden.arborist(["workspace", "sync"]).exits(128).err("workspace.repos.backend.remote");
+    garden.arborist(["workspace", "sync"]).exits(1).err("workspace.repos.backend.remote");
     fs::create_dir(garden.root().join("backend")).unwrap();
     fs::write(garden.root().join("backend/file"), "").unwrap();
     garden
         .arborist(["workspace", "sync"])
-        .exits(128)
+        .exits(1)
         .err("is no repository")
         .err("workspace.repos.backend.path");
     assert!(!garden.root().join("backend/.git").exists());
@@ -106,7 +106,7 @@ fn unknown_keys_and_values_are_errors_that_say_where() {
         (
             "path = '../b'\npsuh = 'never'",
             "config.toml:3: unknown key 'workspace.repos.b.psuh'",
-            "workspace.repos.*.push",
+            "did you mean 'workspace.repos.b.push'?",
         ),
         (
             "path = '../b'\npush = 'always'",
@@ -166,7 +166,7 @@ fn a_helper_of_the_users_own_configuration_does_not_run_programs_either() {
     garden.git(["config", "--global", "protocol.ext.allow", "always"]).succeeds();
     let text = format!("remote = \"ext::touch '{}'\"", canary.display());
     configure(&garden, &format!("[workspace.repos.b]\npath = \"../b\"\n{text}\n"));
-    garden.arborist(["workspace", "sync"]).exits(128).err("could not be reached");
+    garden.arborist(["workspace", "sync"]).exits(1).err("could not be reached");
     assert!(!canary.exists());
 }
 
@@ -252,7 +252,11 @@ fn what_others_pushed_of_sessions_is_taken_over() {
 fn a_command_runs_in_each_repository() {
     let garden = Garden::sprout();
     backend(&garden, "");
-    garden.arborist(["workspace", "foreach", "pwd"]).exits(128).err("workspace.repos.backend.remote");
+    garden
+        .arborist(["workspace", "foreach", "pwd"])
+        .exits(1)
+        .err("has not been cloned")
+        .err("workspace sync");
     garden.arborist(["workspace", "sync"]).succeeds();
     let said =
         garden.arborist(["workspace", "foreach", "echo $ARBORIST_REPO; git rev-parse --show-toplevel"]);
@@ -262,7 +266,11 @@ fn a_command_runs_in_each_repository() {
         .arborist(["workspace", "foreach", "--repo", "backend", "git", "log", "-1"])
         .succeeds()
         .out("commit 3");
-    garden.arborist(["workspace", "foreach", "exit 7"]).exits(7).never("in backend");
+    garden
+        .arborist(["workspace", "foreach", "exit 7"])
+        .exits(7)
+        .err("'exit 7' failed in 'repo'")
+        .never("in backend");
     garden.arborist(["workspace", "foreach", "--keep-going", "exit 7"]).exits(7).err("in backend");
     garden.arborist(["workspace", "status", "--repo", "nobody"]).exits(1).err("is called 'nobody'");
 }

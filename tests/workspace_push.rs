@@ -175,3 +175,19 @@ fn what_is_missing_is_cloned_when_a_run_begins_and_events_tell_of_it() {
     town.git(["config", "--global", "--unset", "arborist.workspace.repos.web.remote"]).succeeds();
     town.arborist(["gardener", "--new-run"]).exits(128).err("workspace.repos.web.remote");
 }
+
+/// The repository with the plan works on the branch that is checked out, which no push takes along.
+#[test]
+fn who_wants_pushes_and_has_no_session_branch_is_warned_once() {
+    let town = town();
+    town.git_in(town.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
+    town.git(["remote", "add", "origin", "../repo.git"]).succeeds();
+    town.git(["config", "--global", "arborist.workspace.repos.plan.path", "."]).succeeds();
+    town.set("plan", "remote", "origin");
+    town.set("plan", "push", "on_completion");
+    let run = town
+        .arborist(["gardener"])
+        .succeeds()
+        .err("'plan' was not pushed: it has no session or task branches");
+    assert_eq!(run.stderr().matches("was not pushed").count(), 1, "{}", run.stderr());
+}

@@ -4,7 +4,7 @@ use arborist_core::{
     git::shown_url,
     message::visible,
     name::SessionId,
-    workspace::{Delivery, Section, Standing, Supply},
+    workspace::{Delivery, Present, Remainder, Section, Standing, Supply},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,21 +47,26 @@ struct StandingDocument {
     dirty: Option<usize>,
     /// Whether its history was cut off when it was cloned.
     shallow: Option<bool>,
-    /// Whether the remote has everything of sessions, as far as was heard; null without a remote.
+    /// Whether the remote has everything of sessions, or without any the branch that is checked out, as far as was heard;
+    /// null without a remote.
     pushed: Option<bool>,
     /// How many commits of sessions the remote has not; null without a remote.
     unpushed: Option<u64>,
+    /// How many commits of the branch that is checked out the remote has not, if it is no session's; null without a remote.
+    unpushed_checkout: Option<u64>,
+    /// Why nothing else is known, if the repository cannot be used.
+    error: Option<String>,
 }
 
 impl StatusDocument {
-    pub(super) fn new(session: Option<&SessionId>, standings: &[Standing<'_>]) -> Self {
+    pub(super) fn new(session: Option<&SessionId>, standings: &[(Standing<'_>, Option<String>)]) -> Self {
         let repositories = standings.iter().map(StandingDocument::new).collect();
         Self { session: session.map(ToString::to_string), repositories }
     }
 }
 
 impl StandingDocument {
-    fn new(standing: &Standing<'_>) -> Self {
+    fn new((standing, error): &(Standing<'_>, Option<String>)) -> Self {
         let (section, present) = (standing.section, standing.present.as_ref());
         let distance = present.and_then(|present| present.distance);
         Self {
@@ -77,8 +82,10 @@ impl StandingDocument {
             behind: distance.map(|distance| distance.behind),
             dirty: present.map(|present| present.dirty),
             shallow: present.map(|present| present.is_shallow),
-            pushed: present.and_then(|present| present.unpushed_refs).map(|refs| refs == 0),
+            pushed: present.and_then(Present::is_pushed),
             unpushed: present.and_then(|present| present.unpushed),
+            unpushed_checkout: present.and_then(|present| Some(present.remainder.as_ref()?.commits)),
+            error: error.clone(),
         }
     }
 }
@@ -103,6 +110,8 @@ enum SupplyDocument {
     Fetched,
     /// The remote could not be asked.
     Offline,
+    /// It cannot be used.
+    Failed,
 }
 
 /// What was done for one repository.
@@ -113,7 +122,7 @@ pub(super) struct SyncedDocument {
     name: String,
     /// What was done.
     done: SupplyDocument,
-    /// Why its remote could not be asked, if it could not.
+    /// Why its remote could not be asked or it cannot be used, if so.
     why: Option<String>,
     /// The refs of sessions that were taken over from the remote.
     taken: Vec<String>,
@@ -130,8 +139,14 @@ impl SyncedDocument {
         Self { name: section.name.to_string(), done, why, taken }
     }
 
-    pub(super) fn is_offline(&self) -> bool {
-        self.done == SupplyDocument::Offline
+    pub(super) fn failed(section: &Section, why: String) -> Self {
+        let name = section.name.to_string();
+        Self { name, done: SupplyDocument::Failed, why: Some(why), taken: Vec::new() }
+    }
+
+    /// Whether it is as it should be now.
+    pub(super) fn is_well(&self) -> bool {
+        self.why.is_none()
     }
 }
 
@@ -155,8 +170,12 @@ pub(super) struct PushedDocument {
     pushed: Vec<PushedRefDocument>,
     /// The refs that it refused.
     refused: Vec<RefusedDocument>,
-    /// Why it could not be reached, if it could not.
+    /// Why nothing could be pushed, if so.
     failed: Option<String>,
+    /// Whether there are branches of sessions here.
+    has_session: bool,
+    /// What the remote has not of the branch that is checked out, if that is no session's and there is anything.
+    left: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -178,7 +197,7 @@ struct RefusedDocument {
 }
 
 impl PushedDocument {
-    pub(super) fn new(section: &Section, delivery: &Delivery) -> Self {
+    pub(super) fn new(section: &Section, delivery: &Delivery, left: &Remainder) -> Self {
         let pushed = delivery.pushed.iter();
         let refused = delivery.refused.iter();
         Self {
@@ -194,12 +213,15 @@ impl PushedDocument {
                 })
                 .collect(),
             failed: None,
+            has_session: left.has_session,
+            left: left.words(&delivery.remote),
         }
     }
 
     pub(super) fn failed(section: &Section, remote: String, why: String) -> Self {
         let name = section.name.to_string();
-        Self { name, remote, pushed: Vec::new(), refused: Vec::new(), failed: Some(why) }
+        let (pushed, refused) = (Vec::new(), Vec::new());
+        Self { name, remote, pushed, refused, failed: Some(why), has_session: false, left: None }
     }
 
     /// Whether the remote has everything now.
@@ -208,10 +230,19 @@ impl PushedDocument {
     }
 
     pub(super) fn lines(&self) -> Vec<String> {
-        if self.is_whole() && self.pushed.is_empty() {
-            return vec![format!("{}: everything is at {}", self.name, self.remote)];
-        }
         let line = |push: &PushedRefDocument| format!("{}: pushed {}", self.name, visible(&push.name));
-        self.pushed.iter().map(line).collect()
+        let mut lines: Vec<String> = self.pushed.iter().map(line).collect();
+        if self.failed.is_some() {
+            return lines;
+        }
+        let left = self.left.as_ref().map(|left| format!("; {}", visible(left))).unwrap_or_default();
+        if !self.has_session {
+            let words = "nothing of ours to push: no session or task branches";
+            lines.push(format!("{}: {words}{left}", self.name));
+        } else if self.refused.is_empty() && lines.is_empty() {
+            let what = if left.is_empty() { "everything" } else { "all of sessions" };
+            lines.push(format!("{}: {what} is at {}{left}", self.name, self.remote));
+        }
+        lines
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, os::unix::process::ExitStatusExt};
 
-use arborist_core::{failure::Exit, process::Program, workspace::WorkspaceError};
+use arborist_core::{failure::Exit, message::visible, process::Program, workspace::WorkspaceError};
 use clap::Args;
 
 use super::open::{ChoiceArgs, ConsentArgs, open};
@@ -28,10 +28,11 @@ pub(super) fn run(args: &ForeachArgs, ui: &mut Ui) -> Outcome {
     opened.require_consent(&args.consent)?;
     let mut exit = Exit::Done;
     for section in opened.chosen(&args.choice)? {
-        if opened.workspace.open(section)?.is_none() {
-            return Err(
-                WorkspaceError::Missing { name: section.name.clone(), path: section.path.clone() }.into()
-            );
+        let there = opened.workspace.open(section);
+        if let Err(error) = there.and_then(|there| there.ok_or_else(|| WorkspaceError::absent(section))) {
+            ui.fail(&error.into());
+            exit = Exit::No;
+            continue;
         }
         ui.err(&format!("in {}\n", section.name));
         let program = match args.command.as_slice() {
@@ -42,6 +43,8 @@ pub(super) fn run(args: &ForeachArgs, ui: &mut Ui) -> Outcome {
         let program = program.dir(&section.path).env("ARBORIST_REPO", section.name.as_str());
         let status = program.env("ARBORIST_WORKTREE", &section.path).unbound().attend()?;
         if !status.success() {
+            let shown: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+            ui.warn(&format!("'{}' failed in '{}'", visible(&shown.join(" ")), section.name));
             let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
             exit = Exit::Child(u8::try_from(code).unwrap_or(1));
             if !args.keep_going {

@@ -1,10 +1,10 @@
 //! `git arborist workspace push`.
 
 use arborist_core::{
-    failure::{Exit, Failure},
+    failure::Exit,
     git::{RemoteError, shown_url},
     message::visible,
-    workspace::{Delivery, Section, WorkspaceError},
+    workspace::{Delivery, Remainder, Section, WorkspaceError},
 };
 use clap::Args;
 
@@ -36,7 +36,7 @@ pub(super) fn run(args: &PushArgs, ui: &mut Ui) -> Outcome {
     }
     let mut told = Vec::new();
     for section in with_remote {
-        let document = push(&opened, section, ui)?;
+        let document = push(&opened, section, ui);
         if !args.json {
             show(&document, ui);
         }
@@ -49,25 +49,39 @@ pub(super) fn run(args: &PushArgs, ui: &mut Ui) -> Outcome {
     Ok(if is_whole { Exit::Done } else { Exit::No })
 }
 
-/// A remote that cannot be reached keeps nobody from the next one.
-fn push(opened: &Opened, section: &Section, ui: &mut Ui) -> Result<PushedDocument, Failure> {
-    let Some(repository) = opened.workspace.open(section)? else {
-        return Err(WorkspaceError::Missing { name: section.name.clone(), path: section.path.clone() }.into());
-    };
-    let delivery = match opened.workspace.deliver(&repository, section, &opened.cargo) {
-        Ok(delivery) => delivery,
-        Err(WorkspaceError::Remote(error @ RemoteError::Unreached { .. })) => {
-            ui.warn(&format!("'{}' was not pushed: {error}", section.name));
+/// A repository or a remote that fails keeps nobody from the next one.
+fn push(opened: &Opened, section: &Section, ui: &mut Ui) -> PushedDocument {
+    let (delivery, left) = match deliver(opened, section) {
+        Ok(delivered) => delivered,
+        Err(error) => {
+            let why = error.to_string();
+            match error {
+                WorkspaceError::Remote(RemoteError::Unreached { .. }) => {
+                    ui.warn(&format!("'{}' was not pushed: {why}", section.name));
+                }
+                error => ui.fail(&error.into()),
+            }
             let remote = section.remote.as_deref().map(shown_url).unwrap_or_default();
-            return Ok(PushedDocument::failed(section, remote, error.to_string()));
+            return PushedDocument::failed(section, remote, why);
         }
-        Err(error) => return Err(error.into()),
     };
     for row in &delivery.refused {
         let why = row.refused.as_deref().unwrap_or_default();
         ui.warn(&format!("'{}' refused {}: {why}", section.name, visible(&row.name)));
     }
-    Ok(PushedDocument::new(section, &tidy(delivery)))
+    PushedDocument::new(section, &tidy(delivery), &left)
+}
+
+/// Where there is nothing to push, the remote is asked all the same: that it has everything is said of one that is there.
+fn deliver(opened: &Opened, section: &Section) -> Result<(Delivery, Remainder), WorkspaceError> {
+    let workspace = &opened.workspace;
+    let repository = workspace.open(section)?.ok_or_else(|| WorkspaceError::absent(section))?;
+    let delivery = workspace.deliver(&repository, section, &opened.cargo)?;
+    if delivery.pushed.is_empty() && delivery.refused.is_empty() {
+        workspace.hail(&repository, &delivery.remote)?;
+    }
+    let left = workspace.remainder(&repository, section, &opened.cargo)?;
+    Ok((delivery, left))
 }
 
 fn tidy(delivery: Delivery) -> Delivery {

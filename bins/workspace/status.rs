@@ -1,6 +1,11 @@
 //! `git arborist workspace status`.
 
-use arborist_core::{failure::Exit, message::visible, workspace::Standing};
+use arborist_core::{
+    failure::Exit,
+    git::shown_url,
+    message::visible,
+    workspace::{Present, Standing},
+};
 use clap::Args;
 
 use super::{
@@ -26,15 +31,26 @@ pub(super) fn run(args: &StatusArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let mut standings = Vec::new();
     for section in opened.chosen(&args.choice)? {
-        standings.push(opened.workspace.standing(section, (&opened.cargo, opened.session.as_ref()))?);
+        let standing = opened.workspace.standing(section, (&opened.cargo, opened.session.as_ref()));
+        // One that cannot be used hides none of the others.
+        standings.push(standing.map_or_else(
+            |error| {
+                let why = error.to_string();
+                ui.fail(&error.into());
+                (Standing { section, present: None }, Some(why))
+            },
+            |standing| (standing, None),
+        ));
     }
+    let exit = if standings.iter().any(|(_, error)| error.is_some()) { Exit::No } else { Exit::Done };
     if args.json {
-        return document::print(ui, &StatusDocument::new(opened.session.as_ref(), &standings));
+        document::print(ui, &StatusDocument::new(opened.session.as_ref(), &standings))?;
+        return Ok(exit);
     }
     let rows: Vec<[String; COLUMNS]> = standings.iter().map(cells).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
-    for (row, standing) in rows.iter().zip(&standings) {
+    for (row, (standing, _)) in rows.iter().zip(&standings) {
         let mut line = String::new();
         for (column, (cell, width)) in
             row.iter().zip(&widths).enumerate().filter(|(_, (_, width))| **width > 0)
@@ -46,17 +62,21 @@ pub(super) fn run(args: &StatusArgs, ui: &mut Ui) -> Outcome {
         }
         ui.line(line.trim_end());
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 const COLUMNS: usize = 8;
 
 /// Name, branch, head, base, distance, dirt, what is pushed, path.
-fn cells(standing: &Standing<'_>) -> [String; COLUMNS] {
+fn cells((standing, error): &(Standing<'_>, Option<String>)) -> [String; COLUMNS] {
     let section = standing.section;
     let path = section.path.display().to_string();
     let Some(present) = &standing.present else {
-        let gone = if section.remote.is_some() { "not cloned" } else { "missing" };
+        let gone = match (error, &section.remote) {
+            (Some(_), _) => "unusable",
+            (None, Some(_)) => "not cloned",
+            (None, None) => "missing",
+        };
         return [
             section.name.to_string(),
             gone.into(),
@@ -90,17 +110,25 @@ fn pushed(standing: &Standing<'_>) -> String {
     let present = standing.present.as_ref();
     match present.and_then(|present| Some((present.unpushed?, present.unpushed_refs?))) {
         None => "no remote".into(),
-        Some((_, 0)) => "pushed".into(),
+        Some((_, 0)) => ahead(standing).unwrap_or_else(|| "pushed".into()),
         Some((0, 1)) => "unpushed: 1 ref".into(),
         Some((0, refs)) => format!("unpushed: {refs} refs"),
         Some((commits, _)) => format!("unpushed by {commits}"),
     }
 }
 
+/// What the remote has not, though it has all of sessions.
+fn ahead(standing: &Standing<'_>) -> Option<String> {
+    let present = standing.present.as_ref().filter(|present| present.is_pushed() == Some(false))?;
+    let (left, remote) = (present.remainder.as_ref()?, standing.section.remote.as_deref()?);
+    let branch = left.branch.as_ref().map_or("HEAD", |branch| branch.as_str());
+    Some(format!("{} is {} ahead of {}", visible(branch), left.commits, shown_url(remote)))
+}
+
 fn tone(standing: &Standing<'_>) -> Tone {
-    match standing.present.as_ref().and_then(|present| present.unpushed_refs) {
+    match standing.present.as_ref().and_then(Present::is_pushed) {
         None => Tone::Dim,
-        Some(0) => Tone::Good,
-        Some(_) => Tone::Busy,
+        Some(true) => Tone::Good,
+        Some(false) => Tone::Busy,
     }
 }

@@ -4,13 +4,13 @@ use arborist_core::{
     failure::Exit,
     git::shown_url,
     message::visible,
-    workspace::{Section, Supply, Wanted},
+    workspace::{Section, Supply, Wanted, WorkspaceError},
 };
 use clap::Args;
 
 use super::{
     document::{SyncDocument, SyncedDocument},
-    open::{ChoiceArgs, ConsentArgs, open},
+    open::{ChoiceArgs, ConsentArgs, Opened, open},
 };
 use crate::{document, entry::Outcome, ui::Ui};
 
@@ -30,8 +30,14 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
     opened.require_consent(&args.consent)?;
     let mut synced = Vec::new();
     for section in opened.chosen(&args.choice)? {
-        let (repository, supply) = opened.workspace.supply(section, Wanted::Everything)?;
-        let taken = opened.workspace.adopt(&repository, section)?;
+        let (supply, taken) = match sync(&opened, section) {
+            Ok(done) => done,
+            Err(error) => {
+                synced.push(SyncedDocument::failed(section, visible(&error.to_string())));
+                ui.fail(&error.into());
+                continue;
+            }
+        };
         if let Supply::Offline { why } = &supply {
             ui.warn(&format!("'{}' is as it was: {}", section.name, visible(why)));
         }
@@ -41,11 +47,17 @@ pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
         }
         synced.push(SyncedDocument::new(section, &supply, taken));
     }
-    let is_offline = synced.iter().any(SyncedDocument::is_offline);
+    let is_well = synced.iter().all(SyncedDocument::is_well);
     if args.json {
         document::print(ui, &SyncDocument { repositories: synced })?;
     }
-    Ok(if is_offline { Exit::No } else { Exit::Done })
+    Ok(if is_well { Exit::Done } else { Exit::No })
+}
+
+fn sync(opened: &Opened, section: &Section) -> Result<(Supply, Vec<String>), WorkspaceError> {
+    let (repository, supply) = opened.workspace.supply(section, Wanted::Everything)?;
+    let taken = opened.workspace.adopt(&repository, section)?;
+    Ok((supply, taken))
 }
 
 fn words(section: &Section, supply: &Supply) -> String {

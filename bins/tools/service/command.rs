@@ -7,7 +7,7 @@ use arborist_core::{
     consent::{self, Consent},
     failure::Explain,
     pipeline::Redaction,
-    process::{Cancel, Limits, Outcome, Program, Supervised},
+    process::{Cancel, Ending, Limits, Outcome, Program, Supervised},
     workspace::Tool,
 };
 
@@ -45,7 +45,10 @@ pub(super) fn run(root: &Root, tool: &Tool, bounds: &Bounds, stops: &[&Cancel]) 
 }
 
 fn report(command: &str, ended: &Outcome) -> String {
-    let mut report = format!("'{command}' {} after {:.1} s", ended.ending, ended.took.as_secs_f64());
+    let mut report = format!("'{command}' {}", ended.ending);
+    if !matches!(ended.ending, Ending::TimedOut { .. }) {
+        report += &format!(" after {:.1} s", ended.took.as_secs_f64());
+    }
     for (stream, text) in [("stdout", &ended.stdout.text), ("stderr", &ended.stderr.text)] {
         if !text.trim().is_empty() {
             report += &format!("\n\n{stream} (last {SHOWN} characters):\n{}", text.trim_end());

@@ -5,6 +5,8 @@ use memchr::memmem;
 /// Why nothing is replaced.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EditError {
+    /// Nothing stands everywhere.
+    Empty,
     /// It is not there.
     Missing,
     /// It is there so often.
@@ -27,7 +29,7 @@ pub(super) fn with_line_ends_of(old: &[u8], text: &str) -> String {
 pub(super) fn replace(file: &[u8], old: &str, new: &str) -> Result<Vec<u8>, EditError> {
     let (old, new) = (with_line_ends_of(file, old), with_line_ends_of(file, new));
     if old.is_empty() {
-        return Err(EditError::Missing);
+        return Err(EditError::Empty);
     }
     if old == new {
         return Err(EditError::Same);
@@ -52,7 +54,7 @@ mod tests {
         assert_eq!(replace(b"a b c", "b", "x").unwrap(), b"a x c");
         assert_eq!(replace(b"\xff b", "b", "x").unwrap(), b"\xff x", "bytes that are no text stay");
         assert_eq!(replace(b"a b", "c", "x"), Err(EditError::Missing));
-        assert_eq!(replace(b"a b", "", "x"), Err(EditError::Missing));
+        assert_eq!(replace(b"a b", "", "x"), Err(EditError::Empty));
         assert_eq!(replace(b"a b", "b", "b"), Err(EditError::Same));
         assert_eq!(replace(b"b b b", "b", "x"), Err(EditError::Repeated(3)));
         assert_eq!(replace(b"aaa", "aa", "x"), Err(EditError::Repeated(2)));

@@ -34,7 +34,11 @@ pub(super) fn read(file: impl Read, offset: Option<usize>, limit: Option<usize>)
     let first = offset.unwrap_or(1).max(1);
     for line in 1..first {
         if reader.skip_until(b'\n')? == 0 {
-            let note = format!("there are only {} lines", line - 1);
+            let note = match line - 1 {
+                0 => "the file is empty".to_owned(),
+                1 => "there is only 1 line".to_owned(),
+                count => format!("there are only {count} lines"),
+            };
             return Ok(Excerpt::Lines { text: String::new(), note: Some(note) });
         }
     }
@@ -97,6 +101,8 @@ mod tests {
         assert_eq!(shown(file, 3, 1), ("three".into(), None));
         assert_eq!(shown(file, 0, 1).0, "one\r\n");
         assert_eq!(shown(file, 5, 1), (String::new(), Some("there are only 3 lines".into())));
+        assert_eq!(shown(b"a\n", 5, 1), (String::new(), Some("there is only 1 line".into())));
+        assert_eq!(shown(b"", 5, 1), (String::new(), Some("the file is empty".into())));
         assert_eq!(shown(b"", 1, 9), (String::new(), None));
         assert_eq!(shown(b"a\0b", 1, 9).0, "binary");
     }

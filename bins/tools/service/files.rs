@@ -54,6 +54,9 @@ pub(super) fn edit_file(root: &Root, args: &EditArgs) -> Answer {
         return Err(format!("'{path}' is a binary file of {} bytes", old.len()));
     }
     let new = replace(&old, &args.old_string, &args.new_string).map_err(|error| match error {
+        EditError::Empty => {
+            "old_string is empty; name what is replaced, or write the whole file with write_file".to_owned()
+        }
         EditError::Missing => {
             format!("'{path}' does not contain old_string; read it again and copy it exactly")
         }

@@ -77,6 +77,7 @@ fn tools_of(root: &Root, at: usize) -> Vec<Offered> {
     let number = |about: &str| json!({ "type": "integer", "minimum": 1, "description": about });
     let reading = ToolAnnotations::new().read_only(true).open_world(false);
     let writing = ToolAnnotations::new().read_only(false).destructive(false).open_world(false);
+    let replacing = writing.clone().destructive(true);
     let mut offered = Vec::new();
     let mut add = |name: String, about: String, schema: Value, annotations: &ToolAnnotations, deed| {
         let tool = Tool::new(name, about, schema_of(schema)).with_annotations(annotations.clone());
@@ -99,7 +100,7 @@ fn tools_of(root: &Root, at: usize) -> Vec<Offered> {
             "Write a whole file of the repository {name}, with the folders that lead to it. A file that is there is replaced and keeps its mode and its kind of line ends."
         ),
         json!({ "properties": { "path": path, "content": text("All of the file") }, "required": ["path", "content"] }),
-        &writing,
+        &replacing,
         Deed::Write,
     );
     add(

@@ -83,12 +83,28 @@ impl Explain for SettingsError {
         let Self::UnknownKey { key, .. } = self else {
             return None;
         };
-        let keys = SETTINGS.iter().map(|setting| setting.key);
-        Some(match nearest(key, keys.clone()) {
-            Some(meant) => format!("did you mean '{meant}'?"),
-            None => format!("known keys: {}", keys.collect::<Vec<_>>().join(", ")),
-        })
+        let keys: Vec<String> = SETTINGS.iter().map(|setting| with_names_of(key, setting.key)).collect();
+        if let Some(meant) = nearest(key, keys.iter().map(String::as_str)) {
+            return Some(format!("did you mean '{meant}'?"));
+        }
+        // Those beside it are few enough to be read.
+        let section = key.rsplit_once('.').map_or("", |(section, _)| section);
+        let is_beside =
+            |known: &&String| known.rsplit_once('.').map_or("", |(section, _)| section) == section;
+        let beside: Vec<&str> = keys.iter().filter(is_beside).map(String::as_str).collect();
+        let known = if beside.is_empty() { keys.iter().map(String::as_str).collect() } else { beside };
+        Some(format!("known keys: {}", known.join(", ")))
     }
+}
+
+/// A known key with the names that stand in the mistyped one where any may stand.
+fn with_names_of(mistyped: &str, known: &str) -> String {
+    let mut given = mistyped.split('.');
+    let parts = known.split('.').map(|part| match given.next() {
+        Some(name) if part == "*" => name,
+        _ => part,
+    });
+    parts.collect::<Vec<_>>().join(".")
 }
 
 /// Who a value comes from: what others can commit needs the user's consent before it is run.

@@ -12,7 +12,7 @@ use std::{
 
 use super::{Cargo, Delivery, PushPolicy, Section, Workspace, WorkspaceError};
 use crate::{
-    git::{Network, Repository},
+    git::{Network, Repository, shown_url},
     name::RepoName,
     process::Cancel,
 };
@@ -189,12 +189,28 @@ impl Round {
                 }
                 delay *= 2;
             }
+            if is_due {
+                route.tell_remainder(workspace, cargo, &self.notices);
+            }
         }
         let _ = done.send(());
     }
 }
 
 impl Route {
+    /// Who wants pushes hears that work which is on no session branch is not pushed.
+    fn tell_remainder(&self, workspace: &Workspace, cargo: &Cargo, notices: &Mutex<Vec<Notice>>) {
+        let remote = self.section.remote.as_deref().map(shown_url).unwrap_or_default();
+        let left = workspace.remainder(&self.repository, &self.section, cargo);
+        let Some(words) = left.ok().filter(|left| !left.has_session).and_then(|left| left.words(&remote))
+        else {
+            return;
+        };
+        let result = Err(format!("it has no session or task branches; {words}"));
+        let notice = Notice { repo: self.section.name.clone(), result };
+        notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+    }
+
     /// Tells whether nothing is left to be pushed that could be.
     fn push(&mut self, workspace: &Workspace, cargo: &Cargo, notices: &Mutex<Vec<Notice>>) -> bool {
         let result = workspace.deliver(&self.repository, &self.section, cargo);

@@ -2,6 +2,7 @@
 
 use std::{io, path::PathBuf};
 
+use super::Section;
 use crate::{
     failure::{Exit, Explain},
     git::{GitError, RemoteError},
@@ -25,6 +26,10 @@ pub enum WorkspaceError {
     SamePath { names: [RepoName; 2], path: PathBuf },
     #[error("the repository '{name}' is not at '{}', and 'workspace.repos.{name}.remote' does not say where to get it", path.display())]
     Missing { name: RepoName, path: PathBuf },
+    #[error("the repository '{name}' is not at '{}': it has not been cloned", path.display())]
+    NotCloned { name: RepoName, path: PathBuf },
+    #[error("'{}' is a link to nothing, so '{name}' cannot be used (workspace.repos.{name}.path)", path.display())]
+    Dangling { name: RepoName, path: PathBuf },
     #[error("'{}' is there and is no repository, so '{name}' cannot be used (workspace.repos.{name}.path)", path.display())]
     NoRepository { name: RepoName, path: PathBuf },
     #[error("'{}' has no remote '{remote}' (workspace.repos.{name}.remote)", path.display())]
@@ -37,6 +42,15 @@ pub enum WorkspaceError {
     Unknown(String),
     #[error("could not {doing} '{}': {source}", path.display())]
     File { doing: &'static str, path: PathBuf, source: io::Error },
+}
+
+impl WorkspaceError {
+    /// That a repository is not there, and what can be done about it.
+    #[must_use]
+    pub fn absent(section: &Section) -> Self {
+        let (name, path) = (section.name.clone(), section.path.clone());
+        if section.remote.is_some() { Self::NotCloned { name, path } } else { Self::Missing { name, path } }
+    }
 }
 
 impl Explain for WorkspaceError {
@@ -58,7 +72,8 @@ impl Explain for WorkspaceError {
             Self::Missing { name, .. } => {
                 format!("clone it there, or name its URL as workspace.repos.{name}.remote")
             }
-            Self::NoRepository { .. } => "move it away, or name another path".into(),
+            Self::NotCloned { .. } => "clone it with: git arborist workspace sync".into(),
+            Self::Dangling { .. } | Self::NoRepository { .. } => "move it away, or name another path".into(),
             Self::NowhereToPush { name } => format!("name one as workspace.repos.{name}.remote"),
             Self::Unknown(_) => "see them with: git arborist workspace status".into(),
             _ => return None,

@@ -39,6 +39,30 @@ pub struct Delivery {
     pub refused: Vec<Pushed>,
 }
 
+/// What pushing never takes along: the work on the branch that is checked out, if it is no session's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remainder {
+    /// The branch.
+    pub branch: Option<BranchName>,
+    /// How many of its commits the remote has not, as far as we have heard.
+    pub commits: u64,
+    /// Whether there are branches of sessions that pushing does take along.
+    pub has_session: bool,
+}
+
+impl Remainder {
+    /// `19 commits of 'main' are not at origin`, if there are any.
+    #[must_use]
+    pub fn words(&self, remote: &str) -> Option<String> {
+        let name = self.branch.as_ref().map_or_else(|| "HEAD".to_owned(), ToString::to_string);
+        match self.commits {
+            0 => None,
+            1 => Some(format!("1 commit of '{name}' is not at {remote}")),
+            count => Some(format!("{count} commits of '{name}' are not at {remote}")),
+        }
+    }
+}
+
 impl Transcripts {
     /// As they are configured.
     #[must_use]
@@ -123,6 +147,34 @@ impl Workspace {
         let tips = missing.iter().filter(|push| push.name.starts_with("refs/heads/")).map(|push| push.target);
         let count = tracking::count_unknown(repository, section, &tips.collect::<Vec<_>>())?;
         Ok((missing, count))
+    }
+
+    /// What of the checked out branch the remote has not and a push of `cargo` does not bring there. Nobody is asked.
+    pub fn remainder(
+        &self,
+        repository: &Repository,
+        section: &Section,
+        cargo: &Cargo,
+    ) -> Result<Remainder, WorkspaceError> {
+        let refs = cargo.refs(repository, section)?;
+        let branch = repository.head.branch.clone();
+        let name = branch.as_ref().map(BranchName::to_ref);
+        let is_ours = refs.iter().any(|push| Some(&push.name) == name.as_ref());
+        let tip = match &branch {
+            _ if is_ours => None,
+            // The branch may have moved since the repository was opened.
+            Some(branch) => repository.find_branch(branch)?,
+            None => repository.head.commit,
+        };
+        let commits = tracking::count_unknown(repository, section, tip.as_slice())?;
+        let has_session = refs.iter().any(|push| push.name.starts_with("refs/heads/"));
+        Ok(Remainder { branch, commits, has_session })
+    }
+
+    /// Asks the remote whether it is there.
+    pub fn hail(&self, repository: &Repository, remote: &str) -> Result<(), WorkspaceError> {
+        repository.list_remote_refs((remote, &["HEAD"]), &self.network)?;
+        Ok(())
     }
 
     /// Pushes what of `cargo` the remote has not.

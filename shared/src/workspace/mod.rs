@@ -12,7 +12,7 @@ mod tracking;
 
 pub use courier::{Close, Courier, Notice};
 pub use error::WorkspaceError;
-pub use ferry::{Cargo, Delivery, Transcripts};
+pub use ferry::{Cargo, Delivery, Remainder, Transcripts};
 pub use section::{PushPolicy, Section, Tool};
 pub use standing::{Present, Standing};
 pub use supply::{Supply, Wanted};

@@ -1,6 +1,6 @@
 //! How a repository of the workspace stands. Nobody is asked but the disk.
 
-use super::{Cargo, Section, Workspace, WorkspaceError, tracking};
+use super::{Cargo, Remainder, Section, Workspace, WorkspaceError, tracking};
 use crate::{
     git::{Distance, Repository},
     name::{BranchName, Oid, SessionId},
@@ -34,6 +34,18 @@ pub struct Present {
     pub unpushed_refs: Option<usize>,
     /// How many commits of branches the remote has not.
     pub unpushed: Option<u64>,
+    /// What the remote has not of the branch that is checked out, where that is no session's; `None` without a remote.
+    pub remainder: Option<Remainder>,
+}
+
+impl Present {
+    /// Whether the remote has everything, as far as we have heard; `None` without a remote.
+    #[must_use]
+    pub fn is_pushed(&self) -> Option<bool> {
+        let left = self.remainder.as_ref()?;
+        // Where a session has branches, they are what the row is about.
+        Some(self.unpushed_refs? == 0 && (left.has_session || left.commits == 0))
+    }
 }
 
 impl Workspace {
@@ -63,9 +75,12 @@ impl Workspace {
             (Some(head), Some(begin)) => Some(repository.distance(head, begin)?),
             _ => None,
         };
-        let unpushed = match section.remote {
-            Some(_) => Some(self.unpushed(&repository, section, cargo)?),
-            None => None,
+        let (unpushed, remainder) = match section.remote {
+            Some(_) => (
+                Some(self.unpushed(&repository, section, cargo)?),
+                Some(self.remainder(&repository, section, cargo)?),
+            ),
+            None => (None, None),
         };
         let dirty = repository.dirt()?.len();
         Ok(Standing {
@@ -79,6 +94,7 @@ impl Workspace {
                 is_shallow: repository.is_shallow,
                 unpushed_refs: unpushed.as_ref().map(|(refs, _)| refs.len()),
                 unpushed: unpushed.as_ref().map(|(_, count)| *count),
+                remainder,
             }),
         })
     }

@@ -48,6 +48,12 @@ impl Workspace {
         match fs::symlink_metadata(&section.path) {
             Err(_) => return Ok(None),
             Ok(_) if is_empty(&section.path) => return Ok(None),
+            Ok(_) if !section.path.exists() => {
+                return Err(WorkspaceError::Dangling {
+                    name: section.name.clone(),
+                    path: section.path.clone(),
+                });
+            }
             Ok(_) => {}
         }
         match Repository::open_at(&section.path) {

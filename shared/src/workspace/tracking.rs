@@ -59,7 +59,8 @@ pub(super) fn count_unknown(
         None => "origin".into(),
     };
     let command = repository.git("rev-list").arg("--count").args(tips.iter().map(ToString::to_string));
-    let command = command.arg("--not").arg(format!("--glob={}*", prefix(&section.name)));
+    // Records have the commits of branches as parents: what only they hold is on no branch of the remote.
+    let command = command.arg("--not").arg(format!("--glob={}heads/*", prefix(&section.name)));
     let printed = command.arg(format!("--glob=refs/remotes/{remotes}/*")).stdout()?;
     let text = String::from_utf8_lossy(&printed);
     let strange = || GitError::Strange { command: "rev-list".into(), what: text.trim().to_owned() };
