@@ -90,21 +90,6 @@ fn what_somebody_works_on_stays() {
 }
 
 #[test]
-fn a_claim_that_is_alive_keeps_and_one_of_the_dead_goes() {
-    let compost = done("T1");
-    let claim = compost.commit_object(&compost.git(["rev-parse", "main^{tree}"]).answer(), &[], "claim\n");
-    compost.git(["update-ref", "refs/arborist/claims/main/T1", &claim]).succeeds();
-    compost.age(3600);
-    for (kind, name) in [("worktree", "T1"), ("branch", "main/T1")] {
-        let verdict = compost.verdict(&["--older-than", "2h"], kind, name);
-        assert_eq!(verdict, ("keep".into(), "its task is claimed".into()));
-    }
-    compost.cleanup(&["--older-than", "30m"]).succeeds().out("claim").out("main/T1");
-    assert_eq!(compost.refs("refs/arborist/claims"), [""; 0]);
-    assert!(!compost.has("T1"));
-}
-
-#[test]
 fn what_a_drain_on_another_machine_claims_stays_until_its_lease_ends() {
     let compost = done("T1");
     let claim = r#"{"into":"main","holder":{"pid":1,"host":"elsewhere","started":"1","boot":"another"},"since":1739716222,"until":1739716822}"#;

@@ -203,10 +203,9 @@ impl Repository {
         Ok(ahead.filter(|(track, _)| track.contains("ahead")).map(|(_, name)| name.to_owned()).collect())
     }
 
-    /// The paths below `folder` that git tracks in the checkout at `top`.
-    pub fn list_tracked(&self, top: &Path, folder: &str) -> Result<Vec<PathBuf>, GitError> {
-        let command = GitCommand::reading("ls-files", top).at_home().env("GIT_LITERAL_PATHSPECS", "1");
-        let printed = command.args(["-z", "--cached", "--", folder]).stdout()?;
+    /// The paths below `folder` that git tracks, seen from there. The innermost repository is asked: it may be a submodule.
+    pub fn list_tracked(&self, folder: &Path) -> Result<Vec<PathBuf>, GitError> {
+        let printed = GitCommand::reading("ls-files", folder).at_home().args(["-z", "--cached"]).stdout()?;
         let names = printed.split(|b| *b == 0).filter(|name| !name.is_empty());
         Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
     }

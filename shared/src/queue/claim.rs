@@ -3,6 +3,7 @@
 //! a claim also where several share a repository.
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -41,12 +42,37 @@ pub struct Claim {
     pub until: i64,
 }
 
+/// What is known of who holds a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claimant {
+    /// They may be at work.
+    Alive(Box<Claim>),
+    /// They are gone.
+    Dead,
+    /// What it says is not understood: a newer version may have written it.
+    Unreadable,
+}
+
 impl Claim {
     /// The claims of all targets whose holders may be at work.
     pub fn list(repository: &Repository, now: i64) -> Result<Vec<Self>, QueueError> {
+        let alive = |claimant| match claimant {
+            Claimant::Alive(claim) => Some(*claim),
+            Claimant::Dead | Claimant::Unreadable => None,
+        };
+        Ok(Self::survey(repository, now)?.into_values().filter_map(alive).collect())
+    }
+
+    /// Who holds each claim, by the component of its target.
+    pub fn survey(repository: &Repository, now: i64) -> Result<BTreeMap<String, Claimant>, QueueError> {
         let notes = repository.start_listing_notes(&[CLAIMS])?.finish()?;
-        let claims = notes.into_iter().filter_map(|(_, body)| serde_json::from_str(&body).ok());
-        Ok(claims.filter(|claim: &Self| claim.is_alive(now)).collect())
+        let claimant = |body: &str| match serde_json::from_str::<Self>(body) {
+            Ok(claim) if claim.is_alive(now) => Claimant::Alive(Box::new(claim)),
+            Ok(_) => Claimant::Dead,
+            Err(_) => Claimant::Unreadable,
+        };
+        let target = |name: &str| name.strip_prefix(CLAIMS).unwrap_or(name).to_owned();
+        Ok(notes.iter().map(|(found, body)| (target(&found.name), claimant(body))).collect())
     }
 
     /// A process of this machine is asked for; of another one only its lease is known.

@@ -21,7 +21,7 @@ mod ticket;
 mod yard;
 
 pub use batch::Batch;
-pub use claim::Claim;
+pub use claim::{Claim, Claimant};
 pub use drain::{Drain, RedTarget, Rules, waits_for};
 pub use error::QueueError;
 pub use gate::{Failing, Gate, Verdict};

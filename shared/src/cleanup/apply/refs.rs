@@ -124,23 +124,28 @@ impl Doing<'_> {
             };
             save.commits
         };
+        let doomed: Vec<&mut Doomed> = doomed.iter_mut().filter(wants).collect();
+        if doomed.is_empty() {
+            return Ok(());
+        }
+        let repository = self.sweep.repository;
+        let known = repository.list_refs(&[crate::cleanup::saved::SAVED])?;
+        let known: HashMap<String, Oid> = known.into_iter().map(|found| (found.name, found.target)).collect();
         let mut names = Vec::new();
-        for one in doomed.iter_mut().filter(wants) {
-            let name = self.save_name(&self.items[one.at].candidate, one.tip);
+        for one in doomed {
+            let mut name = self.save_name(&self.items[one.at].candidate, one.tip);
+            // A name tells only the beginning of an id: if something else has it, the whole id does.
+            if known.get(&name).is_some_and(|kept| *kept != one.tip) {
+                name = format!("{name}-{}", one.tip);
+            }
             one.saved.push(name.clone());
             names.push((name, one.tip));
         }
         names.sort();
         names.dedup();
-        let repository = self.sweep.repository;
-        let prefix = crate::cleanup::saved::SAVED;
-        let known: HashSet<String> = match names.is_empty() {
-            true => return Ok(()),
-            false => repository.list_refs(&[prefix])?.into_iter().map(|found| found.name).collect(),
-        };
         let moves: Vec<RefMove<'_>> = names
             .iter()
-            .filter(|(name, _)| !known.contains(name))
+            .filter(|(name, tip)| known.get(name) != Some(tip))
             .map(|(name, tip)| RefMove { name, new: Some(*tip), old: None })
             .collect();
         if moves.is_empty() {

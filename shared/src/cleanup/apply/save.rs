@@ -32,7 +32,8 @@ impl Doing<'_> {
         name_of(self.sweep.options.rules.now, &unit_of(candidate), part, commit)
     }
 
-    /// Keeps a commit under a ref. One that is kept already is not an error.
+    /// Keeps a commit under a ref. It is kept already only if the ref is at exactly this commit; at another one it is an
+    /// error.
     pub(super) fn save_commit(&self, name: &str, commit: Oid) -> Result<(), GitError> {
         let repository = self.sweep.repository;
         if repository.find_ref(name)? == Some(commit) {
@@ -56,10 +57,8 @@ impl Doing<'_> {
             parents = vec![view.write_joint(staged, &parents, &staged_message(&name), Signing::No)?];
         }
         let commit = view.write_joint(tree, &parents, &message_of(&name), Signing::No)?;
-        let under = name_of(self.sweep.options.rules.now, &unit_of(candidate), Part::Worktree, tree);
-        if view.find_ref(&under)?.is_none() {
-            view.move_refs(&[RefMove { name: &under, new: Some(commit), old: None }], "arborist: save")?;
-        }
+        let under = name_of(self.sweep.options.rules.now, &unit_of(candidate), Part::Worktree, commit);
+        self.save_commit(&under, commit)?;
         Ok(under)
     }
 

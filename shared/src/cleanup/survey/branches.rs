@@ -1,10 +1,11 @@
 //! The branches of tasks, here and at remotes, and what keeps each of them.
 
-use super::{CLAIMS, Ground, branch_of, readable, reflog_time};
+use super::{Ground, branch_of, readable, reflog_time};
 use crate::{
     cleanup::{Active, Candidate, CleanupError, Remotes, Spot, What},
     git::RefFacts,
     name::{BranchName, TASK_BRANCHES, TASK_REFS, TaskId},
+    queue::Claimant,
 };
 
 const TICKETS: &str = "refs/arborist/queue/tickets/";
@@ -94,22 +95,21 @@ impl Ground<'_> {
         found.subject.starts_with(&claim) || self.refs.has_run(&run)
     }
 
-    /// Whether a task waits for its landing, or somebody has claimed it lately.
+    /// Whether a task waits for its landing, or somebody has claimed its target.
     pub(super) fn tell_queue(&self, candidate: &mut Candidate, run: &str, task: &TaskId) {
         if self.refs.find(&format!("{TICKETS}{run}/{task}")).is_some() {
             candidate.active.push(Active::Queued);
         }
-        let suffix = format!("/{run}/{task}");
-        let mut claims = self.refs.below(CLAIMS).filter(|found| found.name.ends_with(&suffix));
-        if self.claimed.contains(run) || claims.any(|claim| !self.is_dead(claim)) {
-            candidate.active.push(Active::Claim);
-        }
+        self.tell_claim(candidate, run);
     }
 
-    /// A claim is renewed while somebody works; one that was not for so long is of the dead.
-    pub(super) fn is_dead(&self, claim: &RefFacts) -> bool {
-        let rules = &self.sweep.options.rules;
-        claim.time.is_some_and(|time| rules.now.saturating_sub(time) >= rules.older_than.0)
+    /// Whether somebody who may live has claimed the target of a run.
+    pub(super) fn tell_claim(&self, candidate: &mut Candidate, run: &str) {
+        match self.claims.get(run) {
+            Some(Claimant::Alive(_)) => candidate.active.push(Active::Claim),
+            Some(Claimant::Unreadable) => candidate.unknown.push(format!("who has claimed '{run}'")),
+            Some(Claimant::Dead) | None => {}
+        }
     }
 
     pub(super) fn tell_worker(&self, candidate: &mut Candidate, branch: &BranchName, task: &TaskId) {

@@ -33,23 +33,24 @@ impl Ground<'_> {
         Ok(found)
     }
 
-    /// Files of our names that git does not track. A folder that leads elsewhere is not looked into.
+    /// Files of our names that git does not track. A folder that leads elsewhere is not looked into. One folder may have many
+    /// names, so git is asked, and files are listed, by the one that no `..` and no link is in.
     fn files_of_checkout(
         &self,
         top: &Path,
         what: What,
         folder: &str,
     ) -> Result<Vec<Candidate>, CleanupError> {
-        let path = top.join(folder.trim_matches('/'));
-        let is_inside = match (path.canonicalize(), top.canonicalize()) {
-            (Ok(path), Ok(top)) => path.starts_with(top),
-            _ => false,
+        let (Ok(path), Ok(top)) = (top.join(folder.trim_matches('/')).canonicalize(), top.canonicalize())
+        else {
+            return Ok(Vec::new());
         };
-        if !is_inside {
+        if !path.starts_with(top) {
             return Ok(Vec::new());
         }
-        let tracked: HashSet<PathBuf> =
-            self.sweep.repository.list_tracked(top, folder)?.into_iter().map(|name| top.join(name)).collect();
+        // Where git cannot tell, as inside of its own folder, everything may be tracked.
+        let Ok(tracked) = self.sweep.repository.list_tracked(&path) else { return Ok(Vec::new()) };
+        let tracked: HashSet<PathBuf> = tracked.into_iter().map(|name| path.join(name)).collect();
         let mut found = files_in(&path, what, |name| is_named_by_us(what, name));
         found.retain(|candidate| candidate.path().is_some_and(|path| !tracked.contains(path)));
         Ok(found)

@@ -15,7 +15,7 @@ pub(super) use worktrees::{content_of, find_going_on};
 
 use std::{
     cell::RefCell,
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     path::PathBuf,
 };
 
@@ -24,7 +24,7 @@ use crate::{
     git::{GoingOn, Worktree},
     name::{BranchName, Oid},
     process::{FileLock, Occupants},
-    queue::Claim,
+    queue::{Claim, Claimant},
     session::{Archive, Shelf},
     worktree::Place,
 };
@@ -44,8 +44,8 @@ pub(super) struct Ground<'a> {
     shelf: Shelf,
     open_sessions: Vec<sessions::OpenSession>,
     unpushed: HashSet<String>,
-    /// The runs whose targets somebody claims who may live.
-    claimed: HashSet<String>,
+    /// Who has claimed what, by the components of their targets.
+    claims: BTreeMap<String, Claimant>,
     runs: RefCell<HashMap<String, Result<Option<String>, String>>>,
 }
 
@@ -100,15 +100,14 @@ impl<'a> Ground<'a> {
             worktrees,
             places,
             unpushed: HashSet::new(),
-            claimed: HashSet::new(),
+            claims: BTreeMap::new(),
             runs: RefCell::default(),
         };
         if ground.refs.has_upstreams() {
             ground.unpushed = repository.unpushed("refs/heads/")?;
         }
         if ground.refs.below(CLAIMS).next().is_some() {
-            let alive = Claim::list(repository, sweep.options.rules.now)?;
-            ground.claimed = alive.iter().map(|claim| claim.into.component()).collect();
+            ground.claims = Claim::survey(repository, sweep.options.rules.now)?;
         }
         Ok(ground)
     }

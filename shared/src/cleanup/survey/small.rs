@@ -34,9 +34,8 @@ impl Ground<'_> {
     pub(super) fn claims(&self) -> Vec<Candidate> {
         let claim = |found: &RefFacts| {
             let mut candidate = self.small(What::Claim, CLAIMS, found);
-            if self.claimed.contains(&candidate.name) {
-                candidate.active.push(Active::Claim);
-            }
+            let target = candidate.name.clone();
+            self.tell_claim(&mut candidate, &target);
             candidate
         };
         self.refs.below(CLAIMS).map(claim).collect()
