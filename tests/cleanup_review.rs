@@ -4,7 +4,7 @@
 
 mod compost;
 
-use std::{fs, os::unix::fs::symlink};
+use std::{fs, net::TcpListener, os::unix::fs::symlink, process::Stdio};
 
 use compost::Compost;
 
@@ -105,4 +105,54 @@ fn a_report_that_is_tracked_stays_whatever_its_folder_is_called() {
         assert!(compost.path("spec/reports").join(tracked).exists(), "{folder}");
         assert!(!compost.path("spec/reports").join(loose).exists(), "{folder}");
     }
+}
+
+#[test]
+fn what_only_a_remembered_branch_of_a_remote_leads_to_is_saved() {
+    let compost = Compost::new();
+    let tip = compost.branch("T1", "t.txt", "t");
+    compost.git(["update-ref", "refs/remotes/origin/feature", &tip]).succeeds();
+    let now = ["--older-than", "0"];
+    compost.cleanup(&now).succeeds();
+    assert!(!compost.has("T1"));
+    let saved = compost.git(["for-each-ref", "--contains", &tip, "refs/arborist/saved"]).answer();
+    assert!(!saved.is_empty(), "a fetch may take the other away");
+    compost.git(["update-ref", "refs/heads/arborist/task/main/T2", "main"]).succeeds();
+    let report = compost.report(&now);
+    let item = compost::find(&report, "branch", "main/T2");
+    assert_eq!(item["saved"].as_array().map(Vec::len), Some(0), "what is here needs no saving: {item:#}");
+}
+
+/// A repository whose remote listens, and has a branch that has landed there as far as is known.
+fn with_silent_remote() -> (Compost, TcpListener) {
+    let compost = Compost::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("git://{}/r.git", listener.local_addr().unwrap());
+    compost.git(["remote", "add", "origin", &url]).succeeds();
+    for name in ["main", "arborist/task/main/T1"] {
+        compost.git(["update-ref", &format!("refs/remotes/origin/{name}"), "main"]).succeeds();
+    }
+    (compost, listener)
+}
+
+#[test]
+fn a_remote_that_says_nothing_is_given_up() {
+    let (compost, _listener) = with_silent_remote();
+    compost.git(["config", "arborist.timeouts.network", "1"]).succeeds();
+    let said = compost.cleanup(&["--older-than", "0", "--remote"]).exits(1);
+    said.out("'origin' could not be asked: it said nothing for 1 s");
+}
+
+#[test]
+fn while_a_remote_is_asked_no_lock_is_held() {
+    let (compost, listener) = with_silent_remote();
+    compost.git(["config", "arborist.timeouts.network", "600"]).succeeds();
+    let mut command = compost.command("git-arborist-cleanup", &compost.path(""));
+    command.args(["--older-than", "0", "--remote"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let (connection, _) = listener.accept().unwrap();
+    compost.cleanup(ALL).succeeds();
+    compost.worktree("T2");
+    drop((connection, listener));
+    assert_eq!(child.wait().unwrap().code(), Some(1));
 }

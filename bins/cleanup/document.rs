@@ -179,7 +179,7 @@ impl ItemDocument {
             reason,
             commits: match candidate.commits {
                 Commits::None => None,
-                Commits::Held => Some("elsewhere"),
+                Commits::Held | Commits::Copied => Some("elsewhere"),
                 Commits::Landed { .. } => Some("landed"),
                 Commits::Loose(_) => Some("nowhere"),
             },

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use arborist_core::{
     cleanup::{Fate, Mode, Options, Plan, Reclaimed, Remotes, Rules, Sweep, Topic, Unsaved, Verdict},
     failure::{Exit, Failure},
+    git::Network,
+    process::Cancel,
     settings::{AGES, Age, Settings},
 };
 use clap::{Args, builder::PossibleValuesParser};
@@ -72,6 +74,7 @@ impl SweepArgs {
             topics,
             names: self.names.clone(),
             remotes: if self.remote { Remotes::Cleaned } else { Remotes::Left },
+            network: Network { silence: settings.network_silence(), cancel: Cancel::new() },
             log_dir: dir("log-dir", "spec/logs"),
             report_dir: dir("report-dir", "spec/reports"),
         })

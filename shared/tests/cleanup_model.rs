@@ -39,6 +39,7 @@ fn commits() -> impl Strategy<Value = Commits> {
     prop_oneof![
         Just(Commits::None),
         Just(Commits::Held),
+        Just(Commits::Copied),
         Just(Commits::Landed { into: "main".into(), how: Proof::Squash }),
         (1usize..5).prop_map(Commits::Loose),
     ]
@@ -129,7 +130,7 @@ fn may_go(candidate: &Candidate, verdict: &Verdict, rules: &Rules) {
             let is_session = matches!(candidate.what, What::SessionBranch | What::Record);
             assert!(rules.unsaved == Unsaved::Saved || is_session);
         }
-        Commits::Landed { .. } => assert!(save.commits, "the way there is kept"),
+        Commits::Landed { .. } | Commits::Copied => assert!(save.commits, "the way there is kept"),
         Commits::Held | Commits::None => {}
     }
 }

@@ -173,6 +173,8 @@ pub enum Commits {
     None,
     /// A ref that stays leads to all of them.
     Held,
+    /// Only what is remembered of remotes leads to all of them: a fetch may take that away.
+    Copied,
     /// Their content is in a branch that stays.
     Landed {
         /// Which.

@@ -243,6 +243,7 @@ fn limit_of(what: What, rules: &Rules) -> Age {
 fn judge_remote(commits: &Commits) -> Verdict {
     match commits {
         Commits::Held => Verdict::Remove(Grounds::Held, Save::NOTHING),
+        Commits::Copied => Verdict::Remove(Grounds::Held, Save { commits: true, content: false }),
         Commits::Landed { into, how } => {
             let save = Save { commits: true, content: false };
             Verdict::Remove(Grounds::Landed(into.clone(), *how), save)
@@ -267,16 +268,16 @@ fn judge_work(candidate: &Candidate, unsaved: Unsaved) -> Verdict {
     };
     let commits = match &candidate.commits {
         Commits::Loose(count) if unsaved == Unsaved::Kept => return Verdict::Keep(Reason::Loose(*count)),
-        Commits::Loose(_) | Commits::Landed { .. } => true,
+        Commits::Loose(_) | Commits::Landed { .. } | Commits::Copied => true,
         Commits::Held | Commits::None => false,
     };
     let grounds = match &candidate.commits {
         _ if content => Grounds::Saved,
         Commits::Loose(_) => Grounds::Saved,
         Commits::Landed { into, how } => Grounds::Landed(into.clone(), *how),
-        Commits::Held | Commits::None if is_missing => Grounds::Missing,
-        Commits::Held if candidate.what != What::Worktree => Grounds::Held,
-        Commits::Held | Commits::None => Grounds::Empty,
+        Commits::Held | Commits::Copied | Commits::None if is_missing => Grounds::Missing,
+        Commits::Held | Commits::Copied if candidate.what != What::Worktree => Grounds::Held,
+        Commits::Held | Commits::Copied | Commits::None => Grounds::Empty,
     };
     Verdict::Remove(grounds, Save { commits, content })
 }

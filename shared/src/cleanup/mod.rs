@@ -21,7 +21,10 @@ pub use reclaim::{Mode, Reclaimed};
 pub use restore::{Restored, Wish, restore};
 pub use saved::{Part, SavedWork, list_saved};
 
-use crate::{git::Repository, worktree::Pool};
+use crate::{
+    git::{Network, Repository},
+    worktree::Pool,
+};
 
 /// What is to be cleaned up, and how.
 #[derive(Debug, Clone)]
@@ -34,6 +37,8 @@ pub struct Options {
     pub names: Vec<String>,
     /// What becomes of branches of remotes.
     pub remotes: Remotes,
+    /// How remotes are waited for.
+    pub network: Network,
     /// Where logs are, below the main checkout.
     pub log_dir: String,
     /// Where reports are.

@@ -13,7 +13,7 @@ use crate::{
 /// How long an exchange may take in all, as a multiple of the silence that is borne.
 const WHOLE: u32 = 30;
 /// What is kept of an answer: a line for each ref.
-const LONGEST: usize = 1 << 20;
+const LONGEST: usize = 1 << 24;
 
 /// Transports that run a program that a URL names, and what would push more than was asked for.
 const PINS: [&str; 5] = [
@@ -126,10 +126,11 @@ impl Network {
         repository: Option<&Repository>,
     ) -> Result<String, RemoteError> {
         let outcome = self.supervise(command, repository, None)?;
-        if outcome.ending.is_success() {
+        if outcome.ending.is_success() && !outcome.stdout.cut {
             return Ok(outcome.stdout.text);
         }
-        Err(RemoteError::Unreached { remote: shown_url(remote), why: reason(&outcome) })
+        let why = if outcome.stdout.cut { "its answer is too long".into() } else { reason(&outcome) };
+        Err(RemoteError::Unreached { remote: shown_url(remote), why })
     }
 
     /// A setting is pinned by the environment where its key may have a `=` in it, which `-c` would split at.
@@ -213,11 +214,21 @@ impl Repository {
         (remote, pushes): (&str, &[Push]),
         network: &Network,
     ) -> Result<Vec<Pushed>, RemoteError> {
+        let refspecs = pushes.iter().map(|push| format!("{}:{}", push.target, push.name));
+        self.push((remote, &[], refspecs.collect()), network)
+    }
+
+    /// Pushes exactly these refspecs. What is refused does not keep others back.
+    pub(super) fn push(
+        &self,
+        (remote, options, refspecs): (&str, &[String], Vec<String>),
+        network: &Network,
+    ) -> Result<Vec<Pushed>, RemoteError> {
         let configured = self.find_remote(remote)?.filter(|name| name == remote);
         let pin = configured.map(|name| (format!("remote.{name}.mirror"), "false"));
         let command = self.change_with("push", &PINS).args(["--porcelain", "--progress", "--no-verify"]);
-        let refspecs = pushes.iter().map(|push| format!("{}:{}", push.target, push.name));
-        let outcome = network.supervise(command.args(["--", remote]).args(refspecs), Some(self), pin)?;
+        let command = command.args(options).args(["--", remote]).args(refspecs);
+        let outcome = network.supervise(command, Some(self), pin)?;
         let rows: Vec<Pushed> = outcome.stdout.text.lines().filter_map(parse_row).collect();
         // A refusal of single refs is exit code 1 with a row for each; anything else is no answer.
         if outcome.ending.is_success() || (!rows.is_empty() && matches!(outcome.ending, Ending::Exited(1))) {

@@ -1,14 +1,8 @@
-//! Branches of remotes: where they are now, and taking away those that are where we believe them to be.
+//! Branches of remotes: taking away those that are where we believe them to be.
 
-use super::{
-    GitError, Ref, Repository,
-    command::{checked, without_prefix},
-};
+use super::{GitError, Network, Pushed, RemoteError, Repository, command::checked};
 use crate::name::Oid;
 
-/// A server that does not answer must not keep us for long.
-const PATIENCE: [&str; 4] =
-    ["http.lowSpeedLimit=1000", "http.lowSpeedTime=20", "protocol.ext.allow=never", "push.gpgSign=false"];
 /// So many go in one push: there may be more of them than arguments may be.
 const AT_ONCE: usize = 200;
 
@@ -19,37 +13,24 @@ impl Repository {
         Ok(String::from_utf8_lossy(&printed).lines().map(str::to_owned).collect())
     }
 
-    /// The branches that a remote has now. `Err` inside is git's reason why it could not be asked.
-    pub fn list_remote_branches(&self, remote: &str) -> Result<Result<Vec<Ref>, String>, GitError> {
-        let command = self.with_ssh(self.change_with("ls-remote", &PATIENCE))?;
-        let ended = command.args(["--quiet", "--heads", "--"]).arg(remote).finish()?;
-        if !ended.status.success() {
-            return Ok(Err(first_line(&ended.complaint())));
-        }
-        let text = String::from_utf8_lossy(&ended.stdout);
-        let parse = |line: &str| {
-            let (target, name) = line.split_once('\t')?;
-            Some(Ref { name: name.to_owned(), target: target.parse().ok()? })
-        };
-        Ok(Ok(text.lines().filter_map(parse).collect()))
-    }
-
     /// Deletes branches of a remote, each only if it is still at this commit. Gives the reason for each that stayed.
     pub fn delete_remote_branches(
         &self,
         remote: &str,
         branches: &[(String, Oid)],
+        network: &Network,
     ) -> Result<Vec<Option<String>>, GitError> {
         let mut fates = Vec::new();
         for part in branches.chunks(AT_ONCE) {
-            let leases = part.iter().map(|(name, tip)| format!("--force-with-lease={name}:{tip}"));
-            let command = self.with_ssh(self.change_with("push", &PATIENCE))?;
-            let command = command.args(["--porcelain", "--no-verify", "--no-follow-tags"]).args(leases);
-            let command = command.args(["--", remote]).args(part.iter().map(|(name, _)| format!(":{name}")));
-            let ended = command.finish()?;
-            let text = String::from_utf8_lossy(&ended.stdout).into_owned();
-            let complaint = first_line(&ended.complaint());
-            fates.extend(part.iter().map(|(name, _)| fate_of(&text, name, &complaint)));
+            let lease = |(name, tip): &(String, Oid)| format!("--force-with-lease={name}:{tip}");
+            let leases: Vec<String> = part.iter().map(lease).collect();
+            let refspecs = part.iter().map(|(name, _)| format!(":{name}")).collect();
+            let (rows, otherwise) = match self.push((remote, &leases, refspecs), network) {
+                Ok(rows) => (rows, "it was not told".to_owned()),
+                Err(RemoteError::Unreached { why, .. }) => (Vec::new(), why),
+                Err(RemoteError::Git(error)) => return Err(error),
+            };
+            fates.extend(part.iter().map(|(name, _)| fate_of(&rows, name, &otherwise)));
         }
         Ok(fates)
     }
@@ -65,16 +46,10 @@ impl Repository {
     }
 }
 
-/// Lines `flag TAB from:to TAB words`; `-` is a deletion that was done.
-fn fate_of(printed: &str, name: &str, complaint: &str) -> Option<String> {
-    let of_name = |line: &&str| line.split('\t').nth(1).is_some_and(|pair| pair == format!(":{name}"));
-    match printed.lines().find(of_name) {
-        Some(line) if line.starts_with('-') => None,
-        Some(line) => Some(line.split('\t').nth(2).unwrap_or("it was refused").to_owned()),
-        None => Some(complaint.to_owned()),
+/// Why a branch stayed, if it did.
+fn fate_of(rows: &[Pushed], name: &str, otherwise: &str) -> Option<String> {
+    match rows.iter().find(|row| row.name == name) {
+        Some(row) => row.refused.clone(),
+        None => Some(otherwise.to_owned()),
     }
-}
-
-fn first_line(complaint: &str) -> String {
-    without_prefix(complaint).lines().next().unwrap_or_default().to_owned()
 }

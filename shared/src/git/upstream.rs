@@ -56,7 +56,7 @@ impl Repository {
     }
 
     /// The same with an ssh that asks nothing, unless the user has chosen one.
-    pub(super) fn with_ssh(&self, command: GitCommand) -> Result<GitCommand, GitError> {
+    fn with_ssh(&self, command: GitCommand) -> Result<GitCommand, GitError> {
         Ok(if self.has_no_ssh_command()? { command.env("GIT_SSH_COMMAND", SSH) } else { command })
     }
 

@@ -1,12 +1,16 @@
 //! The keys of a workspace: several repositories under one plan.
 
+use std::time::Duration;
+
 use super::{
-    Kind, Setting,
+    Kind, Setting, Settings,
     table::{PATH, SECONDS},
 };
 
 /// What stands before the name of a repository.
 pub(super) const REPOS: &str = "workspace.repos.";
+/// Seconds that a remote may say nothing unless something else is configured.
+const SILENCE: u64 = 60;
 /// When a repository may be pushed.
 const POLICIES: &[&str] = &["never", "on_completion", "on_checkpoint"];
 
@@ -77,3 +81,11 @@ pub(super) const WORKSPACE: &[Setting] = &[
         about: "How long a remote may say nothing before it is given up. In all an exchange with it may take thirty times as long.",
     },
 ];
+
+impl Settings {
+    /// How long a remote may say nothing.
+    #[must_use]
+    pub fn network_silence(&self) -> Duration {
+        Duration::from_secs(self.count("timeouts.network").unwrap_or(SILENCE).max(1))
+    }
+}

@@ -21,7 +21,6 @@ pub use toolbox::Toolbox;
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use crate::{
@@ -30,9 +29,6 @@ use crate::{
     process::Cancel,
     settings::Settings,
 };
-
-/// Seconds that a remote may say nothing unless something else is configured.
-const SILENCE: u64 = 60;
 
 /// The repositories of a plan.
 #[derive(Debug, Clone)]
@@ -63,8 +59,8 @@ impl Workspace {
             None => sections.insert(0, Section::unnamed(&top, free_name(main, &sections))),
         }
         refuse_twins(&sections)?;
-        let silence = Duration::from_secs(settings.count("timeouts.network").unwrap_or(SILENCE).max(1));
-        Ok(Self { sections, is_configured, network: Network { silence, cancel: cancel.clone() } })
+        let network = Network { silence: settings.network_silence(), cancel: cancel.clone() };
+        Ok(Self { sections, is_configured, network })
     }
 
     /// The repository that has the plan.

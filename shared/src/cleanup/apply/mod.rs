@@ -41,31 +41,37 @@ struct Doing<'a> {
     fates: Vec<Option<Fate>>,
     /// Whether nobody else drives these runs for as long as this lives, and if not, why.
     runs: HashMap<String, Result<FileLock, String>>,
+    /// The branches of each remote that something goes of, or why it could not be asked.
+    remotes: HashMap<String, remotes::Answer>,
     trash: Vec<PathBuf>,
 }
 
 impl Sweep<'_> {
     /// Does what `plan` says. Gives what became of each of its items.
     pub fn apply(&self, plan: &Plan) -> Result<Vec<Fate>, CleanupError> {
+        // A remote may take its time: nobody has to wait for us meanwhile.
+        let remotes = self.ask_remotes(plan)?;
         let locks = self.repository.common_dir.join("arborist/locks");
         let lock =
             FileLock::take_within(&locks.join("cleanup"), "git arborist cleanup", PATIENCE, &Cancel::new());
         let _lock = lock.map_err(CleanupError::Locked)?;
-        let _gate = self.pool.as_ref().map(crate::worktree::Pool::close).transpose()?;
+        let gate = self.pool.as_ref().map(crate::worktree::Pool::close).transpose()?;
         let mut doing = Doing {
             sweep: self,
             items: &plan.items,
             fates: vec![None; plan.items.len()],
             runs: HashMap::new(),
+            remotes,
             trash: Vec::new(),
         };
         doing.take_runs();
         doing.keep_the_kept();
         doing.remove_places()?;
         doing.remove_refs()?;
-        doing.remove_remotes()?;
         doing.remove_files();
         delete_in_background(&doing.trash);
+        drop(gate);
+        doing.remove_remotes()?;
         let untold = || Fate::Failed("nobody saw to it".into());
         Ok(doing.fates.into_iter().map(|fate| fate.unwrap_or_else(untold)).collect())
     }

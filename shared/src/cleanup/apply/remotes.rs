@@ -1,35 +1,56 @@
 //! Deletes branches of remotes that have landed there, if they are where they were last seen.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{Doing, Fate};
 use crate::{
-    cleanup::{CleanupError, Commits, Save, Spot, Verdict, survey::Refs},
-    git::Ref,
+    cleanup::{CleanupError, Commits, Plan, Save, Spot, Sweep, Verdict, survey::Refs},
+    git::RemoteError,
     name::Oid,
     session::Archive,
 };
 
+/// The branches that a remote has, or why it could not be asked.
+pub(super) type Answer = Result<Vec<(String, Oid)>, String>;
+
+impl Sweep<'_> {
+    /// Asks each remote that something goes of for its branches.
+    pub(super) fn ask_remotes(&self, plan: &Plan) -> Result<HashMap<String, Answer>, CleanupError> {
+        let mut answers = HashMap::new();
+        for item in plan.items.iter().filter(|item| matches!(item.verdict, Verdict::Remove(..))) {
+            let Spot::Remote { remote, .. } = &item.candidate.spot else { continue };
+            if answers.contains_key(remote) {
+                continue;
+            }
+            let asked = (remote.as_str(), ["refs/heads/*"].as_slice());
+            let answer = match self.repository.list_remote_refs(asked, &self.options.network) {
+                Ok(branches) => Ok(branches),
+                Err(RemoteError::Unreached { why, .. }) => Err(why),
+                Err(RemoteError::Git(error)) => return Err(error.into()),
+            };
+            answers.insert(remote.clone(), answer);
+        }
+        Ok(answers)
+    }
+}
+
 impl Doing<'_> {
     pub(super) fn remove_remotes(&mut self) -> Result<(), CleanupError> {
         let open = self.open(|item| matches!(item.candidate.spot, Spot::Remote { .. }));
-        let remotes: HashSet<String> = open
-            .iter()
-            .filter_map(|at| match &self.items[*at].candidate.spot {
-                Spot::Remote { remote, .. } => Some(remote.clone()),
-                _ => None,
-            })
-            .collect();
-        for remote in remotes {
+        for (remote, answer) in std::mem::take(&mut self.remotes) {
             let is_there = |at: &usize| matches!(&self.items[*at].candidate.spot, Spot::Remote { remote: own, .. } if *own == remote);
             let of_remote: Vec<usize> = open.iter().copied().filter(is_there).collect();
-            self.remove_of_remote(&remote, of_remote)?;
+            self.remove_of_remote((&remote, answer), of_remote)?;
         }
         Ok(())
     }
 
-    fn remove_of_remote(&mut self, remote: &str, mut open: Vec<usize>) -> Result<(), CleanupError> {
-        let now = match self.sweep.repository.list_remote_branches(remote)? {
+    fn remove_of_remote(
+        &mut self,
+        (remote, answer): (&str, Answer),
+        mut open: Vec<usize>,
+    ) -> Result<(), CleanupError> {
+        let now = match answer {
             Ok(now) => now,
             Err(why) => {
                 let fate = Fate::Failed(format!("'{remote}' could not be asked: {why}"));
@@ -51,7 +72,7 @@ impl Doing<'_> {
             saved.push(self.save_remote(*at)?);
         }
         let branches: Vec<(String, Oid)> = open.iter().filter_map(|at| self.remote_tip(*at)).collect();
-        let fates = self.sweep.repository.delete_remote_branches(remote, &branches)?;
+        let fates = self.delete_at(remote, &branches)?;
         for ((at, refused), saved) in open.iter().zip(fates).zip(saved) {
             self.fates[*at] = Some(match refused {
                 None => Fate::Removed { saved },
@@ -59,6 +80,15 @@ impl Doing<'_> {
             });
         }
         Ok(())
+    }
+
+    fn delete_at(
+        &self,
+        remote: &str,
+        branches: &[(String, Oid)],
+    ) -> Result<Vec<Option<String>>, CleanupError> {
+        let Sweep { repository, options, .. } = self.sweep;
+        Ok(repository.delete_remote_branches(remote, branches, &options.network)?)
     }
 
     fn remote_tip(&self, at: usize) -> Option<(String, Oid)> {
@@ -69,14 +99,19 @@ impl Doing<'_> {
     }
 
     /// The tips that branches lead to which the remote has at this moment as we know them.
-    fn landed_there(&self, remote: &str, now: &[Ref], open: &[usize]) -> Result<HashSet<Oid>, CleanupError> {
+    fn landed_there(
+        &self,
+        remote: &str,
+        now: &[(String, Oid)],
+        open: &[usize],
+    ) -> Result<HashSet<Oid>, CleanupError> {
         let repository = self.sweep.repository;
         let shelf = Archive::new(repository).list()?;
         let refs = Refs::new(repository.start_surveying_refs().finish()?, &shelf);
         let prefix = format!("refs/remotes/{remote}/");
         let is_so = |name: &str, tip: Oid| {
             let there = name.strip_prefix(&prefix).map(|name| format!("refs/heads/{name}"));
-            now.iter().any(|found| Some(&found.name) == there.as_ref() && found.target == tip)
+            now.iter().any(|(name, target)| Some(name) == there.as_ref() && *target == tip)
         };
         let kept = refs.kept_at(remote);
         let kept: Vec<Oid> = kept
@@ -91,15 +126,15 @@ impl Doing<'_> {
     }
 
     /// What keeps a branch of a remote after all.
-    fn look_at_remote(&self, at: usize, now: &[Ref], landed: &HashSet<Oid>) -> Option<Fate> {
+    fn look_at_remote(&self, at: usize, now: &[(String, Oid)], landed: &HashSet<Oid>) -> Option<Fate> {
         let item = &self.items[at];
         let (name, tip) = self.remote_tip(at)?;
         if let Some(why) = self.refuse_run(item) {
             return Some(Fate::Kept(why));
         }
-        match now.iter().find(|found| found.name == name) {
+        match now.iter().find(|(found, _)| *found == name) {
             None => return Some(Fate::Removed { saved: Vec::new() }),
-            Some(found) if found.target != tip => {
+            Some((_, target)) if *target != tip => {
                 return Some(Fate::Kept("it was moved there: fetch first".into()));
             }
             Some(_) => {}

@@ -167,21 +167,39 @@ impl<'a> Ground<'a> {
         remotes.sort();
         remotes.dedup();
         for remote in remotes {
-            let kept = match &remote {
-                Some(remote) => self.refs.kept_at(remote).iter().filter_map(|found| found.commit).collect(),
-                None => self.refs.kept().to_vec(),
+            let (kept, copies) = match &remote {
+                Some(remote) => {
+                    let kept = self.refs.kept_at(remote);
+                    (kept.iter().filter_map(|found| found.commit).collect(), [].as_slice())
+                }
+                None => (self.refs.kept().to_vec(), self.refs.copies()),
             };
             let part = found.iter_mut().filter(|candidate| remote_of(candidate) == remote);
-            self.tell_commits_of(part.collect(), &kept)?;
+            self.tell_commits_of(part.collect(), &kept, copies)?;
         }
         Ok(())
     }
 
-    /// One question tells which commits are nowhere else; only of those it is asked whether their content is.
-    fn tell_commits_of(&self, mut found: Vec<&mut Candidate>, kept: &[Oid]) -> Result<(), CleanupError> {
+    /// One question tells which commits no kept ref leads to, another which of them no copy does; only of the rest it is
+    /// asked whether their content is elsewhere.
+    fn tell_commits_of(
+        &self,
+        mut found: Vec<&mut Candidate>,
+        kept: &[Oid],
+        copies: &[Oid],
+    ) -> Result<(), CleanupError> {
+        let repository = self.sweep.repository;
         let tips: Vec<Oid> = found.iter().filter_map(|candidate| tip_of(candidate)).collect();
-        let loose = match self.sweep.repository.loose_commits(&tips, kept) {
-            Ok(loose) => loose,
+        let asked = repository.loose_commits(&tips, kept).and_then(|loose| {
+            let open: Vec<Oid> = tips.iter().filter(|tip| loose.contains_key(tip)).copied().collect();
+            let copied = match copies {
+                [] => None,
+                _ => Some(repository.loose_commits(&open, &[kept, copies].concat())?),
+            };
+            Ok((open, copied.unwrap_or(loose)))
+        });
+        let (open, loose) = match asked {
+            Ok(found) => found,
             Err(error) => {
                 let why = format!("where its commits are: {error}");
                 let with_tip = found.iter_mut().filter(|candidate| tip_of(candidate).is_some());
@@ -189,11 +207,12 @@ impl<'a> Ground<'a> {
                 return Ok(());
             }
         };
+        let unheld: HashSet<Oid> = open.into_iter().collect();
         let mut open = Vec::new();
         for (at, candidate) in found.iter_mut().enumerate() {
             let Some(tip) = tip_of(candidate) else { continue };
             if !loose.contains_key(&tip) {
-                candidate.commits = Commits::Held;
+                candidate.commits = if unheld.contains(&tip) { Commits::Copied } else { Commits::Held };
                 continue;
             }
             candidate.commits = Commits::Loose(proof::own_commits(&loose, tip).len());

@@ -19,6 +19,7 @@ pub(in crate::cleanup) struct Refs {
     all: Vec<RefFacts>,
     places: HashMap<String, usize>,
     kept: Vec<Oid>,
+    copies: Vec<Oid>,
     sessions: HashSet<String>,
 }
 
@@ -46,13 +47,24 @@ impl Refs {
         let sessions: HashSet<String> = shelf.sessions.iter().filter_map(session_branch).collect();
         let places = all.iter().enumerate().map(|(at, found)| (found.name.clone(), at)).collect();
         let stays = |found: &&RefFacts| is_kept(&found.name) && !is_of_session(&sessions, &found.name);
-        let kept: HashSet<Oid> = all.iter().filter(stays).filter_map(|found| found.commit).collect();
-        Self { all, places, kept: kept.into_iter().collect(), sessions }
+        let (copies, kept): (Vec<&RefFacts>, Vec<&RefFacts>) =
+            all.iter().filter(stays).partition(|found| found.name.starts_with("refs/remotes/"));
+        let commits = |found: Vec<&RefFacts>| -> Vec<Oid> {
+            let commits: HashSet<Oid> = found.into_iter().filter_map(|found| found.commit).collect();
+            commits.into_iter().collect()
+        };
+        let (kept, copies) = (commits(kept), commits(copies));
+        Self { all, places, kept, copies, sessions }
     }
 
     /// The commits that refs lead to which stay.
     pub(in crate::cleanup) fn kept(&self) -> &[Oid] {
         &self.kept
+    }
+
+    /// The commits that only remembered branches of remotes lead to: they go with `fetch --prune`.
+    pub(super) fn copies(&self) -> &[Oid] {
+        &self.copies
     }
 
     pub(in crate::cleanup) fn find(&self, name: &str) -> Option<&RefFacts> {
