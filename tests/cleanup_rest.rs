@@ -5,7 +5,11 @@
 
 mod compost;
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use arborist_testkit::Terminal;
 use compost::{Compost, find};
@@ -256,6 +260,17 @@ fn fill(path: &Path) {
     fs::write(path.join("work.txt"), "work").unwrap();
 }
 
+/// What is thrown away is deleted in the background.
+fn until_trash_is_gone(compost: &Compost) {
+    let begun = Instant::now();
+    let is_trash = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".removed-");
+    while fs::read_dir(compost.root().join("repo.arborist")).unwrap().flatten().any(|entry| is_trash(&entry))
+    {
+        assert!(begun.elapsed() < Duration::from_secs(60), "trash stays");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn reclaim_frees_ignored_output_in_worktrees_that_stay_and_touches_no_work() {
     let compost = Compost::new();
@@ -275,6 +290,7 @@ fn reclaim_frees_ignored_output_in_worktrees_that_stay_and_touches_no_work() {
         assert!(path.join(kept).exists(), "{kept}");
     }
     assert!(compost.path("target/mine").exists(), "the checkout is the user's");
+    until_trash_is_gone(&compost);
     compost.cleanup(&["--reclaim"]).succeeds().out("0 B are freed");
 }
 
