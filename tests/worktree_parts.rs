@@ -35,6 +35,10 @@ fn submodules_are_there_and_on_a_branch() {
     garden.arborist(["worktree", "remove", "T1"]).exits(1).err("lib");
     garden.arborist(["worktree", "remove", "--force", "T1"]).exits(2).err("would be lost: lib");
     garden.git_in(&lib, ["commit", "-qam", "only here"]).succeeds();
+    garden
+        .arborist(["cleanup", "--older-than", "0", "--force"])
+        .succeeds()
+        .out("repositories of submodules are in it");
     garden.arborist(["worktree", "remove", "--force", "T1"]).succeeds();
     let kept =
         garden.git_in(&garden.path("lib"), ["log", "-1", "--format=%s", "arborist/task/main/T1"]).answer();

@@ -43,7 +43,7 @@ pub struct Dirt {
     pub path: Vec<u8>,
     /// Whether git does not know the path at all.
     pub is_untracked: bool,
-    /// Whether it is something in a submodule: not committed there, or a commit that only it may have.
+    /// Whether it is something in a submodule that is not committed there.
     pub is_inside_submodule: bool,
 }
 
@@ -311,7 +311,7 @@ fn parse_status(printed: &[u8]) -> Vec<Dirt> {
         let path = words.get(fields - 1)?.to_vec();
         let submodule = words.get(2).filter(|_| fields > 2).and_then(|word| word.strip_prefix(b"S"));
         let is_inside_submodule =
-            submodule.is_some_and(|flags| flags.iter().any(|flag| b"CMU".contains(flag)));
+            submodule.is_some_and(|flags| flags.iter().any(|flag| b"MU".contains(flag)));
         Some(Dirt { path, is_untracked: record[0] == b'?', is_inside_submodule })
     };
     records.filter_map(dirt).collect()

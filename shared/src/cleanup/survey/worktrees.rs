@@ -182,6 +182,10 @@ pub(in crate::cleanup) fn content_of(pool: &Pool, place: &Place) -> Result<(Cont
     let Some(view) = pool.look_into(place) else {
         return alone(Content::Stuck("its git directory is gone".into()));
     };
+    // Their commits may be nowhere else; 'worktree remove' brings them to safety.
+    if view.git_dir.join("modules").is_dir() {
+        return alone(Content::Stuck("repositories of submodules are in it".into()));
+    }
     if place.is_missing {
         return alone(staged_in(&view)?);
     }
