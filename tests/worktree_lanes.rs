@@ -156,6 +156,18 @@ fn what_is_ignored_stays_or_goes_as_it_was_wished() {
 }
 
 #[test]
+fn a_repository_among_ignored_files_is_not_swept_out_of_a_lane() {
+    let garden = garden();
+    garden.git(["config", "arborist.worktree.keep", ""]).succeeds();
+    let lane = lease(&garden, "T1");
+    garden.git_in(&lane, ["init", "-q", "target/inner"]).succeeds();
+    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
+    let other = lease(&garden, "T2");
+    assert_ne!(other, lane, "the lane with a repository in it was taken");
+    assert!(lane.join("target/inner/.git").exists());
+}
+
+#[test]
 fn a_worktree_made_by_hand_is_no_lane() {
     let garden = garden();
     garden.arborist(["worktree", "add", "T1"]).succeeds();

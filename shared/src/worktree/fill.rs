@@ -11,6 +11,7 @@ use std::{
 use super::{Note, Pool, WorktreeError, claim::Origin, options::LargeFiles, stale, survey};
 use crate::{
     git::{Change, Dirt, Holding, NewCommit, RefMove, Repository, Signing},
+    message::visible,
     name::{BranchName, Oid},
 };
 
@@ -37,6 +38,13 @@ impl Pool {
         let held = head.map(|head| (head, self.repository.start_holding(head)));
         let dirt = if is_used { lane.dirt()? } else { Vec::new() };
         refuse_dirty_submodules(lane, &dirt)?;
+        let before = head.filter(|_| is_used);
+        let clears_untracked = !dirt.is_empty()
+            || before.is_some_and(|before| lane.ignores_otherwise(before, tip).unwrap_or(true));
+        let clears_ignored = is_used && !self.options.keep.iter().any(|pattern| pattern == "*");
+        if clears_untracked || clears_ignored {
+            refuse_inner(lane, &dirt)?;
+        }
         let mut notes = Vec::new();
         if !dirt.is_empty() {
             notes.extend(self.save(lane)?);
@@ -47,14 +55,11 @@ impl Pool {
         for name in HALF_DONE {
             let _ = fs::remove_dir_all(lane.git_dir.join(name));
         }
-        let before = head.filter(|_| is_used);
         self.write_files(lane, tip)?;
-        if !dirt.is_empty()
-            || before.is_some_and(|before| lane.ignores_otherwise(before, tip).unwrap_or(true))
-        {
+        if clears_untracked {
             lane.remove_untracked()?;
         }
-        if is_used && !self.options.keep.iter().any(|pattern| pattern == "*") {
+        if clears_ignored {
             lane.remove_ignored(&self.options.keep)?;
         }
         notes.extend(self.fill_submodules(lane, branch, tip)?);
@@ -187,4 +192,15 @@ pub(super) fn refuse_dirty_submodules(lane: &Repository, dirt: &[Dirt]) -> Resul
         return Ok(());
     }
     Err(WorktreeError::Embedded { path: lane.dir.clone(), what: dirty.join(", ") })
+}
+
+/// A repository among files that git does not know is in no snapshot, and goes with them.
+pub(super) fn refuse_inner(lane: &Repository, dirt: &[Dirt]) -> Result<(), WorktreeError> {
+    match Repository::find_inner(&lane.dir, dirt, &lane.list_ignored()?) {
+        Some(inner) => {
+            let what = visible(&inner.to_string_lossy());
+            Err(WorktreeError::Embedded { path: lane.dir.clone(), what })
+        }
+        None => Ok(()),
+    }
 }

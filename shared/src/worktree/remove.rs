@@ -12,8 +12,7 @@ use super::{
     fill, is_ours, places, survey,
 };
 use crate::{
-    git::{Dirt, RefMove, Repository, Worktree},
-    message::visible,
+    git::{Dirt, RefMove, Worktree},
     name::TaskId,
 };
 
@@ -49,10 +48,7 @@ impl Pool {
             return Err(WorktreeError::Dirty { name: name.to_string(), what: list(&dirt) });
         }
         fill::refuse_dirty_submodules(&lane, &dirt)?;
-        if let Some(inner) = Repository::find_inner(&standing.path, &dirt, &lane.list_ignored()?) {
-            let what = visible(&inner.to_string_lossy());
-            return Err(WorktreeError::Embedded { path: standing.path, what });
-        }
+        fill::refuse_inner(&lane, &dirt)?;
         self.keep_submodules(&lane)?;
         if !dirt.is_empty() {
             notes.extend(self.save(&lane)?);

@@ -2,13 +2,11 @@
 
 use super::{CLAIMS, Ground, readable, reflog_time};
 use crate::{
-    cleanup::{Active, Candidate, CleanupError, Spot, What},
+    cleanup::{Active, Candidate, CleanupError, Spot, What, saved::SAVED},
     git::RefFacts,
     name::LANDINGS,
+    record::Unfinished,
 };
-
-const WIP: &str = "refs/arborist/wip/";
-pub(in crate::cleanup) const SAVED: &str = "refs/arborist/saved/";
 
 impl Ground<'_> {
     fn small(&self, what: What, prefix: &str, found: &RefFacts) -> Candidate {
@@ -44,7 +42,7 @@ impl Ground<'_> {
     /// Marks of attempts are what a run goes on with after a crash, for as long as there is a run.
     pub(super) fn unfinished(&self) -> Vec<Candidate> {
         let mark = |found: &RefFacts| {
-            let mut candidate = self.small(What::Unfinished, WIP, found);
+            let mut candidate = self.small(What::Unfinished, Unfinished::REFS, found);
             let run = candidate.owners.first().cloned().unwrap_or_default();
             if self.refs.has_run(&readable(&run)) {
                 candidate.active.push(Active::Unfinished(readable(&run)));
@@ -53,7 +51,7 @@ impl Ground<'_> {
             self.tell_run(&mut candidate);
             candidate
         };
-        self.refs.below(WIP).map(mark).collect()
+        self.refs.below(Unfinished::REFS).map(mark).collect()
     }
 
     /// Saved work is as old as its saving, not as what was saved.
