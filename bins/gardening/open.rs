@@ -242,7 +242,7 @@ impl Opened {
     }
 
     fn attend(&self) -> Result<(Attendance, String), Failure> {
-        let path = self.lock.path().with_extension("attendance");
+        let path = Attendance::beside(self.lock.path());
         let taken = Attendance::take_over(&self.lock, &path, Duration::from_secs(5));
         let (attendance, ended) =
             taken.map_err(|source| GardenerError::Locked { branch: self.branch.clone(), source })?;

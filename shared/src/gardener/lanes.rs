@@ -71,7 +71,7 @@ impl Lanes<'_> {
         let mut ended = Vec::new();
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name.starts_with(&prefix) && name.ends_with(".attendance") {
+            if name.starts_with(&prefix) && name.ends_with(Attendance::SUFFIX) {
                 let (_, pids) = Attendance::take_over(self.lock, &entry.path(), GRACE)
                     .map_err(|source| GardenerError::Locked { branch: self.pool.run().clone(), source })?;
                 ended.extend(pids.0);
@@ -81,7 +81,7 @@ impl Lanes<'_> {
     }
 
     fn attendance(&self, lane: &Path) -> std::path::PathBuf {
-        let name = format!("{}.{}.attendance", file_name(self.lock.path()), file_name(lane));
+        let name = format!("{}.{}{}", file_name(self.lock.path()), file_name(lane), Attendance::SUFFIX);
         self.lock.path().with_file_name(name)
     }
 }

@@ -58,7 +58,7 @@ pub use remote::{CloneDepth, Network, Push, Pushed, RemoteError, shown_url};
 pub use repository::{Head, Repository};
 pub use snapshot::{Change, PrivateIndex, Stamp};
 pub use submodules::Submodule;
-pub use sweep::{PathChange, RefFacts, RefFactsReader};
+pub use sweep::{LogLine, PathChange, RefFacts, RefFactsReader};
 pub use upstream::Upstream;
 pub use version::GitVersion;
 pub use worktrees::{Dirt, Worktree, plain_path};

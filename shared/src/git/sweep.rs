@@ -34,6 +34,15 @@ pub struct RefFacts {
 #[derive(Debug)]
 pub struct RefFactsReader(Awaited);
 
+/// A commit as a log shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogLine {
+    /// What it follows.
+    pub parents: Vec<Oid>,
+    /// The first line of what it says.
+    pub subject: String,
+}
+
 /// What one path is in two trees.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct PathChange {
@@ -103,6 +112,49 @@ impl Repository {
             Some((id, ids.collect::<Result<Vec<Oid>, _>>().ok()?))
         };
         text.lines().map(|line| parse(line).ok_or_else(|| strange("rev-list", line))).collect()
+    }
+
+    /// The commits that `tips` lead to and `kept` do not, as a log shows them.
+    pub fn commits_beyond(&self, tips: &[Oid], kept: &[Oid]) -> Result<HashMap<Oid, LogLine>, GitError> {
+        if tips.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let tips = tips.iter().map(|tip| format!("{tip}\n"));
+        let input: String = tips.chain(kept.iter().map(|kept| format!("^{kept}\n"))).collect();
+        let command = self.git("rev-list").args(["--no-commit-header", "--format=%H%x00%P%x00%s", "--stdin"]);
+        let printed = checked("rev-list", command.finish_with(input.into_bytes())?)?;
+        let text = String::from_utf8_lossy(&printed);
+        let parse = |line: &str| {
+            let mut fields = line.splitn(3, '\0');
+            let id = fields.next()?.parse().ok()?;
+            let parents = fields.next()?.split_whitespace().map(str::parse::<Oid>);
+            let parents = parents.collect::<Result<Vec<Oid>, _>>().ok()?;
+            Some((id, LogLine { parents, subject: fields.next()?.to_owned() }))
+        };
+        text.lines().map(|line| parse(line).ok_or_else(|| strange("rev-list", line))).collect()
+    }
+
+    /// What was merged into these branches, each with the commit that it was merged onto; at most so many of the newest.
+    pub fn merged_into(&self, branches: &[Oid], most: usize) -> Result<HashMap<Oid, Oid>, GitError> {
+        if branches.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let command = self.git("rev-list").args(["--first-parent", "--min-parents=2", "--parents"]);
+        let command = command.arg(format!("-n{most}")).args(branches.iter().map(ToString::to_string));
+        let printed = command.stdout()?;
+        let mut found = HashMap::new();
+        for line in String::from_utf8_lossy(&printed).lines() {
+            let mut parents = line.split(' ').skip(1).map(str::parse::<Oid>);
+            let Some(Ok(onto)) = parents.next() else { return Err(strange("rev-list", line)) };
+            found.extend(parents.flatten().map(|merged| (merged, onto)));
+        }
+        Ok(found)
+    }
+
+    /// Whether the log of a ref has an entry that begins with this.
+    pub fn is_in_reflog(&self, name: &str, beginning: &str) -> Result<bool, GitError> {
+        let ended = self.git("reflog").args(["show", "--format=%gs", name, "--"]).finish()?;
+        Ok(String::from_utf8_lossy(&ended.stdout).lines().any(|line| line.starts_with(beginning)))
     }
 
     /// The newest commits of `tip` that are no merges, at most so many.

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeSet,
     fs::{File, Metadata},
     io,
-    path::Path,
+    path::{Path, PathBuf},
     thread,
     time::Duration,
 };
@@ -37,6 +37,17 @@ const BIRTH: Duration = Duration::from_secs(2);
 pub struct Ended(pub Vec<u32>);
 
 impl Attendance {
+    /// Where the lock of the processes stands that the holder of the lock at `lock` starts. A name may have dots in it.
+    #[must_use]
+    pub fn beside(lock: &Path) -> PathBuf {
+        let mut name = lock.file_name().unwrap_or_default().to_owned();
+        name.push(Self::SUFFIX);
+        lock.with_file_name(name)
+    }
+
+    /// How the names of such locks end.
+    pub const SUFFIX: &str = ".attendance";
+
     /// Takes the lock at `path`. Whatever of an earlier attempt still lives is ended first: asked, and made to after
     /// `grace`. `run` proves that its driver is gone. If something could not be ended, the lock is held.
     pub fn take_over(run: &FileLock, path: &Path, grace: Duration) -> Result<(Self, Ended), LockError> {

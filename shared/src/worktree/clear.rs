@@ -10,7 +10,7 @@ use super::{Pool, SESSION_REASON, WorktreeError, fill, is_ours, places, scratch,
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, TaskId, digest},
-    process::{Cancel, FileLock, Holder, LockError, Program},
+    process::{Attendance, Cancel, FileLock, Holder, LockError, Program},
 };
 
 /// A worktree, or what is left of one.
@@ -149,10 +149,10 @@ impl Pool {
         if let Some(holder) = FileLock::look(&lock)? {
             return Ok(Some(holder));
         }
-        if let Some(holder) = FileLock::look(&lock.with_extension("attendance"))? {
+        if let Some(holder) = FileLock::look(&Attendance::beside(&lock))? {
             return Ok(Some(holder));
         }
-        let suffix = format!(".{}.attendance", survey::name_of(path));
+        let suffix = format!(".{}{}", survey::name_of(path), Attendance::SUFFIX);
         for entry in fs::read_dir(self.places.locks()).into_iter().flatten().flatten() {
             let is_of_place = entry.file_name().to_string_lossy().ends_with(&suffix);
             if is_of_place && let Some(holder) = FileLock::look(&entry.path())? {
