@@ -379,7 +379,7 @@ complete -c git-arborist -n '__git_arborist_in cleanup saved' -s h -l help -d 'S
 # cleanup restore
 complete -c git-arborist -n '__git_arborist_in cleanup restore' -f
 complete -c git-arborist -n '__git_arborist_in cleanup restore' -l branch -x -d 'Restore it as this branch, not as the one that it was'
-complete -c git-arborist -n '__git_arborist_in cleanup restore' -l to -x -a '(__fish_complete_directories)' -d 'Make its worktree here, not among the others'
+complete -c git-arborist -n '__git_arborist_in cleanup restore' -l to -x -a '(__fish_complete_directories)' -d 'Make its worktree here, not among the others; also where only its commits were saved'
 complete -c git-arborist -n '__git_arborist_in cleanup restore' -s h -l help -d 'Show what it does and takes'
 
 # state

@@ -229,9 +229,10 @@ fn a_branch_that_was_moved_at_the_remote_stays_and_a_remote_that_is_gone_is_a_fa
     assert_eq!(find(&report, "remote", "origin/main/T1")["why"], "it was moved there: fetch first");
     assert_eq!(there(&compost), ["T1", "T2", "T3", "main"]);
     fs::remove_dir_all(&remote).unwrap();
-    compost
-        .git(["update-ref", "refs/remotes/origin/arborist/task/main/T9", "refs/remotes/origin/main"])
-        .succeeds();
+    let tip = compost.branch("T9", "t9.txt", "9");
+    compost.land("T9");
+    compost.git(["update-ref", "refs/remotes/origin/main", "main"]).succeeds();
+    compost.git(["update-ref", "refs/remotes/origin/arborist/task/main/T9", &tip]).succeeds();
     let said = compost.cleanup(&["--older-than", "0", "--remote"]).exits(1);
     said.out("Failed:").out("'origin' could not be asked").out("failed");
 }
@@ -320,7 +321,8 @@ fn only_what_was_asked_for_is_cleaned_up() {
     let path = compost.worktree("T1");
     compost.cleanup(&["--older-than", "0", "--only", "branches"]).succeeds().out("checked out at ");
     assert!(path.exists() && compost.has("T1") && !compost.has("T2"));
-    compost.git(["branch", "arborist/task/main/T2"]).succeeds();
+    compost.branch("T2", "T2", "again");
+    compost.land("T2");
     compost.cleanup(&["--older-than", "0", "--only", "worktrees,logs"]).succeeds();
     assert!(!path.exists() && compost.has("T1") && compost.has("T2"));
     compost.cleanup(&["--older-than", "0", "T2"]).succeeds().never("T1");

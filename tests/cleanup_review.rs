@@ -117,7 +117,8 @@ fn what_only_a_remembered_branch_of_a_remote_leads_to_is_saved() {
     assert!(!compost.has("T1"));
     let saved = compost.git(["for-each-ref", "--contains", &tip, "refs/arborist/saved"]).answer();
     assert!(!saved.is_empty(), "a fetch may take the other away");
-    compost.git(["update-ref", "refs/heads/arborist/task/main/T2", "main"]).succeeds();
+    compost.branch("T2", "u.txt", "u");
+    compost.land("T2");
     let report = compost.report(&now);
     let item = compost::find(&report, "branch", "main/T2");
     assert_eq!(item["saved"].as_array().map(Vec::len), Some(0), "what is here needs no saving: {item:#}");
@@ -129,9 +130,10 @@ fn with_silent_remote() -> (Compost, TcpListener) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("git://{}/r.git", listener.local_addr().unwrap());
     compost.git(["remote", "add", "origin", &url]).succeeds();
-    for name in ["main", "arborist/task/main/T1"] {
-        compost.git(["update-ref", &format!("refs/remotes/origin/{name}"), "main"]).succeeds();
-    }
+    let tip = compost.branch("T1", "t.txt", "t");
+    compost.land("T1");
+    compost.git(["update-ref", "refs/remotes/origin/main", "main"]).succeeds();
+    compost.git(["update-ref", "refs/remotes/origin/arborist/task/main/T1", &tip]).succeeds();
     (compost, listener)
 }
 

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use arborist_core::{
-    cleanup::{Wish, restore},
+    cleanup::{CleanupError, Wish, restore},
     failure::{Exit, Failure},
     message::visible,
 };
 use clap::Args;
 
 use super::open::open;
-use crate::{entry::Outcome, ui::Ui};
+use crate::{clock, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct RestoreArgs {
@@ -20,7 +20,7 @@ pub(super) struct RestoreArgs {
     /// Restore it as this branch, not as the one that it was
     #[arg(long, value_name = "NEW-BRANCH")]
     branch: Option<String>,
-    /// Make its worktree here, not among the others
+    /// Make its worktree here, not among the others; also where only its commits were saved
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 }
@@ -30,13 +30,40 @@ pub(super) fn run(args: &RestoreArgs, ui: &mut Ui) -> Outcome {
     let to = args.to.as_ref().map(std::path::absolute).transpose();
     let to = to.map_err(|error| Failure::new(Exit::Usage, format!("no path: {error}")))?;
     let wish = Wish { name: args.name.clone(), branch: args.branch.clone(), to };
-    let restored = restore(&opened.repository, opened.pool.as_ref(), &wish)?;
-    for (name, commit) in &restored.refs {
-        let name = name.strip_prefix("refs/heads/").unwrap_or(name);
-        ui.line(&format!("'{}' is at {}", visible(name), commit.short()));
+    let restored = restore(&opened.repository, opened.pool.as_ref(), &wish).map_err(with_ages)?;
+    for found in &restored.refs {
+        let branch = found.name.strip_prefix("refs/heads/");
+        let kind = if branch.is_some() { "branch " } else { "" };
+        let known = if found.is_new { "" } else { " already" };
+        let name = visible(branch.unwrap_or(&found.name));
+        ui.line(&format!("{kind}'{name}' is at {}{known}", found.commit.short()));
     }
-    if let Some(path) = &restored.worktree {
-        ui.line(&format!("its files are in {}", visible(&path.to_string_lossy())));
+    if let Some((path, branch)) = &restored.worktree {
+        let branch = match branch {
+            Some(branch) => format!("'{}'", visible(branch.as_str())),
+            None => "no branch".into(),
+        };
+        ui.line(&format!(
+            "its files are in {}, {branch} is checked out there",
+            visible(&path.to_string_lossy())
+        ));
     }
     Ok(Exit::Done)
+}
+
+/// Who has to choose among several is told how old each is.
+fn with_ages(error: CleanupError) -> Failure {
+    let rows: Vec<String> = match &error {
+        CleanupError::Ambiguous { found, .. } => {
+            let age =
+                |time: &Option<i64>| time.map(|time| format!("  {}", clock::ago(time))).unwrap_or_default();
+            found.iter().map(|(name, time)| format!("  {}{}", visible(name), age(time))).collect()
+        }
+        _ => Vec::new(),
+    };
+    let mut failure = Failure::from(error);
+    if !rows.is_empty() {
+        failure.message = format!("{}:\n{}", failure.message, rows.join("\n"));
+    }
+    failure
 }

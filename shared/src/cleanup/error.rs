@@ -33,12 +33,18 @@ pub enum CleanupError {
     NothingOf(String),
     #[error("no saved work is called '{0}'")]
     NoSaved(String),
-    #[error("'{name}' names more than one: {}", found.join(", "))]
-    Ambiguous { name: String, found: Vec<String> },
+    #[error("'{name}' names more than one")]
+    Ambiguous {
+        name: String,
+        /// Each with when it was saved, the last one first.
+        found: Vec<(String, Option<i64>)>,
+    },
     #[error("'{branch}' is there already, at another commit")]
     BranchExists { branch: String },
     #[error("'{}' is there already", .0.display())]
     PathExists(PathBuf),
+    #[error("'{0}' is no branch, so no worktree can be made of it")]
+    NoBranch(String),
     #[error("'{0}' is no name for a branch")]
     BranchName(String),
     #[error("worktrees are made from a checkout, and this repository is bare")]
@@ -55,7 +61,7 @@ impl Explain for CleanupError {
             Self::Locked(error) => error.exit(),
             Self::NothingOf(_) | Self::NoSaved(_) | Self::Ambiguous { .. } => Exit::No,
             Self::BranchExists { .. } | Self::PathExists(_) => Exit::Person,
-            Self::BranchName(_) => Exit::Usage,
+            Self::BranchName(_) | Self::NoBranch(_) => Exit::Usage,
             Self::Bare => Exit::Fatal,
         }
     }
@@ -77,6 +83,7 @@ impl Explain for CleanupError {
             Self::BranchExists { .. } => Some("give it another name with: --branch <name>".into()),
             Self::PathExists(_) => Some("name another place with: --to <dir>".into()),
             Self::BranchName(_) => None,
+            Self::NoBranch(_) => Some("leave out --to, or make it a branch with: --branch <name>".into()),
             Self::Bare => Some("clone it, and run this in the clone".into()),
         }
     }

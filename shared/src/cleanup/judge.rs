@@ -12,6 +12,8 @@ pub enum Active {
     Session(&'static str),
     /// A run is under way.
     Run(String),
+    /// A run was killed, and something that it started is alive.
+    LeftRunning(String),
     /// Somebody holds its lock.
     Lock(String),
     /// Somebody has claimed its task.
@@ -45,6 +47,7 @@ impl fmt::Display for Active {
         match self {
             Self::Session(word) => write!(f, "its session is {word}"),
             Self::Run(run) => write!(f, "a run of '{run}' is under way"),
+            Self::LeftRunning(run) => write!(f, "what a run of '{run}' started is still alive"),
             Self::Lock(holder) => write!(f, "in use: {holder}"),
             Self::Claim => f.write_str("its task is claimed"),
             Self::Process(pid) => write!(f, "process {pid} is in it"),

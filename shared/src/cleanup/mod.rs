@@ -7,6 +7,7 @@ mod apply;
 mod candidate;
 mod error;
 mod judge;
+mod left_running;
 mod proof;
 mod reclaim;
 mod restore;
@@ -18,7 +19,7 @@ pub use candidate::{Candidate, Commits, Content, Proof, Spot, Topic, What};
 pub use error::CleanupError;
 pub use judge::{Active, Grounds, Reason, Rules, Save, Unsaved, Verdict, judge_all};
 pub use reclaim::{Mode, Reclaimed};
-pub use restore::{Restored, Wish, restore};
+pub use restore::{Restored, RestoredRef, Wish, restore};
 pub use saved::{Part, SavedWork, list_saved};
 
 use crate::{

@@ -28,31 +28,53 @@ pub struct Wish {
 /// What was brought back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restored {
-    /// The refs, each with its commit.
-    pub refs: Vec<(String, Oid)>,
-    /// The worktree.
-    pub worktree: Option<PathBuf>,
+    /// The refs.
+    pub refs: Vec<RestoredRef>,
+    /// The worktree, and the branch that is checked out there.
+    pub worktree: Option<(PathBuf, Option<BranchName>)>,
+}
+
+/// A ref that holds what was saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RestoredRef {
+    /// Its full name.
+    pub name: String,
+    /// Where it is.
+    pub commit: Oid,
+    /// Whether it was not there before.
+    pub is_new: bool,
 }
 
 /// What stands below `refs/arborist/` and is no branch.
 const RECORDS: [&str; 4] = ["sessions/", "transcripts/", "wip/", "landing/"];
 
-/// Brings back what `wish` names.
+/// Brings back what `wish` names. Where a place is named, the worktree is made there, also if only commits were saved.
 pub fn restore(repository: &Repository, pool: Option<&Pool>, wish: &Wish) -> Result<Restored, CleanupError> {
     let parts = find(&list_saved(repository)?, &wish.name)?;
     let mut restored = Restored::default();
     let hand = Hand { repository, pool };
     let content = parts.iter().find(|saved| saved.part == Part::Worktree);
-    let path = content.map(|saved| hand.path_of(saved, wish)).transpose()?;
     let tip = parts.iter().find(|saved| saved.part != Part::Worktree);
+    let placed = content.or(tip.filter(|_| wish.to.is_some()));
+    let path = placed.map(|saved| hand.path_of(saved, wish)).transpose()?;
     if let Some(saved) = tip {
+        if content.is_none() && wish.to.is_some() {
+            hand.refuse_record(saved, wish)?;
+        }
         restored.refs.push(hand.restore_ref(saved, wish)?);
     }
-    let (Some(saved), Some(path), Some(pool)) = (content, path, pool) else {
+    let (Some(saved), Some(path), Some(pool)) = (placed, path, pool) else {
         return Ok(restored);
     };
-    match hand.remember(saved, wish)? {
-        Some(remembered) => restored.worktree = Some(pool.revive(&path, &remembered)?),
+    let remembered = match content {
+        Some(saved) => hand.remember(saved, wish, &mut restored.refs)?,
+        None => Some(hand.check_out(saved.commit, &restored.refs)?),
+    };
+    match remembered {
+        Some(remembered) => {
+            let path = pool.revive(&path, &remembered)?;
+            restored.worktree = Some((path, remembered.branch));
+        }
         None if tip.is_none() => restored.refs.push(hand.restore_ref(saved, wish)?),
         None => {}
     }
@@ -66,24 +88,49 @@ struct Hand<'a> {
 }
 
 impl Hand<'_> {
-    fn restore_ref(&self, saved: &SavedWork, wish: &Wish) -> Result<(String, Oid), CleanupError> {
-        let name = match &wish.branch {
-            Some(branch) => branch_ref(branch)?,
-            None => home_of(saved)?,
-        };
+    fn restore_ref(&self, saved: &SavedWork, wish: &Wish) -> Result<RestoredRef, CleanupError> {
+        let name = wished_ref(saved, wish)?;
         match self.repository.find_ref(&name)? {
-            Some(known) if known == saved.commit => {}
-            Some(_) => return Err(CleanupError::BranchExists { branch: short(&name) }),
-            None => {
-                let moves = [RefMove { name: &name, new: Some(saved.commit), old: None }];
-                self.repository.move_refs(&moves, "arborist: restore")?;
-            }
+            Some(known) if known == saved.commit => Ok(RestoredRef { name, commit: known, is_new: false }),
+            Some(_) => Err(CleanupError::BranchExists { branch: short(&name) }),
+            None => self.make_ref(name, saved.commit),
         }
-        Ok((name, saved.commit))
+    }
+
+    fn make_ref(&self, name: String, commit: Oid) -> Result<RestoredRef, CleanupError> {
+        let moves = [RefMove { name: &name, new: Some(commit), old: None }];
+        self.repository.move_refs(&moves, "arborist: restore")?;
+        Ok(RestoredRef { name, commit, is_new: true })
+    }
+
+    /// Records and marks are no branches, so there is nothing to check out.
+    fn refuse_record(&self, saved: &SavedWork, wish: &Wish) -> Result<(), CleanupError> {
+        let name = wished_ref(saved, wish)?;
+        if name.starts_with("refs/heads/") { Ok(()) } else { Err(CleanupError::NoBranch(saved.name.clone())) }
+    }
+
+    /// The worktree of commits that were restored, with their branch unless somebody has it.
+    fn check_out(&self, head: Oid, refs: &[RestoredRef]) -> Result<Remembered, CleanupError> {
+        let branch = refs.first().and_then(|found| short(&found.name).parse().ok());
+        let branch = match branch {
+            Some(branch) => (!self.is_checked_out(&branch)?).then_some(branch),
+            None => None,
+        };
+        Ok(Remembered { head, branch, tree: self.repository.tree_of(head)?, staged: None })
+    }
+
+    fn is_checked_out(&self, branch: &BranchName) -> Result<bool, CleanupError> {
+        let worktrees = self.repository.list_worktrees()?;
+        Ok(worktrees.iter().any(|worktree| worktree.branch.as_ref() == Some(branch)))
     }
 
     /// What is to be put into a worktree; `None` if nothing was checked out when it was saved.
-    fn remember(&self, saved: &SavedWork, wish: &Wish) -> Result<Option<Remembered>, CleanupError> {
+    fn remember(
+        &self,
+        saved: &SavedWork,
+        wish: &Wish,
+        refs: &mut Vec<RestoredRef>,
+    ) -> Result<Option<Remembered>, CleanupError> {
         let Some(commit) = self.repository.load_commits(&[saved.commit])?.pop() else {
             return Ok(None);
         };
@@ -104,16 +151,17 @@ impl Hand<'_> {
             None => (parent, None),
         };
         let tree = self.repository.tree_of(saved.commit)?;
-        let branch = self.free_branch(saved, wish, head)?;
+        let branch = self.free_branch(saved, wish, head, refs)?;
         Ok(Some(Remembered { head, branch, tree, staged }))
     }
 
-    /// The branch of saved work, if it is where it was and nobody has it.
+    /// The branch of saved work, if it is where it was and nobody has it. One that is not there is made.
     fn free_branch(
         &self,
         saved: &SavedWork,
         wish: &Wish,
         head: Oid,
+        refs: &mut Vec<RestoredRef>,
     ) -> Result<Option<BranchName>, CleanupError> {
         let name = match &wish.branch {
             Some(branch) => branch_ref(branch)?,
@@ -127,15 +175,10 @@ impl Hand<'_> {
         };
         match self.repository.find_branch(&branch)? {
             None => {
-                let moves = [RefMove { name: &name, new: Some(head), old: None }];
-                self.repository.move_refs(&moves, "arborist: restore")?;
+                refs.push(self.make_ref(name, head)?);
                 Ok(Some(branch))
             }
-            Some(tip) if tip == head => {
-                let worktrees = self.repository.list_worktrees()?;
-                let is_used = worktrees.iter().any(|worktree| worktree.branch.as_ref() == Some(&branch));
-                Ok((!is_used).then_some(branch))
-            }
+            Some(tip) if tip == head => Ok((!self.is_checked_out(&branch)?).then_some(branch)),
             Some(_) => Ok(None),
         }
     }
@@ -161,10 +204,15 @@ fn find(all: &[SavedWork], name: &str) -> Result<Vec<SavedWork>, CleanupError> {
     let suffix = format!("/{name}");
     let is_meant = |saved: &&SavedWork| saved.unit() == name || saved.unit().ends_with(&suffix);
     let found: Vec<SavedWork> = all.iter().filter(is_meant).cloned().collect();
-    let ambiguous = |found: Vec<String>| Err(CleanupError::Ambiguous { name: name.to_owned(), found });
-    let mut units: Vec<String> = found.iter().map(|saved| saved.unit().to_owned()).collect();
-    units.sort();
-    units.dedup();
+    let ambiguous =
+        |found: Vec<(String, Option<i64>)>| Err(CleanupError::Ambiguous { name: name.to_owned(), found });
+    let mut units: Vec<(String, Option<i64>)> = Vec::new();
+    for saved in &found {
+        match units.iter_mut().find(|(unit, _)| unit == saved.unit()) {
+            Some((_, time)) => *time = (*time).max(saved.time),
+            None => units.push((saved.unit().to_owned(), saved.time)),
+        }
+    }
     match units.len() {
         0 => return Err(CleanupError::NoSaved(name.to_owned())),
         1 => {}
@@ -172,7 +220,7 @@ fn find(all: &[SavedWork], name: &str) -> Result<Vec<SavedWork>, CleanupError> {
     }
     let trees = found.iter().filter(|saved| saved.part == Part::Worktree).count();
     if trees > 1 || found.len() - trees > 1 {
-        return ambiguous(found.into_iter().map(|saved| saved.name).collect());
+        return ambiguous(found.into_iter().map(|saved| (saved.name, saved.time)).collect());
     }
     Ok(found)
 }
@@ -183,6 +231,14 @@ fn rest_of(saved: &SavedWork) -> &str {
     match unit.split_once('/') {
         Some((day, rest)) if day.parse::<jiff::civil::Date>().is_ok() => rest,
         _ => unit,
+    }
+}
+
+/// The ref that saved work shall be.
+fn wished_ref(saved: &SavedWork, wish: &Wish) -> Result<String, CleanupError> {
+    match &wish.branch {
+        Some(branch) => branch_ref(branch),
+        None => home_of(saved),
     }
 }
 

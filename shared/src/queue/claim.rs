@@ -21,7 +21,8 @@ use crate::{
     process::Identity,
 };
 
-const CLAIMS: &str = "refs/arborist/claims/";
+/// Where claims stand.
+pub const CLAIMS: &str = "refs/arborist/claims/";
 /// For how many seconds a claim holds that is not renewed.
 const LEASE: i64 = 600;
 /// How often it is renewed.

@@ -21,7 +21,7 @@ mod ticket;
 mod yard;
 
 pub use batch::Batch;
-pub use claim::{Claim, Claimant};
+pub use claim::{CLAIMS, Claim, Claimant};
 pub use drain::{Drain, RedTarget, Rules, waits_for};
 pub use error::QueueError;
 pub use gate::{Failing, Gate, Verdict};
@@ -31,7 +31,7 @@ pub use order::{Line, arrange};
 pub use policy::{FanIn, Setback, Turn};
 pub use report::{News, Outcome, Report};
 pub use resolver::{Briefs, Resolver};
-pub use store::{LogEntry, Store, Stored, Written};
+pub use store::{LogEntry, Store, Stored, TICKETS, Written};
 pub use target::{Position, Target};
 pub use ticket::{Priority, Standing, Ticket};
 pub use yard::{Afterwards, Handover, Yard};

@@ -11,7 +11,8 @@ use crate::{
     name::{BranchName, Oid, TaskId},
 };
 
-const TICKETS: &str = "refs/arborist/queue/tickets/";
+/// Where tickets stand.
+pub const TICKETS: &str = "refs/arborist/queue/tickets/";
 const LOG: &str = "refs/arborist/queue/log/";
 
 /// A ticket and the ref that holds it.

@@ -11,7 +11,7 @@ pub(super) use save::{message_of, staged_message};
 
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
-use super::{CleanupError, Item, Plan, Spot, Sweep, Verdict, What};
+use super::{CleanupError, Item, Plan, Spot, Sweep, Verdict, What, left_running::LeftRunning};
 use crate::{
     process::{Cancel, FileLock},
     worktree::delete_in_background,
@@ -93,7 +93,11 @@ impl Doing<'_> {
             let Some(run) = &item.candidate.run else { continue };
             self.runs.entry(run.clone()).or_insert_with(|| {
                 let lock = FileLock::try_take(&locks.join(format!("run-{run}")), "git arborist cleanup");
-                lock.map_err(|error| error.to_string())
+                let lock = lock.map_err(|error| error.to_string())?;
+                match LeftRunning::find(&locks).of_run(run)? {
+                    Some(active) => Err(active.to_string()),
+                    None => Ok(lock),
+                }
             });
         }
     }

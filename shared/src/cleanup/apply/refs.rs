@@ -10,7 +10,8 @@ use crate::{
         survey::{branch_of, find_going_on},
     },
     git::{RefFacts, RefMove},
-    name::{BranchName, Oid},
+    name::{BranchName, Oid, TASK_REFS},
+    queue::TICKETS,
 };
 
 /// What is about to be deleted.
@@ -82,9 +83,7 @@ impl Doing<'_> {
         if branch_of(name).is_some_and(|branch| used.contains(&branch)) {
             return Some("it is checked out".into());
         }
-        let ticket = name
-            .strip_prefix("refs/heads/arborist/task/")
-            .map(|rest| format!("refs/arborist/queue/tickets/{rest}"));
+        let ticket = name.strip_prefix(TASK_REFS).map(|rest| format!("{TICKETS}{rest}"));
         ticket.filter(|ticket| refs.contains_key(ticket)).map(|_| "it was queued meanwhile".into())
     }
 

@@ -1,47 +1,55 @@
 //! The branches of tasks, here and at remotes, and what keeps each of them.
 
-use super::{Ground, branch_of, readable, reflog_time};
+use std::collections::HashSet;
+
+use super::{Ground, branch_of, ours::Named, reflog_time};
 use crate::{
     cleanup::{Active, Candidate, CleanupError, Remotes, Spot, What},
     git::RefFacts,
     name::{BranchName, TASK_BRANCHES, TASK_REFS, TaskId},
-    queue::Claimant,
+    queue::{Claimant, TICKETS},
 };
 
-const TICKETS: &str = "refs/arborist/queue/tickets/";
-
-/// A name of the form that we give to branches of tasks.
-struct Named<'a> {
-    run: &'a str,
-    task: TaskId,
-}
-
-impl<'a> Named<'a> {
-    fn read(rest: &'a str) -> Option<Self> {
-        let (run, task) = rest.split_once('/')?;
-        Some(Self { run, task: task.parse().ok()? })
-    }
-}
+const UNPROVED: &str = "nothing proves that git arborist made it";
+/// Where all branches of ours stand, of tasks and of sessions.
+const OURS: &str = "refs/heads/arborist/";
 
 impl Ground<'_> {
     pub(super) fn branches(&self) -> Result<Vec<Candidate>, CleanupError> {
-        let here = self.refs.below(TASK_REFS).filter(|found| !self.refs.is_session_branch(&found.name));
-        let mut found: Vec<Candidate> = here.filter_map(|found| self.branch(found)).collect();
+        let here = self.refs.below(OURS).filter(|found| !self.refs.is_session_branch(&found.name));
+        let (mut named, mut others) = (Vec::new(), Vec::new());
+        for found in here {
+            match found.name.strip_prefix(TASK_REFS).and_then(|rest| Named::read(rest, found)) {
+                Some(one) => named.push(one),
+                None => others.push(unnamed(found)),
+            }
+        }
+        let ours = self.find_ours(&named)?;
+        let mut found: Vec<Candidate> = named.iter().filter_map(|named| self.branch(named, &ours)).collect();
+        found.extend(others);
         if self.sweep.options.remotes == Remotes::Cleaned {
             for remote in self.sweep.repository.list_remotes()? {
-                let prefix = format!("refs/remotes/{remote}/{TASK_BRANCHES}");
-                found.extend(self.refs.below(&prefix).filter_map(|found| self.remote_branch(&remote, found)));
+                found.extend(self.remote_branches(&remote)?);
                 found.extend(self.remote_sessions(&remote));
             }
         }
         Ok(found)
     }
 
-    fn branch(&self, found: &RefFacts) -> Option<Candidate> {
-        let named = Named::read(found.name.strip_prefix(TASK_REFS)?)?;
+    fn remote_branches(&self, remote: &str) -> Result<Vec<Candidate>, CleanupError> {
+        let prefix = format!("refs/remotes/{remote}/{TASK_BRANCHES}");
+        let there = self.refs.below(&prefix);
+        let named: Vec<Named<'_>> =
+            there.filter_map(|found| Named::read(found.name.strip_prefix(&prefix)?, found)).collect();
+        let ours = self.find_ours(&named)?;
+        Ok(named.iter().map(|named| self.remote_branch(remote, named, &ours)).collect())
+    }
+
+    fn branch(&self, named: &Named<'_>, ours: &HashSet<String>) -> Option<Candidate> {
+        let found = named.found;
         let branch = branch_of(&found.name)?;
         let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
-        let mut candidate = self.task_branch(&named, spot, found);
+        let mut candidate = self.task_branch(named, spot, ours);
         candidate.time = candidate.time.max(reflog_time(&self.sweep.repository.common_dir, &found.name));
         candidate.owners.push(branch.to_string());
         if self.going_on.iter().any(|(_, going_on)| going_on.branches.contains(&branch)) {
@@ -57,27 +65,24 @@ impl Ground<'_> {
         Some(candidate)
     }
 
-    fn remote_branch(&self, remote: &str, found: &RefFacts) -> Option<Candidate> {
-        let branch = found.name.strip_prefix(&format!("refs/remotes/{remote}/"))?;
-        let named = Named::read(branch.strip_prefix(TASK_BRANCHES)?)?;
-        let name = format!("refs/heads/{branch}");
-        let spot = Spot::Remote { remote: remote.to_owned(), name, tip: found.target };
-        let mut candidate = self.task_branch(&named, spot, found);
+    fn remote_branch(&self, remote: &str, named: &Named<'_>, ours: &HashSet<String>) -> Candidate {
+        let name = format!("{TASK_REFS}{}/{}", named.run, named.task);
+        let spot = Spot::Remote { remote: remote.to_owned(), name, tip: named.found.target };
+        let mut candidate = self.task_branch(named, spot, ours);
         candidate.what = What::RemoteBranch;
         candidate.name = format!("{remote}/{}", candidate.name);
-        Some(candidate)
+        candidate
     }
 
     /// What is the same for a branch here and at a remote.
-    fn task_branch(&self, named: &Named<'_>, spot: Spot, found: &RefFacts) -> Candidate {
-        let Named { run, task } = named;
+    fn task_branch(&self, named: &Named<'_>, spot: Spot, ours: &HashSet<String>) -> Candidate {
+        let Named { run, task, found } = named;
         let mut candidate = Candidate::new(What::Branch, spot, format!("{run}/{task}"));
         candidate.owners = vec![task.to_string(), format!("{run}/{task}")];
         candidate.run = Some((*run).to_owned());
         candidate.time = found.time;
-        if !self.is_ours(named, found) {
-            let why = "nothing proves that git arborist made it";
-            candidate.active.push(Active::Foreign(why.into()));
+        if !ours.contains(&found.name) {
+            candidate.active.push(Active::Foreign(UNPROVED.into()));
         }
         self.tell_queue(&mut candidate, run, task);
         self.tell_sessions(&mut candidate);
@@ -86,13 +91,6 @@ impl Ground<'_> {
             candidate.unknown.push("what it points at".into());
         }
         candidate
-    }
-
-    /// The form of a name is no proof: its run must be there, or its newest commit must say that it is that task's.
-    fn is_ours(&self, named: &Named<'_>, found: &RefFacts) -> bool {
-        let run = readable(named.run);
-        let claim = format!("task({run}@{}@", named.task);
-        found.subject.starts_with(&claim) || self.refs.has_run(&run)
     }
 
     /// Whether a task waits for its landing, or somebody has claimed its target.
@@ -120,4 +118,15 @@ impl Ground<'_> {
             Err(error) => candidate.unknown.push(format!("whether somebody works on it: {error}")),
         }
     }
+}
+
+/// One of which not even the name has the form that we give: it is listed, so that nobody wonders, and it stays.
+fn unnamed(found: &RefFacts) -> Candidate {
+    let name = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name);
+    let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
+    let mut candidate = Candidate::new(What::Branch, spot, name.to_owned());
+    candidate.owners = vec![name.to_owned()];
+    candidate.time = found.time;
+    candidate.active.push(Active::Foreign(UNPROVED.into()));
+    candidate
 }

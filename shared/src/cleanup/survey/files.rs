@@ -11,10 +11,12 @@ use super::Ground;
 use crate::{
     cleanup::{Active, Candidate, CleanupError, Spot, What},
     git::RefFacts,
-    process::FileLock,
+    process::{Attendance, FileLock},
 };
 
 const GATES: &str = "refs/arborist/gates/";
+/// How the names of logs end, and of what lies beside them.
+const LOGS: [&str; 3] = [".log", ".prompt", ".tools"];
 
 impl Ground<'_> {
     pub(super) fn logs(&self) -> Result<Vec<Candidate>, CleanupError> {
@@ -27,8 +29,12 @@ impl Ground<'_> {
                 found.extend(self.files_of_checkout(&main.path, what, folder)?);
             }
         }
-        if let Some(run) = self.find_run()? {
-            found.iter_mut().for_each(|candidate| candidate.active.push(Active::Run(run.clone())));
+        match self.find_writer() {
+            Ok(None) => {}
+            Ok(Some(active)) => {
+                found.iter_mut().for_each(|candidate| candidate.active.push(active.clone()));
+            }
+            Err(why) => found.iter_mut().for_each(|candidate| candidate.unknown.push(why.clone())),
         }
         Ok(found)
     }
@@ -56,20 +62,20 @@ impl Ground<'_> {
         Ok(found)
     }
 
-    /// A run that is under way, whichever.
-    fn find_run(&self) -> Result<Option<String>, CleanupError> {
+    /// Who may still write a log: a run that is under way, whichever, or what one left running when it was killed.
+    fn find_writer(&self) -> Result<Option<Active>, String> {
         let locks = self.sweep.repository.common_dir.join("arborist/locks");
         for entry in fs::read_dir(locks).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_held = || FileLock::find_holder(&entry.path()).is_some();
             if let Some(run) = name.strip_prefix("run-")
-                && !name.ends_with(".attendance")
+                && !name.ends_with(Attendance::SUFFIX)
                 && is_held()
             {
-                return Ok(Some(super::readable(run)));
+                return Ok(Some(Active::Run(super::readable(run))));
             }
         }
-        Ok(None)
+        self.left_running.any()
     }
 
     /// What gates said, and what was read of histories: it can be found out again.
@@ -113,19 +119,21 @@ fn files_in(folder: &Path, what: What, suits: impl Fn(&str) -> bool) -> Vec<Cand
     found
 }
 
-/// `{task}_{step}_{time}.log` and `{task}_run_{time}.json`, the time as `20250216T143022`, with a number behind it or not.
+/// `{task}_{step}_{time}.log` and `{task}_run_{time}.json`, the time as `20250216T143022`, with a number behind it or not;
+/// beside a log those of its parts, the prompt and the tools that it is about.
 fn is_named_by_us(what: What, name: &str) -> bool {
     let (stem, middle) = match what {
         What::Report => (name.strip_suffix(".json"), "_run_"),
-        _ => (name.strip_suffix(".log"), "_"),
+        _ => (LOGS.iter().find_map(|end| name.strip_suffix(end)), "_"),
     };
     let Some((head, time)) = stem.and_then(|stem| stem.rsplit_once('_')) else {
         return false;
     };
-    let time = time.split('-').next().unwrap_or(time);
+    let (time, number) = time.split_once(['-', '.']).unwrap_or((time, "0"));
     let digits = |text: &str, count: usize| text.len() == count && text.bytes().all(|b| b.is_ascii_digit());
     let is_time = time.split_once('T').is_some_and(|(day, clock)| digits(day, 8) && digits(clock, 6));
-    is_time && !head.is_empty() && format!("{head}_").ends_with(middle)
+    let is_numbered = number.split(['-', '.']).all(|part| digits(part, part.len().max(1)));
+    is_time && is_numbered && !head.is_empty() && format!("{head}_").ends_with(middle)
 }
 
 #[cfg(test)]
@@ -134,14 +142,23 @@ mod tests {
 
     #[test]
     fn only_names_that_we_give_are_ours() {
-        for name in
-            ["T1_test_20250216T143022.log", "gate-x_20250216T143022.log", "T1_a_20250216T143022-2.log"]
-        {
+        for name in [
+            "T1_test_20250216T143022.log",
+            "gate-x_20250216T143022.log",
+            "T1_a_20250216T143022-2.log",
+            "T1_test_20250216T143022.1.log",
+            "T1_implement_20250216T143022-2.prompt",
+            "T1_implement_20250216T143022.tools",
+        ] {
             assert!(is_named_by_us(What::Log, name), "{name}");
         }
-        for name in
-            ["notes.log", "_20250216T143022.log", "T1_test_20250216.log", "T1_test_20250216T143022.txt"]
-        {
+        for name in [
+            "notes.log",
+            "_20250216T143022.log",
+            "T1_test_20250216.log",
+            "T1_test_20250216T143022.txt",
+            "T1_a_20250216T143022.mine.log",
+        ] {
             assert!(!is_named_by_us(What::Log, name), "{name}");
         }
         assert!(is_named_by_us(What::Report, "T1_run_20250216T143022.json"));

@@ -3,6 +3,7 @@
 
 mod branches;
 mod files;
+mod ours;
 mod refs;
 mod sessions;
 mod sizes;
@@ -19,18 +20,17 @@ use std::{
     path::PathBuf,
 };
 
-use super::{Active, Candidate, CleanupError, Commits, Spot, Sweep, Topic, What, proof};
+use super::{
+    Active, Candidate, CleanupError, Commits, Spot, Sweep, Topic, What, left_running::LeftRunning, proof,
+};
 use crate::{
     git::{GoingOn, Worktree},
     name::{BranchName, Oid},
     process::{FileLock, Occupants},
-    queue::{Claim, Claimant},
+    queue::{CLAIMS, Claim, Claimant},
     session::{Archive, Shelf},
     worktree::Place,
 };
-
-/// Where claims stand.
-const CLAIMS: &str = "refs/arborist/claims/";
 
 /// Everything that is asked once.
 pub(super) struct Ground<'a> {
@@ -46,7 +46,8 @@ pub(super) struct Ground<'a> {
     unpushed: HashSet<String>,
     /// Who has claimed what, by the components of their targets.
     claims: BTreeMap<String, Claimant>,
-    runs: RefCell<HashMap<String, Result<Option<String>, String>>>,
+    left_running: LeftRunning,
+    runs: RefCell<HashMap<String, Result<Option<Active>, String>>>,
 }
 
 /// All candidates with all facts but their sizes.
@@ -101,6 +102,7 @@ impl<'a> Ground<'a> {
             places,
             unpushed: HashSet::new(),
             claims: BTreeMap::new(),
+            left_running: LeftRunning::find(&repository.common_dir.join("arborist/locks")),
             runs: RefCell::default(),
         };
         if ground.refs.has_upstreams() {
@@ -125,11 +127,13 @@ impl<'a> Ground<'a> {
             for held in held {
                 holders.extend(held.map_err(|error| format!("whether '{run}' is under way: {error}"))?);
             }
-            Ok(holders.first().map(|_| readable(&run)))
+            match holders.first() {
+                Some(_) => Ok(Some(Active::Run(readable(&run)))),
+                None => self.left_running.of_run(&run),
+            }
         });
         match known {
-            Ok(Some(run)) => candidate.active.push(Active::Run(run.clone())),
-            Ok(None) => {}
+            Ok(active) => candidate.active.extend(active.clone()),
             Err(why) => candidate.unknown.push(why.clone()),
         }
     }
@@ -260,6 +264,6 @@ pub(super) fn branch_of(name: &str) -> Option<BranchName> {
 }
 
 /// A run's component as its branch is written.
-fn readable(component: &str) -> String {
+pub(super) fn readable(component: &str) -> String {
     component.replace("%2F", "/").replace("%25", "%")
 }

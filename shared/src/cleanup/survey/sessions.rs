@@ -64,10 +64,7 @@ impl Ground<'_> {
         let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
         let mut candidate = Candidate::new(What::Record, spot, format!("{session} ({kind})"));
         candidate.time = found.time;
-        match self.shelf.sessions.iter().find(|stored| stored.record.session.as_str() == session) {
-            Some(stored) => self.tell_standing(&mut candidate, stored),
-            None => candidate.unknown.push("whether its session is over".into()),
-        }
+        self.tell_session(&mut candidate, &session);
         candidate.owners = vec![session];
         candidate
     }
@@ -76,6 +73,18 @@ impl Ground<'_> {
     fn tell_standing(&self, candidate: &mut Candidate, stored: &Stored) {
         let open = self.open_sessions.iter().find(|open| open.session == stored.record.session);
         candidate.active.extend(open.map(|open| Active::Session(open.standing.as_str())));
+    }
+
+    /// The same for what names its session. One of which nothing is written down has come to its end; one of which what is
+    /// written cannot be read may go on.
+    pub(super) fn tell_session(&self, candidate: &mut Candidate, session: &str) {
+        match self.shelf.sessions.iter().find(|stored| stored.record.session.as_str() == session) {
+            Some(stored) => self.tell_standing(candidate, stored),
+            None if self.refs.find(&format!("{SESSIONS}{session}")).is_some() => {
+                candidate.unknown.push("whether its session is over".into());
+            }
+            None => {}
+        }
     }
 
     /// The same for what belongs to the run of a session.

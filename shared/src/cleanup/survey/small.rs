@@ -1,10 +1,11 @@
 //! The small refs beside branches: landings that were parked, claims, marks of attempts, saved work.
 
-use super::{CLAIMS, Ground, readable, reflog_time};
+use super::{Ground, readable, reflog_time};
 use crate::{
     cleanup::{Active, Candidate, CleanupError, Spot, What, saved::SAVED},
     git::RefFacts,
-    name::LANDINGS,
+    name::{Attempt, LANDINGS},
+    queue::CLAIMS,
     record::Unfinished,
 };
 
@@ -44,9 +45,15 @@ impl Ground<'_> {
         let mark = |found: &RefFacts| {
             let mut candidate = self.small(What::Unfinished, Unfinished::REFS, found);
             let run = candidate.owners.first().cloned().unwrap_or_default();
-            if self.refs.has_run(&readable(&run)) {
-                candidate.active.push(Active::Unfinished(readable(&run)));
+            let session = session_of(&candidate.owners).map(str::to_owned);
+            match session {
+                Some(session) => self.tell_session(&mut candidate, &session),
+                None if self.refs.has_run(&readable(&run)) => {
+                    candidate.active.push(Active::Unfinished(readable(&run)));
+                }
+                None => {}
             }
+            candidate.name = words_on(&candidate.owners).unwrap_or(candidate.name);
             candidate.run = Some(run);
             self.tell_run(&mut candidate);
             candidate
@@ -71,6 +78,30 @@ impl Ground<'_> {
             };
         }
         Ok(found)
+    }
+}
+
+/// The session that a mark is of: what lay in its worktree when a turn began.
+fn session_of(parts: &[String]) -> Option<&str> {
+    match parts {
+        [_, kind, session] if kind == "@session" => Some(session),
+        _ => None,
+    }
+}
+
+/// What a mark is of, behind the word "unfinished": `{run}/{task}/{attempt}`, `{run}/{task}/tree`,
+/// `{run}/@session/{session}` or `{run}/@staging/…`.
+fn words_on(parts: &[String]) -> Option<String> {
+    let [run, kind, rest @ ..] = parts else { return None };
+    let (run, last) = (readable(run), rest.last()?);
+    match kind.as_str() {
+        "@session" => Some(format!("turn of session {last} on {run}")),
+        "@staging" => Some(format!("commit that the index of {run} may lack")),
+        task if last == "tree" => Some(format!("work on {task} on {run}")),
+        task => {
+            let attempt = Attempt(last.parse().ok()?);
+            Some(format!("attempt {} of {task} on {run}", attempt.ordinal()))
+        }
     }
 }
 

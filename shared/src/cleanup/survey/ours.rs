@@ -1,0 +1,142 @@
+//! Which branches are of our making. The form of a name is no proof: anybody can choose it.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs::File,
+    io::Read,
+};
+
+use super::{Ground, branch_of, readable};
+use crate::{
+    cleanup::{Candidate, CleanupError, Spot, What},
+    git::{LogLine, RefFacts},
+    name::{Oid, TaskId},
+    queue::TICKETS,
+    record::Unfinished,
+    worktree::PlaceKind,
+};
+
+/// A branch whose name has the form that we give to branches of tasks, here or at a remote.
+pub(super) struct Named<'a> {
+    pub(super) run: &'a str,
+    pub(super) task: TaskId,
+    pub(super) found: &'a RefFacts,
+}
+
+/// So much of the beginning of a log is read.
+const HEAD: u64 = 16 * 1024;
+/// So many of the newest landings are looked at.
+const MOST: usize = 10_000;
+/// What we write into logs begins with this.
+const WE: &str = "arborist: ";
+
+impl<'a> Named<'a> {
+    /// What stands behind the prefix of all branches of tasks is `{run}/{task}`.
+    pub(super) fn read(rest: &'a str, found: &'a RefFacts) -> Option<Self> {
+        let (run, task) = rest.split_once('/')?;
+        Some(Self { run, task: task.parse().ok()?, found })
+    }
+
+    /// Whether a commit with this subject is one of the task.
+    fn is_told_by(&self, subject: &str) -> bool {
+        subject.starts_with(&format!("task({}@{}@", readable(self.run), self.task))
+    }
+}
+
+impl Ground<'_> {
+    /// Of these branches the full names of those that git arborist made: a commit of the task stands on it, behind where it
+    /// left the branches that stay; or its log, its worktree, its ticket or its mark tells.
+    pub(super) fn find_ours(&self, branches: &[Named<'_>]) -> Result<HashSet<String>, CleanupError> {
+        let repository = self.sweep.repository;
+        let (proved, open): (Vec<&Named<'_>>, Vec<&Named<'_>>) =
+            branches.iter().partition(|named| self.is_proved(named));
+        let mut ours: HashSet<String> = proved.iter().map(|named| named.found.name.clone()).collect();
+        let tips: Vec<Oid> = open.iter().filter_map(|named| named.found.commit).collect();
+        let kept = [self.refs.kept(), self.refs.copies()].concat();
+        let loose = repository.commits_beyond(&tips, &kept)?;
+        let landings = if open.is_empty() {
+            HashMap::new()
+        } else {
+            repository.merged_into(&self.targets_of(&open), MOST)?
+        };
+        let has_log_files = !repository.common_dir.join("reftable").is_dir();
+        for named in open {
+            let is_logged = || match has_log_files {
+                true => Ok(false),
+                false => repository.is_in_reflog(&named.found.name, WE),
+            };
+            if self.is_told(named, &loose, &landings)? || is_logged()? {
+                ours.insert(named.found.name.clone());
+            }
+        }
+        Ok(ours)
+    }
+
+    /// Whether a commit of the task is among those of its branch that are nowhere else, or among those that these follow and
+    /// that were merged.
+    fn is_told(
+        &self,
+        named: &Named<'_>,
+        loose: &HashMap<Oid, LogLine>,
+        landings: &HashMap<Oid, Oid>,
+    ) -> Result<bool, CleanupError> {
+        let mut open: Vec<Oid> = named.found.commit.into_iter().collect();
+        let mut seen: HashSet<Oid> = open.iter().copied().collect();
+        while let Some(commit) = open.pop() {
+            match (loose.get(&commit), landings.get(&commit)) {
+                (Some(line), _) if named.is_told_by(&line.subject) => return Ok(true),
+                (Some(line), _) => open.extend(line.parents.iter().filter(|parent| seen.insert(**parent))),
+                (None, Some(onto)) => {
+                    let landed = self.sweep.repository.commits_beyond(&[commit], &[*onto])?;
+                    if landed.values().any(|line| named.is_told_by(&line.subject)) {
+                        return Ok(true);
+                    }
+                }
+                (None, None) => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// The branches that these may have landed on.
+    fn targets_of(&self, branches: &[&Named<'_>]) -> Vec<Oid> {
+        let mut targets: Vec<Oid> = Vec::new();
+        for named in branches {
+            let spot = Spot::Ref { name: named.found.name.clone(), tip: named.found.target };
+            let mut candidate = Candidate::new(What::Branch, spot, String::new());
+            candidate.run = Some(named.run.to_owned());
+            targets.extend(self.refs.targets(&candidate).into_iter().map(|(_, tip)| tip));
+        }
+        targets.sort();
+        targets.dedup();
+        targets
+    }
+
+    fn is_proved(&self, named: &Named<'_>) -> bool {
+        let Named { run, task, found } = named;
+        if named.is_told_by(&found.subject) || self.refs.find(&format!("{TICKETS}{run}/{task}")).is_some() {
+            return true;
+        }
+        let Some(branch) = branch_of(&found.name) else { return false };
+        let marks = [format!("{run}/{task}"), format!("{}/{task}", branch.component())];
+        let is_marked =
+            |place: &String| self.refs.below(&format!("{}{place}/", Unfinished::REFS)).next().is_some();
+        let is_in_worktree = || {
+            let ours =
+                self.places.iter().filter(|place| matches!(place.kind, PlaceKind::Work | PlaceKind::Outside));
+            ours.filter_map(|place| place.branch()).any(|known| *known == branch)
+        };
+        marks.iter().any(is_marked) || is_in_worktree() || self.is_in_log(&found.name)
+    }
+
+    /// Whether we ever wrote this ref, as its log says where git keeps it in a file.
+    fn is_in_log(&self, name: &str) -> bool {
+        let Ok(file) = File::open(self.sweep.repository.common_dir.join("logs").join(name)) else {
+            return false;
+        };
+        let mut head = Vec::new();
+        let _ = file.take(HEAD).read_to_end(&mut head);
+        let text = String::from_utf8_lossy(&head);
+        text.lines().any(|line| line.split_once('\t').is_some_and(|(_, message)| message.starts_with(WE)))
+    }
+}
