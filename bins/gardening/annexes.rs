@@ -9,7 +9,7 @@ use arborist_core::{
     history::{Event, Reading, Run, Scope},
     message::nearest,
     name::{BranchName, Oid, SessionId},
-    pipeline::{Annex, Sentry},
+    pipeline::{Annex, Neighbour, Sentry},
     record::{Recorder, settle},
     settings::Settings,
     workspace::{Cargo, Courier, Section, Supply, Transcripts, Wanted},
@@ -91,6 +91,9 @@ impl Opened {
         // What is configured for worktrees is meant for the repository that has the plan.
         let options = WorktreeOptions::new(&Settings::default(), &self.cancel);
         let house: House = Pool::open(repository, &branch, options)?.house(session)?;
+        if house.is_new {
+            voice.tell_worktree(section, &house.path, &branch);
+        }
         house.notes.iter().for_each(|note| voice.remark(&note.to_string()));
         let place = house.repository;
         let head = place.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
@@ -120,6 +123,12 @@ impl Opened {
         }
         Courier::start(&self.workspace, routes, cargo)
     }
+}
+
+/// An annex as far as it concerns who writes the session down.
+pub(super) fn neighbour(annex: &Annex) -> Neighbour {
+    let (repository, branch) = (annex.repository.clone(), annex.tip.branch.clone());
+    Neighbour { name: annex.name.to_string(), repository, branch }
 }
 
 /// Where a repository begins, in words.

@@ -1,5 +1,7 @@
 //! What `--json` prints while a run goes on: one of these on each line.
 
+use std::collections::BTreeMap;
+
 use arborist_core::{agent::Usage, progress::Totals};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -79,7 +81,7 @@ pub enum RunEvent {
         /// What it says in its first line, for people.
         words: String,
     },
-    /// How far the session has come stands in its records.
+    /// How far the session has come stands in its records: a snapshot.
     Checkpoint {
         /// When, in RFC 3339.
         time: String,
@@ -89,6 +91,9 @@ pub enum RunEvent {
         record: String,
         /// The newest commit of the work.
         commit: String,
+        /// The head of each repository of the workspace. Best effort: they are asked one after the other, and one that
+        /// could not be asked is left out.
+        snapshot: BTreeMap<String, String>,
     },
     /// A repository of the workspace was not there, and was cloned.
     Cloned {
@@ -154,6 +159,64 @@ pub enum RunEvent {
         why: Option<String>,
         /// What the step cost; null where the agent did not tell.
         spent: Option<SpentDocument>,
+    },
+    /// A task has a worktree of its own, or a session has one in a repository.
+    WorktreeCreated {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task; null for that of a session.
+        task: Option<String>,
+        /// The repository of the session's worktree; null for that of a task.
+        repo: Option<String>,
+        /// Its top.
+        path: String,
+        /// The branch that is checked out there.
+        branch: String,
+        /// Whether it was there before: a lane that was free, or the one that the task had.
+        recycled: bool,
+    },
+    /// The branch of a task has landed on its target.
+    Merged {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task.
+        task: Option<String>,
+        /// The branch.
+        branch: String,
+        /// The branch that it landed on.
+        target: String,
+        /// The merge commit's full id.
+        commit: String,
+        /// Whether it merged by itself; false if a conflict had to be resolved, by an agent or by a person.
+        auto: bool,
+    },
+    /// The branch of a task cannot be merged into its target. It is tried to resolve that, or a person is asked for.
+    Conflict {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task.
+        task: Option<String>,
+        /// The branch.
+        branch: String,
+        /// The branch that it was to land on.
+        target: String,
+        /// How many conflicts there are.
+        conflicts: usize,
+        /// The files that they are about.
+        paths: Vec<String>,
+    },
+    /// A conflict needs a person.
+    Escalated {
+        /// When, in RFC 3339.
+        time: String,
+        /// The task.
+        task: Option<String>,
+        /// The branch.
+        branch: String,
+        /// The branch that it was to land on.
+        target: String,
+        /// How many conflicts there are.
+        conflicts: usize,
     },
     /// The agent's provider cannot keep up, and the task waits. No attempt is used up.
     Waits {

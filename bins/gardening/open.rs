@@ -20,7 +20,7 @@ use arborist_core::{
     workspace::Workspace,
 };
 
-use super::{GardeningArgs, Planned, Voice, voice::Begun};
+use super::{GardeningArgs, Planned, Voice, annexes::neighbour, voice::Begun};
 use crate::{clock, ui, ui::Ui};
 
 /// A run that may go on.
@@ -179,6 +179,7 @@ impl Opened {
         let chronicle = self.chronicle(args, (planned, &run), &session, newest)?;
         let words = Words::of(&self.settings);
         let scribe = Scribe::new(chronicle, planned.pipeline(), words, clock::now);
+        let scribe = scribe.beside(annexes.iter().map(neighbour).collect());
         voice.begin(self.begun(&recorder, planned, &run));
         voice.employ(self.courier(recorder.hand().session.clone(), &annexes));
         let mut tools = self.tools(recorder.hand().clone(), scribe)?;

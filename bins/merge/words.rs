@@ -88,7 +88,8 @@ pub(super) fn conflicts_in_short(conflicts: &[Conflict]) -> String {
 /// Tells each thing in a line on standard error, as it happens.
 pub(super) fn tell(ui: &mut Ui, news: &News) {
     let line = match news {
-        News::Settled { task, outcome } => {
+        News::Settled { ticket, outcome } => {
+            let task = &ticket.task;
             let tone = match outcome {
                 Outcome::Landed { .. } | Outcome::NoChange | Outcome::NotChosen => Tone::Good,
                 Outcome::Parked { .. } | Outcome::Waiting { .. } => Tone::Busy,

@@ -47,9 +47,13 @@ pub(super) fn of(news: &News) -> Vec<RunEvent> {
             RunEvent::Said { time, task, words }
         }
         Happening::Turned => RunEvent::TurnEnded { time, task },
-        Happening::Checkpoint { record, commit } => {
-            RunEvent::Checkpoint { time, task, record: record.to_string(), commit: commit.to_string() }
-        }
+        Happening::Checkpoint { record, commit, snapshot } => RunEvent::Checkpoint {
+            time,
+            task,
+            record: record.to_string(),
+            commit: commit.to_string(),
+            snapshot: snapshot.iter().map(|(repo, head)| (repo.clone(), head.to_string())).collect(),
+        },
         Happening::Committed { turn, commit, words } => RunEvent::TurnCommitted {
             time,
             task,
@@ -68,6 +72,32 @@ pub(super) fn of(news: &News) -> Vec<RunEvent> {
             };
             let ended = end_state(*status).map(|state| RunEvent::TaskEnded { time, task, state });
             return std::iter::once(recorded).chain(ended).collect();
+        }
+        Happening::Placed { path, branch, is_new } => RunEvent::WorktreeCreated {
+            time,
+            task,
+            repo: None,
+            path: path.display().to_string(),
+            branch: branch.to_string(),
+            recycled: !is_new,
+        },
+        Happening::Merged { landing, commit, is_auto } => RunEvent::Merged {
+            time,
+            task,
+            branch: landing.branch.to_string(),
+            target: landing.target.to_string(),
+            commit: commit.to_string(),
+            auto: *is_auto,
+        },
+        Happening::Conflicted { landing, paths, count, is_escalated } => {
+            let (branch, target) = (landing.branch.to_string(), landing.target.to_string());
+            let conflicts = *count;
+            if *is_escalated {
+                RunEvent::Escalated { time, task, branch, target, conflicts }
+            } else {
+                let paths = paths.iter().map(|path| plain_text(path)).collect();
+                RunEvent::Conflict { time, task, branch, target, conflicts, paths }
+            }
         }
         Happening::Waits { seconds, chosen } => {
             let chosen_by = if *chosen == Chosen::ByUs { Chooser::Us } else { Chooser::Provider };

@@ -1,6 +1,6 @@
 //! What is told of pushes: they go on beside the run, and it hears of them now and then.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use arborist_core::{
     gardener::{GardenerError, Summary},
@@ -51,6 +51,25 @@ impl Voice<'_> {
         let words = format!("'{branch}' begins at {} in '{}'", base.short(), section.name);
         let (repo, branch, base) = (section.name.to_string(), branch.to_string(), base.to_string());
         self.tell_event(&RunEvent::BranchCreated { time: now(), repo, branch, base }, &words);
+    }
+
+    /// A session has a worktree in a repository.
+    pub(in crate::gardening) fn tell_worktree(
+        &mut self,
+        section: &Section,
+        path: &Path,
+        branch: &BranchName,
+    ) {
+        let words = format!("'{branch}' is checked out in {}", visible(&path.to_string_lossy()));
+        let event = RunEvent::WorktreeCreated {
+            time: now(),
+            task: None,
+            repo: Some(section.name.to_string()),
+            path: path.display().to_string(),
+            branch: branch.to_string(),
+            recycled: false,
+        };
+        self.tell_event(&event, &words);
     }
 
     fn tell_event(&mut self, event: &RunEvent, words: &str) {

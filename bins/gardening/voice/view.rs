@@ -167,6 +167,9 @@ impl Scene for View {
             Happening::Turned
             | Happening::Committed { .. }
             | Happening::Checkpoint { .. }
+            | Happening::Placed { .. }
+            | Happening::Merged { .. }
+            | Happening::Conflicted { .. }
             | Happening::Note { .. } => {}
         }
     }

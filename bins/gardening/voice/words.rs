@@ -37,7 +37,16 @@ pub(super) fn line(brush: Brush, news: &News) -> Option<String> {
             Some(format!("  {commit} {task}turn {turn}: {}", one_line(words)))
         }
         Happening::Note { words } => Some(plain_text(words)),
-        Happening::Said { .. } | Happening::Turned | Happening::Checkpoint { .. } => None,
+        Happening::Conflicted { paths, is_escalated, .. } => {
+            let task = news.task.as_ref().map_or("", TaskId::as_str);
+            let person = if *is_escalated { "; a person is needed" } else { "" };
+            Some(format!("{task} did not land: it conflicts in {}{person}", one_line(&paths.join(", "))))
+        }
+        Happening::Said { .. }
+        | Happening::Turned
+        | Happening::Checkpoint { .. }
+        | Happening::Placed { .. }
+        | Happening::Merged { .. } => None,
     }
 }
 

@@ -283,6 +283,8 @@ fn drain(
     Store::new(lanes.repository).add(tickets)?;
     released.into_iter().try_for_each(Lease::recycle)?;
     Ok(queue.drain(&lanes.queue, &mut |news| {
-        let _ = reports.send(Report::News(translate(news)));
+        for news in translate(news) {
+            let _ = reports.send(Report::News(news));
+        }
     })?)
 }

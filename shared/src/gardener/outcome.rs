@@ -3,8 +3,8 @@
 use super::Needs;
 use crate::{
     message::Status,
-    pipeline::{Expense, Happening, News},
-    queue::{self, Outcome},
+    pipeline::{Expense, Happening, Meeting, News},
+    queue::{self, Outcome, Ticket},
 };
 
 /// Why something did not land, and who is needed now.
@@ -39,24 +39,43 @@ pub(super) fn explain(outcome: &Outcome) -> (String, Needs) {
 }
 
 /// What a queue tells, as a run tells it.
-pub(super) fn translate(news: queue::News) -> News {
+pub(super) fn translate(news: queue::News) -> Vec<News> {
     let note = |words| Happening::Note { words };
     match news {
         queue::News::Gating { gate, commit } => {
-            News { task: None, happening: note(format!("gate '{gate}' on {}", commit.short())) }
+            vec![News { task: None, happening: note(format!("gate '{gate}' on {}", commit.short())) }]
         }
-        queue::News::Settled { task, outcome: Outcome::Landed { commit } | Outcome::Parked { commit } } => {
-            let (status, expense) = (Status::Merge, Expense::default());
-            News::of(&task, Happening::Recorded { status, commit, why: None, expense })
-        }
-        queue::News::Settled { task, outcome } => {
-            let words = format!("{task} did not land: {}", explain(&outcome).0);
-            News::of(&task, note(words))
-        }
+        queue::News::Settled { ticket, outcome } => settled(&ticket, &outcome)
+            .into_iter()
+            .map(|happening| News::of(&ticket.task, happening))
+            .collect(),
         queue::News::Resolving { task, attempt } => {
             let words = format!("an agent resolves the conflict of {task}, try {attempt}");
-            News::of(&task, note(words))
+            vec![News::of(&task, note(words))]
         }
-        queue::News::Note { words } => News { task: None, happening: note(words) },
+        queue::News::Note { words } => vec![News { task: None, happening: note(words) }],
+    }
+}
+
+fn settled(ticket: &Ticket, outcome: &Outcome) -> Vec<Happening> {
+    let landing = Meeting { branch: ticket.scope.task_branch(&ticket.task), target: ticket.into.clone() };
+    match outcome {
+        Outcome::Landed { commit } | Outcome::Parked { commit } => {
+            let (status, commit, expense) = (Status::Merge, *commit, Expense::default());
+            let is_auto = ticket.resolved.is_none();
+            vec![
+                Happening::Recorded { status, commit, why: None, expense },
+                Happening::Merged { landing, commit, is_auto },
+            ]
+        }
+        Outcome::Conflict { conflicts, escalated } => {
+            let paths = conflicts.iter().flat_map(|conflict| conflict.paths.clone()).collect();
+            let (count, is_escalated) = (conflicts.len(), *escalated);
+            vec![Happening::Conflicted { landing, paths, count, is_escalated }]
+        }
+        other => {
+            let words = format!("{} did not land: {}", ticket.task, explain(other).0);
+            vec![Happening::Note { words }]
+        }
     }
 }

@@ -75,6 +75,11 @@ impl<'a> Tools<'a> {
         reports: &SyncSender<Report>,
     ) -> Result<Site, GardenerError> {
         let site = self.lanes.ok_or(GardenerError::NoPlace)?.take(task, ground)?;
+        if let Some(lease) = &site.lease {
+            let (path, branch) = (lease.path.clone(), lease.branch.clone());
+            let placed = Happening::Placed { path, branch, is_new: lease.is_new };
+            let _ = reports.send(Report::News(News::of(task, placed)));
+        }
         for note in site.lease.iter().flat_map(|lease| &lease.notes) {
             let words = note.to_string();
             let _ = reports.send(Report::News(News::of(task, Happening::Note { words })));

@@ -1,10 +1,12 @@
 //! What a pipeline tells while it works. Somebody else finds the words.
 
-use super::Expense;
+use std::path::PathBuf;
+
+use super::{Expense, Snapshot};
 use crate::{
     agent::limits::Chosen,
     message::Status,
-    name::{Attempt, Oid, TaskId},
+    name::{Attempt, BranchName, Oid, TaskId},
 };
 
 /// Something that has happened, and to which task.
@@ -22,6 +24,15 @@ impl News {
     pub fn of(task: &TaskId, happening: Happening) -> Self {
         Self { task: Some(task.clone()), happening }
     }
+}
+
+/// A branch and what it is to land on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Meeting {
+    /// The branch.
+    pub branch: BranchName,
+    /// The target.
+    pub target: BranchName,
 }
 
 /// Something that has happened.
@@ -60,6 +71,8 @@ pub enum Happening {
         record: Oid,
         /// The newest commit of the work.
         commit: Oid,
+        /// Where all repositories were, as far as they could be asked.
+        snapshot: Snapshot,
     },
     /// Something was written down.
     Recorded {
@@ -71,6 +84,35 @@ pub enum Happening {
         why: Option<String>,
         /// What the step cost.
         expense: Expense,
+    },
+    /// A task has a worktree of its own.
+    Placed {
+        /// Its top.
+        path: PathBuf,
+        /// The branch that is checked out there.
+        branch: BranchName,
+        /// Whether it was made for this task, and not one that was free or its own from before.
+        is_new: bool,
+    },
+    /// A task has landed.
+    Merged {
+        /// How.
+        landing: Meeting,
+        /// The merge commit.
+        commit: Oid,
+        /// Whether it merged by itself: no agent and no person had to resolve anything.
+        is_auto: bool,
+    },
+    /// A task cannot land as it is.
+    Conflicted {
+        /// Of what with what.
+        landing: Meeting,
+        /// The files that it is about.
+        paths: Vec<String>,
+        /// How many conflicts there are.
+        count: usize,
+        /// Whether a person is needed now.
+        is_escalated: bool,
     },
     /// The agent's provider cannot keep up, and we wait.
     Waits {

@@ -6,7 +6,7 @@ use super::Happening;
 use crate::{
     git::Repository,
     history::Event,
-    name::{Oid, PipelineName},
+    name::{BranchName, Oid, PipelineName},
     record::Recorder,
     session::{Checkpoint, Chronicle, Draft, Happening as Record, SessionError},
     settings::Settings,
@@ -25,6 +25,24 @@ pub struct Scribe<'a> {
     pub clock: fn() -> i64,
     /// The tree at the last checkpoint.
     last: Option<Oid>,
+    /// The other repositories of the workspace.
+    others: Vec<Neighbour>,
+    /// Where these were at the last checkpoint.
+    seen: Snapshot,
+}
+
+/// The head of each repository, by its name.
+pub type Snapshot = BTreeMap<String, Oid>;
+
+/// Another repository that a session works in.
+#[derive(Debug, Clone)]
+pub struct Neighbour {
+    /// What it is called.
+    pub name: String,
+    /// It itself.
+    pub repository: Repository,
+    /// The session's branch there.
+    pub branch: BranchName,
 }
 
 /// Whether what agents say and hear is kept.
@@ -48,7 +66,15 @@ impl<'a> Scribe<'a> {
     /// For a run that is called so.
     #[must_use]
     pub fn new(chronicle: &'a Chronicle, pipeline: PipelineName, words: Words, clock: fn() -> i64) -> Self {
-        Self { chronicle, pipeline, words, clock, last: None }
+        let (others, seen) = (Vec::new(), Snapshot::new());
+        Self { chronicle, pipeline, words, clock, last: None, others, seen }
+    }
+
+    /// The same for a session that works in other repositories too.
+    #[must_use]
+    pub fn beside(self, others: Vec<Neighbour>) -> Self {
+        let seen = heads_of(&others);
+        Self { others, seen, ..self }
     }
 
     /// Work begins at this tree.
@@ -56,15 +82,18 @@ impl<'a> Scribe<'a> {
         self.last = Some(tree);
     }
 
-    /// A step has ended. Where it changed something, that is a checkpoint.
+    /// A step has ended. Where it changed something in any repository, that is a checkpoint.
     pub(super) fn step(&mut self, recorder: &Recorder<'_>, event: &Event) -> Option<Happening> {
-        if self.last == Some(recorder.tree()) {
+        let others = heads_of(&self.others);
+        if self.last == Some(recorder.tree()) && self.seen == others {
             return None;
         }
-        match self.checkpoint(recorder, event) {
+        let mut snapshot = others.clone();
+        snapshot.insert(repository_name(recorder.repository()), event.commit);
+        match self.checkpoint(recorder, event, snapshot.clone()) {
             Ok(record) => {
-                self.last = Some(recorder.tree());
-                Some(Happening::Checkpoint { record, commit: event.commit })
+                (self.last, self.seen) = (Some(recorder.tree()), others);
+                Some(Happening::Checkpoint { record, commit: event.commit, snapshot })
             }
             Err(error) => {
                 Some(Happening::Note { words: format!("the session could not be written down: {error}") })
@@ -72,13 +101,17 @@ impl<'a> Scribe<'a> {
         }
     }
 
-    fn checkpoint(&self, recorder: &Recorder<'_>, event: &Event) -> Result<Oid, SessionError> {
-        let name = repository_name(recorder.repository());
+    fn checkpoint(
+        &self,
+        recorder: &Recorder<'_>,
+        event: &Event,
+        snapshot: Snapshot,
+    ) -> Result<Oid, SessionError> {
         let checkpoint = Checkpoint {
             node: event.task().cloned(),
             step: event.status().step().as_str().to_owned(),
             status: event.status().to_string(),
-            snapshot: BTreeMap::from([(name, event.commit)]),
+            snapshot,
         };
         let tip = (recorder.branch() == recorder.run()).then_some(event.commit);
         self.chronicle.append((self.clock)(), |_| {
@@ -86,6 +119,16 @@ impl<'a> Scribe<'a> {
             Ok(Draft { about: Some(event.commit), tip, ..Draft::of(happening) })
         })
     }
+}
+
+/// Where the session's branches are. There is no moment that several repositories share, so each is asked by itself; one
+/// that cannot be asked is left out.
+fn heads_of(others: &[Neighbour]) -> Snapshot {
+    let head = |other: &Neighbour| {
+        let head = other.repository.find_branch(&other.branch).ok().flatten()?;
+        Some((other.name.clone(), head))
+    };
+    others.iter().filter_map(head).collect()
 }
 
 /// What a repository is called in records: as its folder, also in lanes.

@@ -106,8 +106,8 @@ pub enum News {
     },
     /// What became of a ticket.
     Settled {
-        /// The task.
-        task: TaskId,
+        /// The ticket.
+        ticket: Box<Ticket>,
         /// What.
         outcome: Outcome,
     },

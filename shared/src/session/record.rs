@@ -237,7 +237,8 @@ pub struct Checkpoint {
     pub step: String,
     /// How it ended, as in the subject of its commit.
     pub status: String,
-    /// The head of each repository that has changed since the last checkpoint.
+    /// The head of each repository of the workspace. Best effort: they are asked one after the other, and one that could not
+    /// be asked is left out.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, String>")]
     pub snapshot: BTreeMap<String, Oid>,

@@ -20,6 +20,8 @@ pub struct House {
     pub repository: Repository,
     /// Its top.
     pub path: PathBuf,
+    /// Whether it was made just now.
+    pub is_new: bool,
     /// What the user should know.
     pub notes: Vec<Note>,
 }
@@ -68,7 +70,8 @@ impl Pool {
             self.mend_link(&lane)?;
             let mut notes = self.fill(&lane, &self.run, Origin::Made)?;
             notes.extend(self.set_up(&lane, &self.place_variables(&path))?);
-            return self.house_in(&Worktree { branch: Some(self.run.clone()), ..worktree }, notes);
+            let house = self.house_in(&Worktree { branch: Some(self.run.clone()), ..worktree }, notes)?;
+            return Ok(House { is_new: true, ..house });
         }
         Err(WorktreeError::Occupied(places.base))
     }
@@ -78,7 +81,8 @@ impl Pool {
     }
 
     fn house_in(&self, worktree: &Worktree, notes: Vec<Note>) -> Result<House, WorktreeError> {
-        Ok(House { repository: self.linked(worktree)?, path: worktree.path.clone(), notes })
+        let (repository, path) = (self.linked(worktree)?, worktree.path.clone());
+        Ok(House { repository, path, is_new: false, notes })
     }
 }
 

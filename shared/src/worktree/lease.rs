@@ -43,6 +43,8 @@ pub struct Lease {
     pub environment: Vec<(String, String)>,
     /// How it began.
     pub begun: Begun,
+    /// Whether the worktree was made for it.
+    pub is_new: bool,
     /// What the user should know.
     pub notes: Vec<Note>,
     #[allow(dead_code, reason = "held, not read")]
@@ -117,13 +119,23 @@ impl Pool {
 
     fn lease_of(&self, claim: Claim, wish: Wish<'_>, notes: Vec<Note>) -> Lease {
         let environment = self.task_variables(&claim, wish.task);
-        let Claim { mut lane, path, begun, locks, .. } = claim;
+        let Claim { mut lane, path, begun, origin, locks, .. } = claim;
         lane.head.branch = Some(wish.branch.clone());
         if let Ok(tip) = lane.find_branch(&wish.branch) {
             lane.head.commit = tip;
         }
         let (branch, task) = (wish.branch, wish.task.clone());
-        Lease { repository: lane, branch, task, path, environment, begun, notes, locks }
+        Lease {
+            repository: lane,
+            branch,
+            task,
+            path,
+            environment,
+            begun,
+            is_new: origin == Origin::Made,
+            notes,
+            locks,
+        }
     }
 }
 

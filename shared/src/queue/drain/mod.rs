@@ -310,7 +310,7 @@ impl<'a, G: Ground> Drain<'a, G> {
     }
 
     fn put(&mut self, ticket: &Ticket, outcome: Outcome) {
-        self.ground.tell(News::Settled { task: ticket.task.clone(), outcome: outcome.clone() });
+        self.ground.tell(News::Settled { ticket: Box::new(ticket.clone()), outcome: outcome.clone() });
         self.report.put(ticket, outcome);
     }
 }
