@@ -7,6 +7,7 @@ mod model;
 mod program;
 mod server;
 mod tools;
+mod two_repos;
 mod wire;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
