@@ -3,18 +3,12 @@
 
 #![allow(clippy::expect_used, reason = "a measurement that cannot be set up must stop")]
 
+mod grounds;
 mod measure;
 
-use std::{
-    env,
-    fmt::Write as _,
-    fs,
-    io::Write as _,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    time::Duration,
-};
+use std::{env, fmt::Write as _, fs, path::Path, time::Duration};
 
+use grounds::Grounds;
 use measure::{Times, run, table};
 use serde_json::Value;
 
@@ -24,31 +18,15 @@ const TURNS: u64 = 10_000;
 const REF: &str = "refs/arborist/sessions/long";
 
 fn main() {
-    let folder = tempfile::tempdir().expect("a folder");
     let files = if env::args().any(|arg| arg == "--small") { 2_000 } else { 50_000 };
-    let bench = Bench { home: folder.path().canonicalize().expect("a folder") };
-    bench.record(&bench.repository("large", files), files);
-    bench.read(&bench.repository("small", 20));
+    let bench = Bench(Grounds::new());
+    bench.record(&bench.0.repository("large", files), files);
+    bench.read(&bench.0.repository("small", 20));
 }
 
-struct Bench {
-    home: PathBuf,
-}
+struct Bench(Grounds);
 
 impl Bench {
-    fn repository(&self, name: &str, files: usize) -> PathBuf {
-        let dir = self.home.join(name);
-        self.git(&self.home, &["init", "-q", "-b", "main", name]);
-        for n in 0..files {
-            let file = dir.join(format!("src/{}/{}", n / 1000, n / 50 % 20)).join(format!("{n}.txt"));
-            fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
-            fs::write(file, format!("file {n}\n").repeat(8)).expect("a file");
-        }
-        self.git(&dir, &["add", "-A"]);
-        self.git(&dir, &["commit", "-qm", "files"]);
-        dir
-    }
-
     /// A turn that changed one file, and one that changed none, beside `git status`.
     fn record(&self, dir: &Path, files: usize) {
         self.session(dir, &["start", "--id", "s"]);
@@ -56,7 +34,7 @@ impl Bench {
         let (mut status, mut wrote, mut read) = (Times::new(), Times::new(), Times::new());
         for round in 0..ROUNDS {
             fs::write(dir.join("src/0/0/1.txt"), format!("round {round}\n")).expect("a file");
-            status.add(1, || self.git(dir, &["status", "--porcelain"]));
+            status.add(1, || self.0.git(dir, &["status", "--porcelain"]));
             wrote.add(1, || self.session(dir, &turn));
             read.add(1, || self.session(dir, &turn));
         }
@@ -72,7 +50,7 @@ impl Bench {
             (Times::new(), Times::new(), Times::new(), Times::new());
         let (count, middle) = (format!("-n{TURNS}"), (TURNS / 2).to_string());
         for _ in 0..ROUNDS {
-            log.add(1, || self.git(dir, &["log", "--first-parent", &count, "--format=%H %s", REF]));
+            log.add(1, || self.0.git(dir, &["log", "--first-parent", &count, "--format=%H %s", REF]));
             show.add(1, || self.session(dir, &["show", "long"]));
             turn.add(1, || self.session(dir, &["show", "long", "--turn", &middle]));
             list.add(1, || self.session(dir, &["list"]));
@@ -105,32 +83,15 @@ impl Bench {
                 message.len()
             );
         }
-        let mut import = self.command("git", dir);
-        import.args(["fast-import", "--quiet", "--force"]).stdin(Stdio::piped());
-        let mut import = import.spawn().expect("git");
-        import.stdin.take().expect("a pipe").write_all(stream.as_bytes()).expect("records");
-        assert!(import.wait().expect("an end").success());
+        self.0.import(dir, &stream);
     }
 
     fn answer(&self, dir: &Path, args: &[&str]) -> String {
-        let output = self.command("git", dir).args(args).output().expect("git");
+        let output = self.0.command("git", dir).args(args).output().expect("git");
         String::from_utf8_lossy(&output.stdout).trim().to_owned()
     }
 
-    fn git(&self, dir: &Path, args: &[&str]) -> Duration {
-        run(self.command("git", dir).args(args))
-    }
-
     fn session(&self, dir: &Path, args: &[&str]) -> Duration {
-        run(self.command(ARBORIST, dir).args(args))
-    }
-
-    fn command(&self, program: &str, dir: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(dir).env("HOME", &self.home).env("GIT_CONFIG_NOSYSTEM", "1");
-        for who in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{who}_NAME"), "Ada").env(format!("GIT_{who}_EMAIL"), "ada@example.com");
-        }
-        command
+        run(self.0.command(ARBORIST, dir).args(args))
     }
 }

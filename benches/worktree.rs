@@ -3,15 +3,12 @@
 
 #![allow(clippy::expect_used, reason = "a measurement that cannot be set up must stop")]
 
+mod grounds;
 mod measure;
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{env, fs, path::Path, time::Duration};
 
+use grounds::Grounds;
 use measure::{Times, run, table};
 
 const ARBORIST: &str = env!("CARGO_BIN_EXE_git-arborist-worktree");
@@ -19,36 +16,20 @@ const ROUNDS: usize = 5;
 const LISTED: usize = 200;
 
 fn main() {
-    let folder = tempfile::tempdir().expect("a folder");
     let files = if env::args().any(|arg| arg == "--small") { 2_000 } else { 50_000 };
-    let bench = Bench { home: folder.path().canonicalize().expect("a folder") };
-    let large = bench.repository("large", files);
+    let bench = Bench(Grounds::new());
+    let large = bench.0.repository("large", files);
     bench.lease(&large, files);
     bench.save(&large);
-    bench.list(&bench.repository("small", 20));
+    bench.list(&bench.0.repository("small", 20));
 }
 
-struct Bench {
-    home: PathBuf,
-}
+struct Bench(Grounds);
 
 impl Bench {
-    fn repository(&self, name: &str, files: usize) -> PathBuf {
-        let dir = self.home.join(name);
-        self.git(&self.home, &["init", "-q", "-b", "main", name]);
-        for n in 0..files {
-            let file = dir.join(format!("src/{}/{}", n / 1000, n / 50 % 20)).join(format!("{n}.txt"));
-            fs::create_dir_all(file.parent().expect("a folder")).expect("a folder");
-            fs::write(file, format!("file {n}\n").repeat(8)).expect("a file");
-        }
-        self.git(&dir, &["add", "-A"]);
-        self.git(&dir, &["commit", "-qm", "files"]);
-        dir
-    }
-
     /// A lane that is taken and given back, beside a worktree that is added and removed.
     fn lease(&self, dir: &Path, files: usize) {
-        let place = self.home.join("by-git");
+        let place = self.0.home().join("by-git");
         let place = place.to_str().expect("a path");
         self.arborist(dir, &["add", "--lane", "T0"]);
         self.arborist(dir, &["recycle", "T0"]);
@@ -56,13 +37,13 @@ impl Bench {
         for round in 0..ROUNDS {
             let branch = format!("b{round}");
             git.add(1, || {
-                self.git(dir, &["worktree", "add", "-q", "-b", &branch, place])
-                    + self.git(dir, &["worktree", "remove", place])
+                self.0.git(dir, &["worktree", "add", "-q", "-b", &branch, place])
+                    + self.0.git(dir, &["worktree", "remove", place])
             });
             for n in 0..10 {
                 fs::write(dir.join(format!("src/0/0/{n}.txt")), format!("round {round}\n")).expect("a file");
             }
-            self.git(dir, &["commit", "-qam", "the run goes on"]);
+            self.0.git(dir, &["commit", "-qam", "the run goes on"]);
             let task = format!("T{}", round + 1);
             ours.add(1, || {
                 self.arborist(dir, &["add", "--lane", &task]) + self.arborist(dir, &["recycle", &task])
@@ -79,10 +60,10 @@ impl Bench {
     /// Saving when a file has changed and when none has, beside `git status`.
     fn save(&self, dir: &Path) {
         self.arborist(dir, &["add", "--lane", "T0"]);
-        let lane = self.home.join("large.arborist/lane-1");
+        let lane = self.0.home().join("large.arborist/lane-1");
         let (mut status, mut changed, mut idle) = (Times::new(), Times::new(), Times::new());
         for round in 0..ROUNDS {
-            status.add(1, || self.git(&lane, &["status", "--porcelain"]));
+            status.add(1, || self.0.git(&lane, &["status", "--porcelain"]));
             fs::write(lane.join("src/0/0/1.txt"), format!("round {round}\n")).expect("a file");
             changed.add(1, || self.arborist(dir, &["run", "T0", "--", "true"]));
             idle.add(1, || self.arborist(dir, &["run", "T0", "--", "true"]));
@@ -100,28 +81,16 @@ impl Bench {
         }
         let (mut git, mut ours) = (Times::new(), Times::new());
         for _ in 0..ROUNDS * 4 {
-            git.add(1, || self.git(dir, &["worktree", "list"]));
+            git.add(1, || self.0.git(dir, &["worktree", "list"]));
             ours.add(1, || self.arborist(dir, &["list"]));
         }
         let title = format!("{LISTED} worktrees");
         table(&title, ("git worktree list", &git), &[("worktree list", &ours, "at most 3")]);
     }
 
-    fn git(&self, dir: &Path, args: &[&str]) -> Duration {
-        run(self.command("git", dir).args(args))
-    }
-
     fn arborist(&self, dir: &Path, args: &[&str]) -> Duration {
-        run(self.command(ARBORIST, dir).args(args))
-    }
-
-    fn command(&self, program: &str, dir: &Path) -> Command {
-        let mut command = Command::new(program);
-        command.current_dir(dir).env("HOME", &self.home).env("GIT_CONFIG_NOSYSTEM", "1");
+        let mut command = self.0.command(ARBORIST, dir);
         command.env("ARBORIST_WORKTREE_MAX", "1000").env("ARBORIST_WORKTREE_MIN_FREE", "0");
-        for who in ["AUTHOR", "COMMITTER"] {
-            command.env(format!("GIT_{who}_NAME"), "Ada").env(format!("GIT_{who}_EMAIL"), "ada@example.com");
-        }
-        command
+        run(command.args(args))
     }
 }

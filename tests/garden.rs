@@ -22,11 +22,7 @@ esac
 "#;
 
 fn garden(agent: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("task-tree.json", TREE);
-    garden.commit("a plan\n");
-    garden.agent(agent);
-    garden
+    Garden::planned("task-tree.json", TREE, agent)
 }
 
 fn subjects(garden: &Garden) -> Vec<String> {

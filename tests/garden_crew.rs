@@ -25,10 +25,7 @@ esac
 
 /// A garden with three runners, of whom nobody works unless he is named. An agent that says results speaks as claude.
 fn garden(node: &str, agent: &str, settings: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("task-tree.json", PLAN.replace("NODE", node));
-    garden.commit("a plan\n");
-    garden.agent(agent);
+    let garden = Garden::planned("task-tree.json", &PLAN.replace("NODE", node), agent);
     let script = garden.root().join("agent.sh").display().to_string();
     let events = if agent.contains("\"result\"") { "events = \"claude\"\n" } else { "" };
     let mut config = format!("{settings}\n");

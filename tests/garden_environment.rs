@@ -15,10 +15,7 @@ esac
 "#;
 
 fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 the only one\n");
-    garden.commit("a plan\n");
-    garden.agent(AGENT);
+    let garden = Garden::planned("tasks.md", "## Phase 1: All\n\n- [ ] T001 the only one\n", AGENT);
     for (key, program) in
         [("test-command", "test"), ("worktree.setup", "setup"), ("merge.gates.g.command", "gate")]
     {

@@ -28,10 +28,7 @@ esac
 "#;
 
 fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write("task-tree.json", TREE);
-    garden.commit("a plan\n");
-    garden.agent(WORKER);
+    let garden = Garden::planned("task-tree.json", TREE, WORKER);
     let config = garden.home().join(".config/git-arborist/config.toml");
     let text = std::fs::read_to_string(&config).unwrap() + "events = \"claude\"\n";
     std::fs::write(config, text).unwrap();

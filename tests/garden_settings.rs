@@ -13,11 +13,11 @@ esac
 "#;
 
 fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#);
-    garden.commit("a plan\n");
-    garden.agent(WORKER);
-    garden
+    Garden::planned(
+        "task-tree.json",
+        r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#,
+        WORKER,
+    )
 }
 
 /// A garden whose user has these settings too.

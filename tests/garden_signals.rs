@@ -59,11 +59,11 @@ impl<'a> Waiting<'a> {
 }
 
 fn garden(agent: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#);
-    garden.commit("a plan\n");
-    garden.agent(agent);
-    garden
+    Garden::planned(
+        "task-tree.json",
+        r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#,
+        agent,
+    )
 }
 
 #[test]

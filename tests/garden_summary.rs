@@ -24,11 +24,7 @@ esac
 "#;
 
 fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write("task-tree.json", TREE);
-    garden.commit("a plan\n");
-    garden.agent(WORKER);
-    garden
+    Garden::planned("task-tree.json", TREE, WORKER)
 }
 
 fn short(garden: &Garden, revision: &str) -> String {

@@ -26,11 +26,7 @@ esac
 "#;
 
 fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write("task-tree.json", TREE);
-    garden.commit("a plan\n");
-    garden.agent(WORKER);
-    garden
+    Garden::planned("task-tree.json", TREE, WORKER)
 }
 
 fn start(garden: &Garden, columns: u16, args: &[&str], env: &[(&str, &str)]) -> Terminal {

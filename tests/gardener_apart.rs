@@ -17,11 +17,7 @@ esac
 "#;
 
 fn garden(agent: &str) -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", PLAN);
-    garden.commit("a plan\n");
-    garden.agent(agent);
-    garden
+    Garden::planned("tasks.md", PLAN, agent)
 }
 
 #[test]

@@ -27,11 +27,7 @@ esac
 "#;
 
 fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", PLAN);
-    garden.commit("a plan\n");
-    garden.agent(WORKER);
-    garden
+    Garden::planned("tasks.md", PLAN, WORKER)
 }
 
 fn done(garden: &Garden) -> String {

@@ -23,11 +23,7 @@ esac
 "#;
 
 fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", PLAN);
-    garden.commit("a plan\n");
-    garden.agent(WAITER);
-    garden
+    Garden::planned("tasks.md", PLAN, WAITER)
 }
 
 fn start(garden: &Garden, dir: &Path) -> Child {

@@ -25,11 +25,7 @@ esac
 "#;
 
 fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", PLAN);
-    garden.commit("a plan\n");
-    garden.agent(SLEEPER);
-    garden
+    Garden::planned("tasks.md", PLAN, SLEEPER)
 }
 
 /// Waits until something is there, and gives it.

@@ -46,9 +46,9 @@ enum Verb {
     /// Show where each repository stands; nobody is asked but the disk
     Status(status::StatusArgs),
     /// Clone repositories that are missing, and fetch the others with the branches and records of sessions
-    Sync(sync::SyncArgs),
+    Sync(open::ExchangeArgs),
     /// Push the branches and records of sessions, by fast-forward only, and nothing else
-    Push(push::PushArgs),
+    Push(open::ExchangeArgs),
     /// Run a command in each repository
     Foreach(foreach::ForeachArgs),
 }

@@ -34,6 +34,18 @@ pub(super) struct ConsentArgs {
     yes: bool,
 }
 
+/// How remotes are met, whichever way the exchange goes.
+#[derive(Debug, Args)]
+pub(super) struct ExchangeArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) choice: ChoiceArgs,
+    #[command(flatten)]
+    pub(super) consent: ConsentArgs,
+}
+
 /// A workspace, from the repository that has the plan.
 pub(super) struct Opened {
     pub(super) workspace: Workspace,

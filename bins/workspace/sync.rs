@@ -6,26 +6,14 @@ use arborist_core::{
     message::visible,
     workspace::{Section, Supply, Wanted, WorkspaceError},
 };
-use clap::Args;
 
 use super::{
     document::{SyncDocument, SyncedDocument},
-    open::{ChoiceArgs, ConsentArgs, Opened, open},
+    open::{ExchangeArgs, Opened, open},
 };
 use crate::{document, entry::Outcome, ui::Ui};
 
-#[derive(Debug, Args)]
-pub(super) struct SyncArgs {
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    choice: ChoiceArgs,
-    #[command(flatten)]
-    consent: ConsentArgs,
-}
-
-pub(super) fn run(args: &SyncArgs, ui: &mut Ui) -> Outcome {
+pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     opened.require_consent(&args.consent)?;
     let mut synced = Vec::new();

@@ -41,6 +41,16 @@ impl Garden {
         garden
     }
 
+    /// The same with a plan in this file, which is committed, and an agent that works by this script.
+    #[must_use]
+    pub fn planned(file: &str, plan: &str, agent: &str) -> Self {
+        let garden = Self::sprout();
+        garden.write(file, plan);
+        garden.commit("a plan\n");
+        garden.agent(agent);
+        garden
+    }
+
     /// A repository without commits, made with these options of `git init`.
     #[must_use]
     pub fn bare_ground(options: &[&str]) -> Self {
