@@ -2,9 +2,10 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::Conflict,
+    git::{Conflict, Network},
     message::visible,
     name::TaskId,
+    process::Cancel,
     worktree::{Reason, Synced},
 };
 use clap::Args;
@@ -58,6 +59,11 @@ fn sync(
     ui: &mut Ui,
 ) -> Result<bool, Failure> {
     let run = &opened.scope.branch;
+    if let Some(known) = opened.repository.find_branch(&run.task_branch(task))? {
+        let network = Network { silence: opened.settings.network_silence(), cancel: Cancel::new() };
+        let deepened = opened.repository.join_histories(known, from, &network)?;
+        deepened.iter().for_each(|deepened| ui.note(&deepened.to_string()));
+    }
     match opened.pool.sync(task, from)? {
         Synced::Current => ui.line(&format!("{task} is up to date with {run}")),
         Synced::Merged(commit) => {

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsStr, path::Path, time::Duration};
 
-use super::{GitCommand, GitError, Repository, command::without_prefix, remote_ssh};
+use super::{GitCommand, GitError, More, Repository, command::without_prefix, remote_ssh};
 use crate::{
     failure::{Exit, Explain},
     message::visible,
@@ -162,19 +162,20 @@ impl Network {
 }
 
 impl Repository {
-    /// Fetches `refspecs` from a remote, by its name or its URL, and nothing else. `deepen` asks for so many more commits
-    /// at the edge of a shallow history.
+    /// Fetches `refspecs` from a remote, by its name or its URL, and nothing else.
     pub fn fetch_refs(
         &self,
         (remote, refspecs): (&str, &[String]),
-        deepen: Option<u64>,
+        more: More,
         network: &Network,
     ) -> Result<(), RemoteError> {
         let command =
             self.change_with("fetch", &PINS).args(["--progress", "--no-tags", "--no-write-fetch-head"]);
         let mut command = command.args(["--no-recurse-submodules", "--no-auto-maintenance"]);
-        if let Some(more) = deepen {
-            command = command.arg(format!("--deepen={more}"));
+        match more {
+            More::Newer => {}
+            More::Commits(count) => command = command.arg("--refmap=").arg(format!("--deepen={count}")),
+            More::Everything => command = command.args(["--refmap=", "--unshallow"]),
         }
         network.exchange(remote, command.args(["--", remote]).args(refspecs), Some(self)).map(drop)
     }

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use super::{Section, Workspace, WorkspaceError, tracking};
 use crate::{
-    git::{GitError, RefMove, RemoteError, Repository},
+    git::{GitError, More, RefMove, RemoteError, Repository},
     name::{BranchName, Oid},
 };
 
@@ -146,7 +146,7 @@ impl Workspace {
             specs.dedup();
         }
         if !specs.is_empty() {
-            repository.fetch_refs((&remote, &specs), None, &self.network)?;
+            repository.fetch_refs((&remote, &specs), More::Newer, &self.network)?;
         }
         Ok(Some(remote))
     }

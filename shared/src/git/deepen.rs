@@ -1,0 +1,138 @@
+//! More of a shallow history, only where a merge needs it: in steps, until two commits have one in common.
+
+use std::fmt;
+
+use super::{GitError, Network, RemoteError, Repository, shown_url};
+use crate::{
+    failure::{Exit, Explain},
+    name::Oid,
+};
+
+/// How many commits more are asked for at each edge, step by step; after that, all of them.
+const STEPS: [u64; 3] = [50, 500, 5000];
+
+/// What was fetched so that two histories meet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deepened {
+    /// The remote.
+    pub remote: String,
+    /// How many commits at each edge; `None` if it was all.
+    pub by: Option<u64>,
+}
+
+/// Why histories could not be brought together.
+#[derive(Debug, thiserror::Error)]
+pub enum DeepenError {
+    /// They do not meet as far as they are here, and more of them could not be got.
+    #[error("{} and {} have no commit in common in this shallow clone, and more of it could not be fetched: {why}", a.short(), b.short())]
+    Apart {
+        /// One of them.
+        a: Oid,
+        /// The other.
+        b: Oid,
+        /// Why not.
+        why: String,
+    },
+    /// Something else failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+impl Explain for DeepenError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Apart { .. } => Exit::Fatal,
+            Self::Git(error) => error.exit(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Apart { .. } => Some("fetch it where there is a network: git fetch --unshallow".into()),
+            Self::Git(error) => error.hint(),
+        }
+    }
+}
+
+impl fmt::Display for Deepened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let remote = shown_url(&self.remote);
+        match self.by {
+            Some(count) => write!(
+                f,
+                "this clone is shallow, and a merge needs more: {count} commits further back were fetched from '{remote}'"
+            ),
+            None => write!(
+                f,
+                "this clone was shallow, and a merge needs more: the whole history was fetched from '{remote}'"
+            ),
+        }
+    }
+}
+
+impl Repository {
+    /// Sees to it that two commits have one in common, as far as a shallow history hides it. Nothing is asked of anybody
+    /// where they have; what was fetched otherwise is told. Histories that never met are left to whoever merges them.
+    pub fn join_histories(&self, a: Oid, b: Oid, network: &Network) -> Result<Option<Deepened>, DeepenError> {
+        if !self.is_shallow || !self.is_cut_off() || self.find_merge_base(a, b)?.is_some() {
+            return Ok(None);
+        }
+        let apart = |why: String| DeepenError::Apart { a, b, why };
+        let remote = self.find_usual_remote()?.ok_or_else(|| apart("it has no remote".into()))?;
+        let unreached = |error| match error {
+            RemoteError::Git(error) => error.into(),
+            unreached => apart(unreached.to_string()),
+        };
+        let names = self.names_in_common(&remote, network).map_err(unreached)?;
+        let mut sum = 0;
+        for more in STEPS {
+            self.fetch_refs((&remote, &names), More::Commits(more), network).map_err(unreached)?;
+            sum += more;
+            if self.find_merge_base(a, b)?.is_some() {
+                return Ok(Some(Deepened { remote, by: Some(sum) }));
+            }
+            if !self.is_cut_off() {
+                break;
+            }
+        }
+        if self.is_cut_off() {
+            self.fetch_refs((&remote, &names), More::Everything, network).map_err(unreached)?;
+        }
+        Ok(Some(Deepened { remote, by: None }))
+    }
+
+    /// Whether commits are known of which the parents are not here, at this moment.
+    fn is_cut_off(&self) -> bool {
+        self.common_dir.join("shallow").exists()
+    }
+
+    /// The remote that is asked where none is named: `origin`, or the first.
+    fn find_usual_remote(&self) -> Result<Option<String>, GitError> {
+        let remotes = self.list_remotes()?;
+        Ok(remotes.iter().find(|name| *name == "origin").or_else(|| remotes.first()).cloned())
+    }
+
+    /// The branches of a remote that are known here, by whichever name: what is cut off was fetched with one of them. To
+    /// ask for others too would fetch what nobody wanted.
+    fn names_in_common(&self, remote: &str, network: &Network) -> Result<Vec<String>, RemoteError> {
+        let here: Vec<String> = self.list_refs(&["refs/"])?.into_iter().map(|found| found.name).collect();
+        let is_here = |name: &String| {
+            let short = name.strip_prefix("refs/heads/").unwrap_or(name);
+            here.contains(name) || here.contains(&format!("refs/remotes/{remote}/{short}"))
+        };
+        let there = self.list_remote_refs((remote, &["refs/heads/*", "refs/arborist/*"]), network)?;
+        let names: Vec<String> = there.into_iter().map(|(name, _)| name).filter(is_here).collect();
+        Ok(if names.is_empty() { vec!["HEAD".into()] } else { names })
+    }
+}
+
+/// How much more of a history is fetched than there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum More {
+    /// Nothing that is older than what is here.
+    Newer,
+    /// So many commits behind the edge of a shallow history; no ref is written.
+    Commits(u64),
+    /// All of it; no ref is written.
+    Everything,
+}

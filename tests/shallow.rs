@@ -1,0 +1,85 @@
+//! Shallow clones: work and landings need no more history than there is; where a merge does, it is fetched, and said so.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use arborist_testkit::{Garden, TaskCommit};
+
+/// A remote whose `main` has so many commits behind the one where the branch of a finished task left it. The run began
+/// after that.
+fn remote(behind: usize) -> Garden {
+    let garden = Garden::sprout();
+    garden.write("kept.txt", "kept\n");
+    garden.commit("kept\n");
+    garden.git(["checkout", "-q", "-b", "arborist/task/main/T1"]).succeeds();
+    garden.write("t1.txt", "t1\n");
+    garden.commit(TaskCommit::new("T1", "complete").trailer("Session", "s1").to_string());
+    garden.git(["checkout", "-q", "main"]).succeeds();
+    for n in 0..behind {
+        garden.git(["commit", "-q", "--allow-empty", "-m", &format!("{n}")]).succeeds();
+    }
+    garden.run_start("main", "s1");
+    garden
+}
+
+/// A clone of it with the newest commits of `main`, and the last one of the task.
+fn shallow(garden: &Garden, depth: &str) -> PathBuf {
+    let clone = garden.root().join("clone");
+    let source = format!("file://{}", garden.path("").display());
+    let place = clone.to_str().unwrap();
+    garden.git_in(garden.root(), ["clone", "-q", "--depth", depth, &source, place]).succeeds();
+    let branch = "refs/heads/arborist/task/main/T1";
+    let spec = format!("{branch}:{branch}");
+    garden.git_in(&clone, ["fetch", "-q", "--depth", "1", "origin", &spec]).succeeds();
+    clone
+}
+
+fn count(garden: &Garden, clone: &Path) -> usize {
+    garden.git_in(clone, ["rev-list", "--count", "HEAD"]).answer().parse().unwrap()
+}
+
+#[test]
+fn a_merge_fetches_what_it_needs_in_steps_and_says_so() {
+    let garden = remote(70);
+    let clone = shallow(&garden, "2");
+    let said =
+        garden.arborist_in(&clone, ["worktree", "sync", "--offline", "T1"]).succeeds().out("T1 has main at");
+    said.err(
+        "this clone is shallow, and a merge needs more: 550 commits further back were fetched from 'origin'",
+    );
+    let base = garden.git_in(&clone, ["merge-base", "main", "arborist/task/main/T1"]).answer();
+    assert_eq!(base, garden.git_in(&clone, ["rev-parse", "main"]).answer(), "it is merged");
+}
+
+#[test]
+fn no_more_is_fetched_than_one_step_where_that_is_enough() {
+    let garden = remote(60);
+    garden.git(["branch", "other"]).succeeds();
+    let clone = shallow(&garden, "20");
+    let refs = garden.git_in(&clone, ["for-each-ref", "refs/remotes"]).answer();
+    assert_eq!(count(&garden, &clone), 20);
+    garden.git(["commit", "-q", "--allow-empty", "-m", "elsewhere"]).succeeds();
+    let said = garden.arborist_in(&clone, ["worktree", "sync", "--offline", "T1"]).succeeds();
+    said.err("50 commits further back were fetched from 'origin'");
+    assert_eq!(garden.git_in(&clone, ["for-each-ref", "refs/remotes"]).answer(), refs, "no ref is written");
+}
+
+#[test]
+fn where_nobody_can_be_asked_the_error_says_what_is_missing() {
+    let garden = remote(10);
+    let clone = shallow(&garden, "2");
+    let tip = garden.git_in(&clone, ["rev-parse", "arborist/task/main/T1"]).answer();
+    fs::rename(garden.path(""), garden.root().join("gone")).unwrap();
+    let sync = ["worktree", "sync", "--offline", "T1"];
+    let said = garden.arborist_in(&clone, sync).exits(128);
+    let said =
+        said.err("have no commit in common in this shallow clone, and more of it could not be fetched");
+    said.err("'origin' could not be reached").err("hint: fetch it where there is a network");
+    garden.git_in(&clone, ["remote", "remove", "origin"]).succeeds();
+    garden.arborist_in(&clone, sync).exits(128).err("it has no remote");
+    assert_eq!(garden.git_in(&clone, ["rev-parse", "arborist/task/main/T1"]).answer(), tip);
+}
