@@ -70,6 +70,14 @@ struct Case {
     jobs: usize,
     /// Every n-th call of git is tried.
     stride: usize,
+    /// Where the work is.
+    place: Place,
+}
+
+#[derive(PartialEq)]
+enum Place {
+    Checkout,
+    SessionBranch,
 }
 
 /// Who works.
@@ -88,7 +96,13 @@ const IN_PLACE: Case = Case {
     steps: &["implement-pass", "test-pass", "review-approved", "complete"],
     jobs: 1,
     stride: 3,
+    place: Place::Checkout,
 };
+
+const APART: Case = Case { args: &["--session-branch"], stride: 7, place: Place::SessionBranch, ..IN_PLACE };
+
+const TWO_JOBS_APART: Case =
+    Case { args: &["--session-branch", "--jobs", "2"], stride: 67, place: Place::SessionBranch, ..TWO_JOBS };
 
 const IN_TURNS: Case = Case { worker: Worker::Turning, stride: 5, ..IN_PLACE };
 
@@ -102,6 +116,7 @@ const TWO_JOBS: Case = Case {
     steps: &["implement-pass", "test-pass", "review-approved", "complete", "merge"],
     jobs: 2,
     stride: 29,
+    place: Place::Checkout,
 };
 
 /// The plan is not committed: that is for the run to do.
@@ -139,9 +154,20 @@ fn run(garden: &Garden, case: &Case, kill_at: usize) -> Run {
     Run::of(command.args(["--test-command", "true"]).args(case.args).env("KILL_AT", kill_at.to_string()), b"")
 }
 
+/// The branch that was worked on. However often it is run, there is one.
+fn tip(garden: &Garden, case: &Case) -> String {
+    let list = ["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist/task-tree"];
+    let branches = garden.git(list).answer();
+    match case.place {
+        Place::Checkout => assert_eq!(branches, ""),
+        Place::SessionBranch => assert_eq!(branches.lines().count(), 1, "{branches}"),
+    }
+    if branches.is_empty() { "HEAD".to_owned() } else { branches }
+}
+
 /// What the work came to: every file but the reports, which name commits.
-fn work(garden: &Garden) -> String {
-    let tree = garden.git(["ls-tree", "-r", "HEAD"]).answer();
+fn work(garden: &Garden, case: &Case) -> String {
+    let tree = garden.git(["ls-tree", "-r", &tip(garden, case)]).answer();
     tree.lines().filter(|line| !line.contains("\tspec/reports/")).collect::<Vec<_>>().join("\n")
 }
 
@@ -193,8 +219,8 @@ fn survives(case: &Case, kill_at: usize, expected: &str) {
     assert!(killed.code() == 137 || is_over, "killed at {kill_at}: {}", killed.report());
     run(&garden, case, 0).succeeds();
     fs::remove_file(garden.bin().join("git")).unwrap();
-    assert_eq!(work(&garden), expected, "killed at {kill_at}");
-    let log = garden.git(["log", "--format=%s"]).answer();
+    assert_eq!(work(&garden, case), expected, "killed at {kill_at}");
+    let log = garden.git(["log", "--format=%s", &tip(&garden, case)]).answer();
     for (task, step) in case.tasks.iter().flat_map(|task| case.steps.iter().map(move |step| (task, step))) {
         assert_eq!(count(&log, &format!("@{task}@{step})")), 1, "killed at {kill_at}:\n{log}");
     }
@@ -202,12 +228,14 @@ fn survives(case: &Case, kill_at: usize, expected: &str) {
     let calls = calls(&garden);
     assert!(calls.values().all(|calls| *calls <= 2), "killed at {kill_at}: {calls:?}");
     assert!(garden.calls() <= 2 * case.tasks.len() + case.jobs, "killed at {kill_at}: {calls:?}");
-    is_tidy(&garden, kill_at);
+    is_tidy(&garden, case, kill_at);
 }
 
 /// Nothing of the crash is left.
-fn is_tidy(garden: &Garden, kill_at: usize) {
-    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "killed at {kill_at}");
+fn is_tidy(garden: &Garden, case: &Case, kill_at: usize) {
+    // Apart, the user's checkout is as it was, and the plan there is as the user left it.
+    let status = if case.place == Place::Checkout { "" } else { "?? task-tree.json" };
+    assert_eq!(garden.git(["status", "--porcelain"]).answer(), status, "killed at {kill_at}");
     assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "", "killed at {kill_at}");
     assert_eq!(
         garden.git(["for-each-ref", "refs/arborist/queue/tickets"]).answer(),
@@ -218,10 +246,8 @@ fn is_tidy(garden: &Garden, kill_at: usize) {
     assert_eq!(locks(&garden.path(".git")), Vec::<String>::new(), "killed at {kill_at}");
     assert_eq!(alive(garden), Vec::<String>::new(), "killed at {kill_at}");
     let lanes = garden.git(["worktree", "list"]).answer();
-    assert!(
-        lanes.lines().skip(1).all(|lane| lane.contains("(detached HEAD)")),
-        "killed at {kill_at}: {lanes}"
-    );
+    let in_use = lanes.lines().skip(1).filter(|lane| !lane.contains("(detached HEAD)")).count();
+    assert_eq!(in_use, usize::from(case.place == Place::SessionBranch), "killed at {kill_at}: {lanes}");
 }
 
 /// Kills at every n-th call; `ARBORIST_EVERY_CALL=1` for all, `ARBORIST_EVERY_CALL=n` for another n.
@@ -230,7 +256,7 @@ fn survives_all(case: &Case) {
     plant_git(&undisturbed);
     run(&undisturbed, case, 0).succeeds();
     let calls = fs::read_dir(undisturbed.root().join("calls")).unwrap().count();
-    let expected = work(&undisturbed);
+    let expected = work(&undisturbed, case);
     let asked = std::env::var("ARBORIST_EVERY_CALL").ok().and_then(|stride| stride.parse().ok());
     let stride = asked.unwrap_or(case.stride);
     let next = AtomicUsize::new(1);
@@ -262,4 +288,14 @@ fn a_run_of_turns_that_is_killed_at_any_call_of_git_ends_the_same_when_it_is_run
 #[test]
 fn a_run_of_turns_in_lanes_that_is_killed_at_any_call_of_git_lands_every_task_once() {
     survives_all(&TWO_JOBS_IN_TURNS);
+}
+
+#[test]
+fn a_run_on_a_branch_of_its_own_that_is_killed_at_any_call_of_git_goes_on_there() {
+    survives_all(&APART);
+}
+
+#[test]
+fn a_run_of_two_jobs_on_a_branch_of_its_own_that_is_killed_at_any_call_of_git_goes_on_there() {
+    survives_all(&TWO_JOBS_APART);
 }

@@ -202,6 +202,8 @@ fn no_key_is_forgotten() {
         "budget.task-tokens",
         "budget.task-time",
         // tests/workspace*.rs, tests/remote*.rs
+        // tests/session_branch.rs
+        "session.branch",
         // tests/turns_records.rs
         "session.transcripts",
         // tests/turns_words.rs

@@ -40,6 +40,7 @@ fn tools_are_given_when_they_are_asked_for() {
     let garden = garden("\"{tools}\"");
     garden.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
     garden.git(["config", "arborist.workspace.repos.app.tools.run-tests", "make test"]).succeeds();
+    garden.git(["config", "arborist.session.branch", "false"]).succeeds();
     garden.arborist(["gardener", "--tools"]).succeeds();
     let server = server(&told(&garden));
     let program = server["command"].as_str().unwrap();

@@ -176,15 +176,33 @@ fn what_is_missing_is_cloned_when_a_run_begins_and_events_tell_of_it() {
     town.arborist(["gardener", "--new-run"]).exits(128).err("workspace.repos.web.remote");
 }
 
-/// The repository with the plan works on the branch that is checked out, which no push takes along.
-#[test]
-fn who_wants_pushes_and_has_no_session_branch_is_warned_once() {
+/// The repository with the plan has a remote too, by a path that is right only in the checkout.
+fn with_own_remote() -> Town {
     let town = town();
     town.git_in(town.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
     town.git(["remote", "add", "origin", "../repo.git"]).succeeds();
     town.git(["config", "--global", "arborist.workspace.repos.plan.path", "."]).succeeds();
     town.set("plan", "remote", "origin");
     town.set("plan", "push", "on_completion");
+    town
+}
+
+#[test]
+fn the_repository_with_the_plan_is_pushed_like_any_other() {
+    let town = with_own_remote();
+    town.arborist(["gardener"]).succeeds().never("was not pushed");
+    let branch = town.session_branch("repo");
+    let (_, id) = branch.rsplit_once('/').unwrap();
+    let expected = [format!("refs/arborist/sessions/{id}"), format!("refs/heads/{branch}")];
+    assert_eq!(pushed(&town, "repo"), expected, "and nothing else");
+    town.arborist(["state", "--exit-code"]).succeeds().never("unpushed");
+}
+
+/// Where it works on the branch that is checked out, no push takes that along.
+#[test]
+fn who_wants_pushes_and_has_no_session_branch_is_warned_once() {
+    let town = with_own_remote();
+    town.git(["config", "arborist.session.branch", "false"]).succeeds();
     let run = town
         .arborist(["gardener"])
         .succeeds()

@@ -51,8 +51,8 @@ pub struct GardenArgs {
 }
 
 /// Runs the command.
-#[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
-pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
+pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
+    args.common.is_unplanned = args.message.is_some();
     let opened = open(&args.common, ui)?;
     let run = opened.scan()?;
     let planned = match &args.message {
@@ -94,7 +94,9 @@ pub fn run(args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     let wish = Wish { only: vec![task], ..Wish::default() };
+    opened.approve(&args.common, &planned, None)?;
     let mut voice = Voice::new(&args.common, ui);
+    let opened = opened.settle(&args.common, &planned, &mut voice)?;
     let ended = opened.begin(&args.common, &planned, &mut voice, None)?.run(&wish);
     voice.end(&opened, &planned, ended)
 }

@@ -33,6 +33,11 @@ With one job the agent works in this checkout. With --jobs or --isolate each tas
 through the merge queue. A landing that would touch files that are changed in the checkout is parked, and the summary names the one
 command that brings the checkout up.
 
+With --session-branch, with session.branch in the configuration, or where a workspace is configured, the run has a branch of its own,
+arborist/<plan>/<session>, in a worktree beside this checkout. The checkout, its branch and what is not committed there are left alone;
+the branch stays when the run ends, and 'git merge' brings the work over. Run again, it goes on with the session that was begun last
+for this plan; --new-run begins another.
+
 Ctrl-C stops the agents, commits what they have left, and ends with 130; a second one ends at once. Nothing is lost either way. An
 attempt that had changed something counts, because its work stands in history.";
 
@@ -57,6 +62,9 @@ EXAMPLES
 
    Four tasks at once, each in a worktree of its own
        git arborist gardener --jobs 4 --keep-going
+
+   On a branch of its own, whatever is checked out or changed here
+       git arborist gardener --session-branch
 
    Another reviewer, and no more than five dollars
        git arborist gardener --review-runner gemini --max-cost 5";
@@ -90,16 +98,9 @@ pub struct GardenerArgs {
     retry_failed: bool,
 }
 
-/// Where tasks are worked on.
-enum Jobs {
-    /// One after the other, in the checkout.
-    InPlace,
-    /// So many at once, in lanes.
-    Lanes(usize),
-}
-
 impl GardenerArgs {
-    fn jobs(&self, opened: &Opened) -> Result<Jobs, Failure> {
+    /// How many tasks are worked on at once, in lanes; `None` for one after the other where the run is.
+    fn lanes(&self, opened: &Opened) -> Result<Option<usize>, Failure> {
         let named = self.jobs.as_deref().or_else(|| opened.settings.text("jobs")).unwrap_or("1");
         let count = match named {
             "auto" => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -108,7 +109,7 @@ impl GardenerArgs {
                     .hint("give a number from 1, or auto for one to a core")
             })?,
         };
-        Ok(if count == 1 && !self.isolate { Jobs::InPlace } else { Jobs::Lanes(count) })
+        Ok((count > 1 || self.isolate).then_some(count))
     }
 
     /// What stands in the session's records beside what all commands have.
@@ -155,14 +156,17 @@ pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
         }
         return Ok(Exit::Done);
     }
-    let lanes = match args.jobs(&opened)? {
-        Jobs::InPlace => None,
-        Jobs::Lanes(jobs) => {
+    let jobs = args.lanes(&opened)?;
+    opened.approve(&args.common, &planned, jobs)?;
+    let mut voice = Voice::new(&args.common, ui);
+    let opened = opened.settle(&args.common, &planned, &mut voice)?;
+    let lanes = match jobs {
+        None => None,
+        Some(jobs) => {
             let session = opened.session(&args.common, &run);
             Some(opened.lanes((jobs, args.policy), &planned, session)?)
         }
     };
-    let mut voice = Voice::new(&args.common, ui);
     let ended = opened.begin(&args.common, &planned, &mut voice, lanes.as_ref())?.run(&wish);
     voice.end(&opened, &planned, ended)
 }

@@ -12,7 +12,7 @@ use arborist_core::{
     pipeline::{Annex, Neighbour, Sentry},
     record::{Recorder, settle},
     settings::Settings,
-    workspace::{Cargo, Courier, Section, Supply, Transcripts, Wanted},
+    workspace::{Cargo, Courier, PushPolicy, Section, Supply, Transcripts, Wanted},
     worktree::{House, Pool, WorktreeOptions},
 };
 
@@ -65,10 +65,7 @@ impl Opened {
             let (repository, supply) = self.workspace.supply(section, Wanted::Branch(None))?;
             let base = self.workspace.base(&repository, section)?;
             voice.tell_supply(section, &supply, base);
-            let branch: BranchName =
-                format!("{}{}/{session}", section.prefix, planned.pipeline()).parse().map_err(
-                    |error: arborist_core::name::NameError| Failure::new(Exit::Fatal, error.to_string()),
-                )?;
+            let branch = section.session_branch(&planned.pipeline(), session)?;
             let is_new = repository.find_branch(&branch)?.is_none();
             if is_new {
                 let base = base.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
@@ -113,15 +110,16 @@ impl Opened {
         Ok(Annex { name, repository: place, hand, tip, hook, sentry: Sentry::default(), base })
     }
 
-    /// Who pushes what this run commits, if it is to be pushed.
-    pub(super) fn courier(&self, session: SessionId, annexes: &[Annex]) -> Option<Courier> {
+    /// Who pushes what this run commits, if it is to be pushed: from the main checkouts, because the path of a remote may
+    /// be right only there.
+    pub(super) fn courier(&self, session: SessionId) -> Result<Option<Courier>, Failure> {
         let cargo = Cargo { sessions: vec![session], transcripts: Transcripts::of(&self.settings) };
-        let mut routes = vec![(self.workspace.main().clone(), self.repository.clone())];
-        for annex in annexes {
-            let section = self.workspace.find(annex.name.as_str());
-            routes.extend(section.map(|section| (section.clone(), annex.repository.clone())));
+        let mut routes = Vec::new();
+        for section in self.workspace.sections.iter().filter(|section| section.push != PushPolicy::Never) {
+            let repository = self.workspace.open(section)?;
+            routes.extend(repository.map(|repository| (section.clone(), repository)));
         }
-        Courier::start(&self.workspace, routes, cargo)
+        Ok(Courier::start(&self.workspace, routes, cargo))
     }
 }
 

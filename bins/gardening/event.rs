@@ -254,7 +254,7 @@ pub enum RunEvent {
         /// When, in RFC 3339.
         time: String,
         /// What it came to.
-        summary: SummaryDocument,
+        summary: Box<SummaryDocument>,
     },
 }
 
@@ -338,6 +338,10 @@ pub struct SummaryDocument {
     pub stopped: Option<String>,
     /// What to type next; null if nothing is left to do.
     pub next: Option<String>,
+    /// Where the run's own branch is checked out; null if the run worked on the branch of the user's checkout.
+    pub worktree: Option<String>,
+    /// What brings the work of a run on its own branch to the branch that is checked out; null if it is there, or not done.
+    pub merge: Option<String>,
 }
 
 /// A task that is complete on its own branch and did not land.

@@ -23,21 +23,27 @@ impl Opened {
         planned: &Planned,
         session: &SessionId,
     ) -> Result<Lanes<'_>, Failure> {
-        let mut queue = queue::Options::new(&self.options.staff, secrets()?, &self.cancel, clock::now)?;
+        let mut queue = self.queue_options(planned)?;
         queue.worktrees.session = Some(session.clone());
         queue.worktrees.repo = Some(self.workspace.main().name.clone());
-        let usual_test = self.options.test_command.as_ref().map(|command| {
-            let test = TestCommand { command: command.clone(), ..TestCommand::default() };
-            Gate::of_test("test", &test, (self.options.test_origin, queue.test_time))
-        });
         Ok(Lanes {
             repository: &self.repository,
             pool: Pool::open(&self.repository, &self.branch, queue.worktrees.clone())
                 .map_err(GardenerError::from)?,
             jobs,
             lock: &self.lock,
-            queue: queue::Options { fan_in: policy, usual_test, ..queue.briefed(&planned.plan) },
+            queue: queue::Options { fan_in: policy, ..queue },
         })
+    }
+
+    /// How what is finished in lanes lands.
+    pub(super) fn queue_options(&self, planned: &Planned) -> Result<queue::Options, Failure> {
+        let queue = queue::Options::new(&self.options.staff, secrets()?, &self.cancel, clock::now)?;
+        let usual_test = self.options.test_command.as_ref().map(|command| {
+            let test = TestCommand { command: command.clone(), ..TestCommand::default() };
+            Gate::of_test("test", &test, (self.options.test_origin, queue.test_time))
+        });
+        Ok(queue::Options { usual_test, ..queue.briefed(&planned.plan) })
     }
 
     pub(super) fn worktree_options(&self) -> WorktreeOptions {

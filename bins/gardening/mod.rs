@@ -1,7 +1,10 @@
 //! What `garden` and `gardener` have in common: options, opening a run, and telling what happens.
 
 mod annexes;
+mod apart;
+mod approve;
 mod budget;
+mod caveats;
 mod crew;
 pub mod event;
 mod forecast;
@@ -12,6 +15,7 @@ mod record;
 mod toolbox;
 mod voice;
 
+pub(crate) use apart::bring;
 pub(crate) use forecast::tell as foretell;
 pub(crate) use lanes::CLEAN_UP;
 pub(crate) use open::{Opened, open, watch_signals};
@@ -57,6 +61,10 @@ pub(crate) struct GardeningArgs {
     /// Begin a new run instead of going on with the last one
     #[arg(long)]
     new_run: bool,
+    /// Work on a branch of the run's own, in a worktree beside this checkout, which is left alone; the branch stays when the
+    /// run ends
+    #[arg(long)]
+    session_branch: bool,
     /// Go on with a plan or a configuration that has changed since the run began
     #[arg(long)]
     accept_changes: bool,
@@ -75,6 +83,9 @@ pub(crate) struct GardeningArgs {
     /// What a command has beside these, for the session's records
     #[arg(skip)]
     pub(crate) more: BTreeMap<String, String>,
+    /// Whether the task is the user's own words, whatever plan there is
+    #[arg(skip)]
+    pub(crate) is_unplanned: bool,
 }
 
 impl GardeningArgs {

@@ -1,16 +1,19 @@
 //! Opening a run: lock, recovery, plan, consent, in this order, before any agent is started.
 
-use std::{path::Path, sync::OnceLock, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+    time::Duration,
+};
 
 use arborist_core::{
-    agent::{RunnerKind, limits::Chain, redact::Secrets},
-    consent,
+    agent::redact::Secrets,
     failure::{Exit, Failure},
-    gardener::{Gardener, GardenerError, Lanes, Site, Tools, approval, recover, start, words_of},
+    gardener::{Gardener, GardenerError, Lanes, Site, Tools, recover, start, words_of},
     git::{Config, GitVersion, Repository},
     history::{Reading, Run, Scope, State},
     name::{BranchName, Oid, SessionId},
-    pipeline::{Budgets, Options, PreCommit, Scribe, Sentry, Words, require_programs},
+    pipeline::{Options, PreCommit, Scribe, Sentry, Words},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
     progress::{Boxes, Progress, Totals},
     queue::Target,
@@ -20,7 +23,12 @@ use arborist_core::{
     workspace::Workspace,
 };
 
-use super::{GardeningArgs, Planned, Voice, annexes::neighbour, voice::Begun};
+use super::{
+    GardeningArgs, Planned, Voice,
+    annexes::neighbour,
+    apart::{Course, MoveIn, choose},
+    voice::Begun,
+};
 use crate::{clock, ui, ui::Ui};
 
 /// A run that may go on.
@@ -30,10 +38,18 @@ pub(crate) struct Opened {
     pub(crate) settings: Settings,
     pub(crate) branch: BranchName,
     pub(super) head: Oid,
-    session: OnceLock<SessionId>,
+    pub(super) session: OnceLock<SessionId>,
     pub(super) chronicle: OnceLock<Chronicle>,
     pub(super) workspace: Workspace,
     pub(super) lock: FileLock,
+    /// What is left to do before the run works apart from the user's checkout.
+    pub(super) move_in: Option<MoveIn>,
+    /// Whether the run's branch was made for its session.
+    pub(super) is_apart: bool,
+    /// Whether the run's branch holds nothing of the run yet, and was made for it.
+    is_untouched: bool,
+    /// Where logs are kept: the user's checkout.
+    home: PathBuf,
     hook: PreCommit,
     pub(super) cancel: Cancel,
 }
@@ -48,23 +64,30 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     if repository.worktree.is_none() {
         return Err(GardenerError::Bare.into());
     }
-    let branch = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
-    let head = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
+    let cancel = watch_signals();
+    let workspace = Workspace::load(&repository, &settings, &cancel)?;
+    let Course { branch, head, session, move_in } = choose(&repository, args, (&settings, &workspace))?;
     let options = Options::new(&args.flags(), &settings)?;
     let what = format!("git arborist on {branch}");
     let lock = FileLock::try_take(&repository.run_lock(&branch), &what)
         .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
     let hook = pre_commit(&repository, &config)?;
-    let cancel = watch_signals();
-    let workspace = Workspace::load(&repository, &settings, &cancel)?;
+    let home = match (&session, &move_in) {
+        (Some(_), None) => workspace.main().path.clone(),
+        _ => repository.top().to_owned(),
+    };
     Ok(Opened {
+        home,
+        is_apart: session.is_some(),
+        is_untouched: move_in.as_ref().is_some_and(|move_in| !move_in.is_written_on),
+        move_in,
         workspace,
         repository,
         options,
         settings,
         branch,
         head,
-        session: OnceLock::new(),
+        session: session.map(OnceLock::from).unwrap_or_default(),
         chronicle: OnceLock::new(),
         lock,
         hook,
@@ -96,6 +119,10 @@ pub(super) fn secrets() -> Result<Secrets, Failure> {
 impl Opened {
     /// What history says now.
     pub(crate) fn scan(&self) -> Result<Run, Failure> {
+        if self.is_untouched {
+            let scope = Scope { branch: self.branch.clone(), tip: None };
+            return Ok(Run::scan(&self.repository, scope, Reading::Fresh)?);
+        }
         self.scan_at(self.head)
     }
 
@@ -108,6 +135,11 @@ impl Opened {
     fn scan_at(&self, tip: Oid) -> Result<Run, Failure> {
         let scope = Scope { branch: self.branch.clone(), tip: Some(tip) };
         Ok(Run::scan(&self.repository, scope, Reading::Fresh)?)
+    }
+
+    /// Where the run's own branch is checked out, if it has one.
+    pub(super) fn house(&self) -> Option<&Path> {
+        self.is_apart.then(|| self.repository.top())
     }
 
     /// The session of the run that goes on, else a new one: the same whenever it is asked for.
@@ -127,17 +159,6 @@ impl Opened {
         lanes: Option<&'a Lanes<'a>>,
     ) -> Result<Gardener<'a>, Failure> {
         let run = self.scan()?;
-        self.require_repositories(planned)?;
-        require_programs(&self.options.staff.chains(&planned.plan)?)?;
-        let mut commands = approval::foreign_commands(&planned.plan, &self.options, &self.settings)?;
-        if let Some(lanes) = lanes {
-            commands.extend(self.worktree_options().foreign_commands());
-            commands.extend(lanes.queue.foreign_commands());
-        }
-        commands.extend(self.workspace.foreign_wishes());
-        commands.extend(self.foreign_tools(planned)?);
-        commands.extend(self.named_tools(planned));
-        consent::require(&commands, args.consent())?;
         if lanes.is_none() {
             self.refuse_parked()?;
         }
@@ -181,7 +202,7 @@ impl Opened {
         let scribe = Scribe::new(chronicle, planned.pipeline(), words, clock::now);
         let scribe = scribe.beside(annexes.iter().map(neighbour).collect());
         voice.begin(self.begun(&recorder, planned, &run));
-        voice.employ(self.courier(recorder.hand().session.clone(), &annexes));
+        voice.employ(self.courier(recorder.hand().session.clone())?);
         let mut tools = self.tools(recorder.hand().clone(), scribe)?;
         tools.lanes = lanes;
         tools.recalled = recalled;
@@ -206,40 +227,6 @@ impl Opened {
             Some(_) => Err(GardenerError::Parked(self.branch.clone()).into()),
             None => Ok(()),
         }
-    }
-
-    /// Said once for a run: a test that cannot fail proves nothing.
-    fn tell_of_missing_tests(&self, planned: &Planned, voice: &mut Voice<'_>) {
-        let untested = planned.plan.leaves().filter(|task| !self.options.tests_of(task).1).count();
-        if untested > 0 {
-            voice.warn(&format!(
-                "there is no test command for {untested} of the tasks: their tests pass whatever they do"
-            ));
-            voice.hint("name one with --test-command, or as test-command in .arborist/config.toml");
-        }
-    }
-
-    /// A limit on what nobody tells is no limit.
-    fn tell_of_unmeasured(&self, planned: &Planned, voice: &mut Voice<'_>) -> Result<(), Failure> {
-        let Budgets { run, task } = &self.options.budgets;
-        let (has_cost, has_tokens) = (run.cost.or(task.cost).is_some(), run.tokens.or(task.tokens).is_some());
-        let mut silent: Vec<String> = Vec::new();
-        for crew in self.options.staff.chains(&planned.plan)?.iter().flat_map(Chain::iter) {
-            let RunnerKind::Program(runner) = &crew.runner else { continue };
-            let is_told =
-                (!has_cost || runner.events.tells_cost()) && (!has_tokens || runner.events.tells_tokens());
-            if !is_told && !silent.contains(&crew.name) {
-                silent.push(crew.name.clone());
-            }
-        }
-        if !silent.is_empty() {
-            let names = silent.join(", ");
-            voice.warn(&format!(
-                "{names} may not tell what is used: limits on cost and tokens do not hold there"
-            ));
-            voice.hint("--max-time holds for every agent");
-        }
-        Ok(())
     }
 
     fn attend(&self) -> Result<(Attendance, String), Failure> {
@@ -272,7 +259,7 @@ impl Opened {
         Ok(Tools {
             options: &self.options,
             hand,
-            home: self.repository.top().to_owned(),
+            home: self.home.clone(),
             secrets: secrets()?,
             cancel: self.cancel.clone(),
             demo: beside.with_file_name("git-arborist-demo"),

@@ -3,9 +3,11 @@
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, PlanFile, start},
+    git::Repository,
     history::Run,
     name::{PipelineName, digest},
     plan::{Plan, usual_places},
+    settings::Settings,
 };
 
 use super::{GardeningArgs, Opened};
@@ -14,12 +16,14 @@ use super::{GardeningArgs, Opened};
 pub(crate) struct Planned {
     pub(crate) plan: Plan,
     pub(super) file: Option<PlanFile>,
+    /// Where it was read when the run began.
+    path: Option<String>,
 }
 
 impl Planned {
     /// What its run is called.
     pub(super) fn pipeline(&self) -> PipelineName {
-        PipelineName::of_plan(self.file.as_ref().map(|file| file.path.as_str()))
+        PipelineName::of_plan(self.path.as_deref())
     }
 
     /// A plan of one task, whose id is made from its words, so that the same words go on with the same task.
@@ -34,7 +38,8 @@ impl Planned {
             "nodes": { id: { "id": id, "name": name, "description": words } },
             "root_ids": [id],
         });
-        Ok(Self { plan: Plan::read("the words of -m", tree.to_string().as_bytes())?, file: None })
+        let plan = Plan::read("the words of -m", tree.to_string().as_bytes())?;
+        Ok(Self { plan, file: None, path: None })
     }
 }
 
@@ -46,13 +51,14 @@ impl Opened {
         let frozen = self.frozen(run)?;
         if args.new_run || run.start.is_none() {
             let plan = now.ok_or(GardenerError::NoPlan)?;
-            return Ok(Planned { plan, file });
+            return Ok(Planned { plan, path: file.as_ref().map(|file| file.path.clone()), file });
         }
         if !args.accept_changes {
             start::require_unchanged(&self.repository, run, frozen.as_ref(), now.as_ref())?;
         }
         let plan = if args.accept_changes { now.or(frozen) } else { frozen.or(now) };
-        Ok(Planned { plan: plan.ok_or(GardenerError::NoPlan)?, file })
+        let path = file.as_ref().map(|file| file.path.clone()).or_else(|| frozen_path(run));
+        Ok(Planned { plan: plan.ok_or(GardenerError::NoPlan)?, file, path })
     }
 
     fn frozen(&self, run: &Run) -> Result<Option<Plan>, Failure> {
@@ -64,20 +70,45 @@ impl Opened {
     }
 
     fn plan_file(&self, args: &GardeningArgs, run: &Run) -> Result<Option<PlanFile>, Failure> {
-        let top = self.repository.top();
-        let named = args.tree.as_ref().map(|file| file.display().to_string());
-        let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref()).map(|plan| plan.path.clone());
-        let path = named.or_else(|| self.settings.tree().map(str::to_owned)).or(frozen);
-        let found = path
-            .or_else(|| usual_places(Some(&self.branch)).into_iter().find(|name| top.join(name).is_file()));
-        let Some(path) = found else {
+        let named = named_plan(args, &self.settings);
+        let is_named = named.is_some();
+        let path = named.or_else(|| frozen_path(run)).or_else(|| usual_plan(&self.repository));
+        let Some(path) = path else {
             return Ok(None);
         };
-        match std::fs::read(top.join(&path)) {
+        match std::fs::read(self.repository.top().join(&path)) {
             Ok(bytes) => Ok(Some(PlanFile { path, bytes })),
+            // Where the user is need not have the plan of a run that works elsewhere.
+            Err(_) if !is_named && self.move_in.is_some() => Ok(None),
             Err(error) => {
                 Err(Failure::new(Exit::Fatal, format!("could not read the plan '{path}': {error}")))
             }
         }
     }
+}
+
+/// Where the plan of a new run is, from the top; none for a task in the user's own words.
+pub(super) fn find_plan(
+    repository: &Repository,
+    args: &GardeningArgs,
+    settings: &Settings,
+) -> Option<String> {
+    if args.is_unplanned {
+        return None;
+    }
+    named_plan(args, settings).or_else(|| usual_plan(repository))
+}
+
+fn named_plan(args: &GardeningArgs, settings: &Settings) -> Option<String> {
+    let named = args.tree.as_ref().map(|file| file.display().to_string());
+    named.or_else(|| settings.tree().map(str::to_owned))
+}
+
+fn frozen_path(run: &Run) -> Option<String> {
+    run.start.as_ref().and_then(|start| start.plan.as_ref()).map(|plan| plan.path.clone())
+}
+
+fn usual_plan(repository: &Repository) -> Option<String> {
+    let branch = repository.head.branch.as_ref();
+    usual_places(branch).into_iter().find(|name| repository.top().join(name).is_file())
 }

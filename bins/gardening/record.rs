@@ -44,18 +44,19 @@ impl Opened {
                 chronicle
             }
             None => {
-                let start = self.start(args, (planned, run));
+                let plan = run.start.as_ref().and_then(|start| start.plan.as_ref()).map(ToString::to_string);
+                let start = self.start(args, planned, plan);
                 Chronicle::begin(&self.repository, session.clone(), start, clock::now())?
             }
         };
         Ok(self.chronicle.get_or_init(|| chronicle))
     }
 
-    fn start(&self, args: &GardeningArgs, (planned, run): (&Planned, &Run)) -> Start {
+    pub(super) fn start(&self, args: &GardeningArgs, planned: &Planned, plan: Option<String>) -> Start {
         let (name, branch) = (repository_name(&self.repository), self.branch.clone());
         Start {
             repositories: vec![RepositoryStart { name, branch, base: self.head }],
-            plan: run.start.as_ref().and_then(|start| start.plan.as_ref()).map(ToString::to_string),
+            plan,
             pipeline: planned.pipeline().to_string(),
             driver: Driver::Run,
             options: args.told(),

@@ -11,8 +11,11 @@ use arborist_core::{
     history::{Reading, Run, Scope, State, TaskHistory},
     message::{Body, Key, PlanRef, Status, Wording},
     name::{Attempt, BranchName, Oid, PipelineName, SessionId},
+    process::Cancel,
     record::{Entry, Recorder},
     session::{Chronicle, Driver, Fork, RepositoryStart, Start, Stored},
+    settings::Settings,
+    workspace::Workspace,
     worktree::House,
 };
 use clap::Args;
@@ -24,9 +27,6 @@ use super::{
     show::start_in,
 };
 use crate::{clock, entry::Outcome, ui::Ui};
-
-/// Where branches of sessions live.
-const PREFIX: &str = "arborist/";
 
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
@@ -79,15 +79,15 @@ fn begin(
     let repository = &opened.repository;
     let session = new_session(commit);
     let pipeline = PipelineName::new(&start.pipeline);
-    let branch: BranchName = format!("{PREFIX}{pipeline}/{session}")
-        .parse()
-        .map_err(|error| Failure::new(Exit::Fatal, format!("no branch for the session: {error}")))?;
+    let settings = Settings::load(repository, &opened.config)?;
+    let workspace = Workspace::load(repository, &settings, &Cancel::new())?;
+    let branch = workspace.main().session_branch(&pipeline, &session)?;
     let name = branch.to_ref();
-    repository.move_refs(&[RefMove { name: &name, new: Some(commit), old: None }], "arborist: replay")?;
+    let made = RefMove { name: &name, new: Some(commit), old: None };
     let place = RepositoryStart { name: name_of(repository), branch: branch.clone(), base: commit };
     let forked_from = Some(Fork { session: newest.record.session.clone(), turn });
     let start = Start { repositories: vec![place], forked_from, ..start.clone() };
-    Chronicle::begin(repository, session.clone(), start, clock::now())?;
+    Chronicle::begin_with(repository, (session.clone(), start), clock::now(), &[made])?;
     Ok((session, branch))
 }
 

@@ -1,10 +1,9 @@
 //! `git arborist session resume`: a session goes on, on its own branch, wherever that is checked out.
 
-use std::{ffi::OsString, path::Path};
+use std::ffi::OsString;
 
 use arborist_core::{
     consent::{self, Consent},
-    enclosure::{Enclosure, InnerPath},
     failure::{Exit, Failure},
     gardener::start::difference,
     git::{RefMove, Repository},
@@ -26,7 +25,11 @@ use super::{
     restore,
     show::start_in,
 };
-use crate::{entry::Outcome, gardening::unasked_consent, ui::Ui};
+use crate::{
+    entry::Outcome,
+    gardening::{bring, unasked_consent},
+    ui::Ui,
+};
 
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
@@ -85,7 +88,8 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         None => opened.repository.require_commit(&branch.to_ref())?,
     };
     if let Some(changed) = &has_changed {
-        changed.bring(&house.path)?;
+        // The run commits it with the word that it is accepted.
+        bring(&house.path, &changed.path, &changed.bytes)?;
     }
     append(&chronicle, &Happening::Resume(Resumed { turn: args.turn, commit }), commit)?;
     let first = opened.archive().start_of(newest)?;
@@ -209,20 +213,6 @@ struct ChangedPlan {
     bytes: Vec<u8>,
 }
 
-impl ChangedPlan {
-    /// The user's newer plan is put where the session works; the run commits it with the word that it is accepted.
-    fn bring(&self, house: &Path) -> Result<(), Failure> {
-        // Whatever an agent made there, nothing outside of it is written.
-        let failed = |error: &dyn std::fmt::Display| {
-            Failure::new(Exit::Person, format!("the plan could not be written: {error}"))
-                .hint(format!("look at '{}'", house.join(&self.path).display()))
-        };
-        let place = self.path.parse::<InnerPath>().map_err(|error| failed(&error))?;
-        let enclosure = Enclosure::open(house).map_err(|error| failed(&error))?;
-        enclosure.write(&place, &self.bytes).map_err(|error| failed(&error)).map(drop)
-    }
-}
-
 /// The plan's file, where the session works or in the user's checkout, if it is not as it was frozen.
 fn plan_has_changed(here: &Repository, house: &House, history: &Run) -> Result<Option<ChangedPlan>, Failure> {
     let frozen = history.start.as_ref().and_then(|start| start.plan.as_ref());
@@ -290,6 +280,8 @@ pub(super) fn go_on(
         .map_err(|error| Failure::new(Exit::Fatal, format!("could not find the program itself: {error}")))?;
     let program = Program::new(beside.with_file_name("git-arborist-gardener")).dir(&house.path).args(options);
     let local = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
+    // The session has its branch, whatever is configured for new ones.
+    let program = program.env("ARBORIST_SESSION_BRANCH", "false");
     let error = local.iter().fold(program, Program::env_remove).become_it();
     Err(Failure::from(error))
 }

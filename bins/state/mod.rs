@@ -2,6 +2,7 @@
 
 mod detail;
 pub mod document;
+mod scope;
 mod source;
 mod tree;
 mod unpushed;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Config, RefReader, Repository},
+    git::{Config, Ref, RefReader, Repository},
     history::{Reading, Run, Scope, State},
     message::nearest,
     name::{BranchName, LANDINGS, TASK_REFS, TaskId},
@@ -104,15 +105,18 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let config = config.finish()?;
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
-    let mut scope = Scope::resolve(&repository, args.scope.as_ref())?;
+    let scope = scope::find(&repository, &settings, args.scope.as_ref())?;
     let refs = refs.finish()?;
-    if let Some(tip) = scope.tip {
-        scope.tip = repository.find_landing(&refs, &scope.branch, tip)?.or(scope.tip);
-    }
-    let work = Work::find(&repository, &scope.branch, &refs);
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
+    let (mut work, mut run) = read(&repository, scope, &refs)?;
+    if run.start.is_none()
+        && args.scope.is_none()
+        && let Some(apart) = scope::find_apart(&repository, &settings)?
+    {
+        (work, run) = read(&repository, apart, &refs)?;
+    }
     // The process ends when it is shown: to free ten thousand commits one by one would be a tenth of its time.
-    let run: &Run = Box::leak(Box::new(Run::scan_listed(&repository, scope, Reading::Cached, refs)?));
+    let run: &Run = Box::leak(Box::new(run));
     if is_gone && run.start.is_none() && run.tasks.is_empty() {
         return Err(unknown_scope(run));
     }
@@ -126,6 +130,15 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     view.refuse_unknown(found.plan.as_ref())?;
     view.show(ui, kind)?;
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
+}
+
+/// A run, and what of it is under way.
+fn read(repository: &Repository, mut scope: Scope, refs: &[Ref]) -> Result<(Work, Run), Failure> {
+    if let Some(tip) = scope.tip {
+        scope.tip = repository.find_landing(refs, &scope.branch, tip)?.or(scope.tip);
+    }
+    let work = Work::find(repository, &scope.branch, refs);
+    Ok((work, Run::scan_listed(repository, scope, Reading::Cached, refs.to_vec())?))
 }
 
 fn unknown_scope(run: &Run) -> Failure {

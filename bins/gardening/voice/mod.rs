@@ -165,10 +165,11 @@ impl<'u> Voice<'u> {
         let Some(begun) = self.story.begun() else { return Ok(()) };
         let (tip, run) = opened.scan_now()?;
         let (story, plan) = (&self.story, &planned.plan);
-        let document = Account { begun, story, plan, tip, run: &run, summary, stopped }.document();
+        let house = opened.house();
+        let document = Account { begun, story, plan, tip, run: &run, summary, stopped, house }.document();
         let is_well = summary.is_well();
         match self.manner {
-            Manner::Events => self.event(&RunEvent::RunEnded { time: now(), summary: document }),
+            Manner::Events => self.event(&RunEvent::RunEnded { time: now(), summary: Box::new(document) }),
             Manner::Quiet if is_well => {}
             _ if stopped.is_some() && self.story.is_empty() => {}
             Manner::Lines | Manner::Quiet => {

@@ -1,5 +1,7 @@
 //! What a run came to, in lines that can be pasted into a message.
 
+use std::path::Path;
+
 use arborist_core::{
     gardener::{Needs, Summary, Unlanded},
     history::{Run, State},
@@ -30,6 +32,8 @@ pub(super) struct Account<'a> {
     pub(super) run: &'a Run,
     pub(super) summary: &'a Summary,
     pub(super) stopped: Option<&'a str>,
+    /// The worktree of a run that has a branch of its own.
+    pub(super) house: Option<&'a Path>,
 }
 
 impl Account<'_> {
@@ -38,6 +42,7 @@ impl Account<'_> {
         let progress = Progress::new(Some(self.plan), self.run, Boxes::Count);
         let standings = |ids: &[TaskId]| ids.iter().filter_map(|id| progress.find(id)).collect::<Vec<_>>();
         let (failed, left) = (standings(&summary.failed), standings(&summary.left));
+        let is_done = summary.is_well() && self.stopped.is_none();
         SummaryDocument {
             branch: begun.branch.to_string(),
             session: begun.session.to_string(),
@@ -55,6 +60,8 @@ impl Account<'_> {
             seconds: story.seconds(),
             stopped: self.stopped.map(one_line),
             next: self.next(&progress),
+            worktree: self.house.map(|house| house.display().to_string()),
+            merge: self.house.filter(|_| is_done).map(|_| format!("git merge {}", begun.branch)),
         }
     }
 
@@ -76,13 +83,21 @@ impl Account<'_> {
             return None;
         }
         if let Some(unlanded) = self.summary.unlanded.first() {
+            let scope = self.house.map(|_| format!(" --scope {}", self.begun.branch)).unwrap_or_default();
             if unlanded.needs == Needs::Word {
-                return Some("git arborist merge run".into());
+                return Some(format!("git arborist merge run{scope}"));
             }
-            return Some(format!("git arborist merge status {}", unlanded.task));
+            return Some(format!("git arborist merge status {}{scope}", unlanded.task));
         }
-        let retry = if progress.count(State::Failed) > 0 { " --retry-failed" } else { "" };
-        Some(format!("git arborist gardener{retry}"))
+        let has_failed = progress.count(State::Failed) > 0;
+        Some(match (self.house, has_failed) {
+            (Some(_), false) => format!("git arborist session resume {}", self.begun.session),
+            (Some(_), true) => {
+                format!("git arborist session resume {} -- --retry-failed", self.begun.session)
+            }
+            (None, false) => "git arborist gardener".into(),
+            (None, true) => "git arborist gardener --retry-failed".into(),
+        })
     }
 }
 
@@ -104,6 +119,7 @@ pub(super) fn lines(document: &SummaryDocument) -> Vec<String> {
     let mut lines = vec![headline(document)];
     let is_well = document.failed.is_empty() && document.left.is_empty() && document.unlanded.is_empty();
     if document.from == document.to && is_well && document.parked.is_none() {
+        lines.extend(merge_line(document));
         return lines;
     }
     lines.extend(some("failed", &document.failed, failed_words));
@@ -117,8 +133,14 @@ pub(super) fn lines(document: &SummaryDocument) -> Vec<String> {
         let range = format!("git log {}..{}", shortened(&document.from), shortened(&document.to));
         lines.push(entry("log", &range));
     }
+    lines.extend(document.worktree.as_ref().map(|worktree| entry("work", worktree)));
+    lines.extend(merge_line(document));
     lines.extend(document.next.as_ref().map(|next| entry("next", next)));
     lines
+}
+
+fn merge_line(document: &SummaryDocument) -> Option<String> {
+    document.merge.as_ref().map(|merge| entry("merge", merge))
 }
 
 fn headline(document: &SummaryDocument) -> String {

@@ -40,6 +40,8 @@ pub enum GardenerError {
     Detached,
     #[error("'{0}' has no commits yet")]
     Unborn(BranchName),
+    #[error("there are no commits yet")]
+    NoCommit,
     #[error("a run needs a checkout, and this repository has none")]
     Bare,
     #[error("there is no place to work in")]
@@ -98,6 +100,7 @@ impl Explain for GardenerError {
             Self::Locked { .. }
             | Self::Detached
             | Self::Unborn(_)
+            | Self::NoCommit
             | Self::Bare
             | Self::NoPlace
             | Self::NoPlan => Exit::Fatal,
@@ -124,7 +127,9 @@ impl Explain for GardenerError {
             Self::Queue(error) => return error.hint(),
             Self::Locked { .. } => "wait for it, or end it; its lock ends with it".into(),
             Self::Detached => "go to the run's branch, or make one: git switch [-c] <branch>".into(),
-            Self::Unborn(_) => "make a first commit: git commit --allow-empty -m begin".into(),
+            Self::Unborn(_) | Self::NoCommit => {
+                "make a first commit: git commit --allow-empty -m begin".into()
+            }
             Self::Bare => "clone it, and run there".into(),
             Self::Dirty(_) => {
                 "commit or stash them, or begin all the same with --allow-dirty: they stay as they are".into()

@@ -16,6 +16,8 @@ pub(super) enum Note {
     Event(Box<Event>),
     /// A sound start of a run of another branch.
     OtherRun(BranchName),
+    /// The same for a branch that was made for this run alone and is called like its session. Here it was merged.
+    OtherSession(BranchName),
     /// A commit that claims to be ours and is not sound.
     Unsound,
     /// git's own words that it reverts commits: hexadecimal digits, perhaps abbreviated.
@@ -84,7 +86,10 @@ fn note(commit: &RawCommit, branch: &BranchName) -> Note {
             Note::Event(Box::new(Event::new(commit, *message)))
         }
         Reading::Sound(message) if message.subject.status == Status::RunStart => {
-            Note::OtherRun(message.subject.branch)
+            let session = message.trailers.session();
+            let branch = message.subject.branch;
+            let is_own = session.is_some_and(|session| branch.as_str().ends_with(&format!("/{session}")));
+            if is_own { Note::OtherSession(branch) } else { Note::OtherRun(branch) }
         }
         Reading::Sound(_) => Note::Nothing,
         Reading::Unsound(_) => Note::Unsound,

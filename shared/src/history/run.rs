@@ -7,7 +7,7 @@ use super::{
     graph::Graph,
     reverts::Reverts,
     tasks,
-    walk::{Reading, Scope, Walk, Walker, other_run},
+    walk::{Reading, Scope, Walk, Walker},
 };
 use crate::{
     failure::{Exit, Explain},
@@ -163,7 +163,7 @@ impl Run {
 
 /// Only a branch that is no more can have been renamed; one that lives on, here or on a remote, was branched off from.
 fn refuse_renamed(repository: &Repository, scope: &Scope, graph: &Graph) -> Result<(), HistoryError> {
-    let Some(old) = other_run(graph) else {
+    let Some(old) = renamed_run(graph) else {
         return Ok(());
     };
     let is_remote = |found: &Ref| {
@@ -212,4 +212,20 @@ fn run_start(walk: &Walk, reverts: &Reverts) -> Result<Option<RunStart>, History
         accepted: accepted.commit,
         plan: accepted.trailers.plan(),
     }))
+}
+
+/// The branch that a run in this history belongs to, if there is one of another name.
+fn other_run(graph: &Graph) -> Option<&BranchName> {
+    graph.entries.iter().find_map(|entry| match &entry.note {
+        Note::OtherRun(branch) | Note::OtherSession(branch) => Some(branch),
+        _ => None,
+    })
+}
+
+/// The same if that could be this branch under another name.
+fn renamed_run(graph: &Graph) -> Option<&BranchName> {
+    graph.entries.iter().find_map(|entry| match &entry.note {
+        Note::OtherRun(branch) => Some(branch),
+        _ => None,
+    })
 }

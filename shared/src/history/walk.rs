@@ -11,7 +11,7 @@ use std::{
 use super::{
     HistoryError,
     cache::Cache,
-    entry::{Entry, Note},
+    entry::Entry,
     graph::{Graph, Marks},
 };
 use crate::{
@@ -340,12 +340,4 @@ fn kept(graph: &Graph, commits: Vec<RawCommit>) -> Vec<RawCommit> {
     }
     let ids: HashSet<Oid> = graph.entries.iter().map(|entry| entry.id).collect();
     commits.into_iter().filter(|commit| ids.contains(&commit.id)).collect()
-}
-
-/// The branch that a run in this history belongs to, if there is one of another name.
-pub(super) fn other_run(graph: &Graph) -> Option<&BranchName> {
-    graph.entries.iter().find_map(|entry| match &entry.note {
-        Note::OtherRun(branch) => Some(branch),
-        _ => None,
-    })
 }

@@ -69,6 +69,16 @@ impl Chronicle {
         start: Start,
         time: i64,
     ) -> Result<Self, SessionError> {
+        Self::begin_with(repository, (session, start), time, &[])
+    }
+
+    /// The same with refs that appear with it, or not at all: the session's own branch.
+    pub fn begin_with(
+        repository: &Repository,
+        (session, start): (SessionId, Start),
+        time: i64,
+        others: &[RefMove<'_>],
+    ) -> Result<Self, SessionError> {
         let strange = || GitError::Strange { command: "session".into(), what: "no repository".into() };
         let base = start.repositories.first().ok_or_else(strange)?.base;
         let record = Record::first(session.clone(), start, base, time).ok_or_else(strange)?;
@@ -76,9 +86,9 @@ impl Chronicle {
         let tree = repository.empty_tree()?;
         let message = chain::message(&record.subject(), &record)?;
         let commit = repository.write_joint(tree, &[base], &message, Signing::No)?;
-        if let Err(error) =
-            repository.move_refs_again(&[RefMove { name: &name, new: Some(commit), old: None }])
-        {
+        let mut moves = vec![RefMove { name: &name, new: Some(commit), old: None }];
+        moves.extend_from_slice(others);
+        if let Err(error) = repository.move_refs_again(&moves) {
             let is_there = repository.find_ref(&name)?.is_some();
             return Err(if is_there { SessionError::Exists(session) } else { error.into() });
         }

@@ -5,6 +5,14 @@ use super::{Kind, Setting};
 /// In the order in which the manual shows them.
 pub(super) const SESSION: &[Setting] = &[
     Setting {
+        key: "session.branch",
+        variable: Some("ARBORIST_SESSION_BRANCH"),
+        kind: Kind::Switch,
+        expected: "true or false",
+        default: "true where a workspace is configured, else false",
+        about: "Whether a run works on a branch of its own, in a worktree beside your checkout, instead of on the branch that is checked out.",
+    },
+    Setting {
         key: "session.transcripts",
         variable: Some("ARBORIST_SESSION_TRANSCRIPTS"),
         kind: Kind::Choice(&["local", "push", "off"]),

@@ -7,7 +7,8 @@ use crate::{
     failure::{Exit, Explain},
     git::{GitError, RemoteError},
     history::HistoryError,
-    name::{BranchName, RepoName},
+    name::{BranchName, NameError, RepoName},
+    session::SessionError,
 };
 
 /// Why a workspace cannot be used.
@@ -20,6 +21,10 @@ pub enum WorkspaceError {
     Remote(#[from] RemoteError),
     #[error(transparent)]
     History(#[from] HistoryError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error("the session has no branch in '{name}': {source}")]
+    NoSessionBranch { name: RepoName, source: NameError },
     #[error("{place}: '{key}' {what}")]
     Wrong { place: String, key: String, what: String },
     #[error("'{}' and '{}' are the same repository, '{}'", names[0], names[1], path.display())]
@@ -59,6 +64,7 @@ impl Explain for WorkspaceError {
             Self::Git(error) => error.exit(),
             Self::Remote(error) => error.exit(),
             Self::History(error) => error.exit(),
+            Self::Session(error) => error.exit(),
             Self::NowhereToPush { .. } | Self::Unknown(_) => Exit::No,
             _ => Exit::Fatal,
         }
@@ -69,6 +75,7 @@ impl Explain for WorkspaceError {
             Self::Git(error) => return error.hint(),
             Self::Remote(error) => return error.hint(),
             Self::History(error) => return error.hint(),
+            Self::Session(error) => return error.hint(),
             Self::Missing { name, .. } => {
                 format!("clone it there, or name its URL as workspace.repos.{name}.remote")
             }

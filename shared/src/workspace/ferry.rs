@@ -3,7 +3,7 @@
 use super::{Section, Workspace, WorkspaceError, tracking};
 use crate::{
     git::{Push, Pushed, Repository},
-    name::{BranchName, Oid, SessionId, TASK_REFS},
+    name::{BranchName, SessionId},
     settings::Settings,
 };
 
@@ -68,30 +68,6 @@ impl Transcripts {
     #[must_use]
     pub fn of(settings: &Settings) -> Self {
         if settings.text("session.transcripts") == Some("push") { Self::Pushed } else { Self::Kept }
-    }
-}
-
-impl Section {
-    /// The branch of a session in this repository, and where it is.
-    pub fn find_session_branch(
-        &self,
-        repository: &Repository,
-        session: &SessionId,
-    ) -> Result<Option<(BranchName, Oid)>, WorkspaceError> {
-        let prefix = self.prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
-        let refs = repository.list_refs(&[&format!("refs/heads/{prefix}")])?;
-        let mut branches = refs.into_iter().filter_map(|found| {
-            let branch: BranchName = found.name.strip_prefix("refs/heads/")?.parse().ok()?;
-            self.is_session_branch(&branch, session).then_some((branch, found.target))
-        });
-        Ok(branches.next_back())
-    }
-
-    /// A session branch is one by its whole form: the prefix, a pipeline, and the session.
-    fn is_session_branch(&self, branch: &BranchName, session: &SessionId) -> bool {
-        let rest = branch.as_str().strip_prefix(&self.prefix).and_then(|rest| rest.rsplit_once('/'));
-        let is_task = branch.to_ref().starts_with(TASK_REFS);
-        !is_task && rest.is_some_and(|(_, last)| last == session.as_str())
     }
 }
 

@@ -1,6 +1,7 @@
 //! A workspace: the repositories that one plan is about, where they are, and when they are pushed. A single repository is
 //! a workspace of its own and needs no configuration.
 
+mod branch;
 mod courier;
 mod error;
 mod ferry;
@@ -67,6 +68,13 @@ impl Workspace {
     #[must_use]
     pub fn main(&self) -> &Section {
         &self.sections[0]
+    }
+
+    /// Whether runs have a branch of their own: as it is configured, and where there is a workspace unless it is said
+    /// otherwise.
+    #[must_use]
+    pub fn wants_session_branches(&self, settings: &Settings) -> bool {
+        settings.switch("session.branch").unwrap_or(self.is_configured)
     }
 
     /// The repository of this name.

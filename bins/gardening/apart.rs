@@ -1,0 +1,190 @@
+//! A run on a branch of its session: in a worktree of its own, apart from the user's checkout. Running it again goes on with
+//! the session that was begun last for the same plan; only a new run begins another.
+
+use std::{path::Path, time::Duration};
+
+use arborist_core::{
+    enclosure::{Enclosure, InnerPath},
+    failure::{Exit, Failure},
+    gardener::{GardenerError, PlanFile, start},
+    git::{Dirt, RefMove, Repository},
+    message::PlanRef,
+    name::{BranchName, Oid, PipelineName, SessionId},
+    process::{Cancel, FileLock},
+    session::{Chronicle, Happening},
+    settings::Settings,
+    workspace::Workspace,
+    worktree::Pool,
+};
+
+use super::{GardeningArgs, Opened, Planned, Voice, planned::find_plan};
+use crate::clock;
+
+/// How long another process may keep us from choosing a session: it may be asking a remote.
+const PATIENCE: Duration = Duration::from_secs(60);
+const CONFIG: &str = ".arborist/config.toml";
+
+/// Where a run works.
+pub(super) struct Course {
+    /// Its branch.
+    pub(super) branch: BranchName,
+    /// Where that is, or will begin.
+    pub(super) head: Oid,
+    /// Its session, where the branch was made for it.
+    pub(super) session: Option<SessionId>,
+    /// What is left to do before the run works there; `None` if it works where we are.
+    pub(super) move_in: Option<MoveIn>,
+}
+
+/// A run that is to leave the user's checkout.
+pub(super) struct MoveIn {
+    /// Nobody else chooses a session meanwhile: two that are started at once are one.
+    _choosing: FileLock,
+    /// Whether the session has begun: it has records, and a branch.
+    has_begun: bool,
+    /// Whether anything was written on that branch.
+    pub(super) is_written_on: bool,
+}
+
+/// Decides where a run works.
+pub(super) fn choose(
+    repository: &Repository,
+    args: &GardeningArgs,
+    (settings, workspace): (&Settings, &Workspace),
+) -> Result<Course, Failure> {
+    let here = match &repository.head.branch {
+        Some(branch) => workspace.main().find_session_of(repository, branch)?,
+        None => None,
+    };
+    let is_wanted = args.session_branch || workspace.wants_session_branches(settings);
+    // Whoever is on the branch of a session is where that session works.
+    if is_wanted && (here.is_none() || args.new_run) {
+        return choose_session(repository, args, (settings, workspace));
+    }
+    let branch = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
+    let head = repository.head.commit.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
+    Ok(Course { branch, head, session: here, move_in: None })
+}
+
+fn choose_session(
+    repository: &Repository,
+    args: &GardeningArgs,
+    (settings, workspace): (&Settings, &Workspace),
+) -> Result<Course, Failure> {
+    let head = repository.head.commit.ok_or(GardenerError::NoCommit)?;
+    let locks = repository.common_dir.join("arborist/locks/session-branches");
+    let what = "git arborist, to choose a session";
+    let choosing = FileLock::take_within(&locks, what, PATIENCE, &Cancel::new())?;
+    let plan = find_plan(repository, args, settings);
+    let pipeline = PipelineName::of_plan(plan.as_deref());
+    let main = workspace.main();
+    let is_any = plan.is_none() && !args.is_unplanned;
+    let last = match args.new_run {
+        true => None,
+        false => main.find_last_session(repository, (!is_any).then_some(&pipeline))?,
+    };
+    let Some(last) = last else {
+        let session = start::new_session(head);
+        let branch = main.session_branch(&pipeline, &session)?;
+        let move_in = MoveIn { _choosing: choosing, has_begun: false, is_written_on: false };
+        return Ok(Course { branch, head, session: Some(session), move_in: Some(move_in) });
+    };
+    let branch = last.record.context.branch.clone();
+    let head = repository.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
+    let is_fresh = matches!(last.record.happening, Happening::Start(_)) && last.record.context.tip == head;
+    let move_in = MoveIn { _choosing: choosing, has_begun: true, is_written_on: !is_fresh };
+    Ok(Course { branch, head, session: Some(last.record.session), move_in: Some(move_in) })
+}
+
+impl Opened {
+    /// Leaves the user's checkout, if the run works apart from it: its branch and the first record appear together, then
+    /// the worktree. Killed anywhere, the same command goes on.
+    pub(crate) fn settle(
+        mut self,
+        args: &GardeningArgs,
+        planned: &Planned,
+        voice: &mut Voice<'_>,
+    ) -> Result<Self, Failure> {
+        let (Some(move_in), Some(session)) = (self.move_in.take(), self.session.get().cloned()) else {
+            return Ok(self);
+        };
+        if !move_in.has_begun {
+            self.begin_branch(args, planned, &session, voice)?;
+        }
+        let (is_new, user) = (!move_in.is_written_on, self.repository.clone());
+        drop(move_in);
+        let house = Pool::open(&user, &self.branch, self.worktree_options())?.house(&session)?;
+        if house.is_new {
+            voice.tell_worktree(self.workspace.main(), &house.path, &self.branch);
+        }
+        house.notes.iter().for_each(|note| voice.remark(&note.to_string()));
+        tell_of_dirt(&user, planned, voice)?;
+        if is_new || args.accept_changes {
+            bring_plan(&user, planned, &house.path)?;
+        }
+        self.repository = house.repository;
+        Ok(self)
+    }
+
+    fn begin_branch(
+        &self,
+        args: &GardeningArgs,
+        planned: &Planned,
+        session: &SessionId,
+        voice: &mut Voice<'_>,
+    ) -> Result<(), Failure> {
+        let plan = match &planned.file {
+            Some(PlanFile { path, bytes }) => {
+                let blob = self.repository.write_blob(bytes)?;
+                Some(PlanRef { path: path.clone(), blob }.to_string())
+            }
+            None => None,
+        };
+        let start = self.start(args, planned, plan);
+        let (name, base) = (self.branch.to_ref(), self.head);
+        let made = RefMove { name: &name, new: Some(base), old: None };
+        Chronicle::begin_with(&self.repository, (session.clone(), start), clock::now(), &[made])?;
+        voice.tell_branch(self.workspace.main(), &self.branch, base);
+        Ok(())
+    }
+}
+
+/// What is not committed is not seen where the run works. The plan and the configuration are brought there.
+fn tell_of_dirt(user: &Repository, planned: &Planned, voice: &mut Voice<'_>) -> Result<(), Failure> {
+    let plan = planned.file.as_ref().map(|file| file.path.as_str());
+    let is_brought = |dirt: &Dirt| {
+        let path = dirt.path.as_slice();
+        Some(path) == plan.map(str::as_bytes) || path == CONFIG.as_bytes() || path == b".arborist/"
+    };
+    if !user.dirt()?.iter().all(is_brought) {
+        voice.warn("what is not committed stays in your checkout, and the tasks do not see it");
+    }
+    Ok(())
+}
+
+/// The run freezes its plan and its configuration as the user has them.
+fn bring_plan(user: &Repository, planned: &Planned, house: &Path) -> Result<(), Failure> {
+    if let Some(PlanFile { path, bytes }) = &planned.file {
+        bring(house, path, bytes)?;
+    }
+    match std::fs::read(user.top().join(CONFIG)) {
+        Ok(bytes) => bring(house, CONFIG, &bytes),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Puts a file of the user's where a session works. Whatever an agent made there, nothing outside of it is written.
+pub(crate) fn bring(house: &Path, path: &str, bytes: &[u8]) -> Result<(), Failure> {
+    let file = house.join(path);
+    let is_there = file.symlink_metadata().is_ok_and(|found| found.is_file());
+    if is_there && std::fs::read(&file).is_ok_and(|now| now == bytes) {
+        return Ok(());
+    }
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::new(Exit::Person, format!("'{path}' could not be written where the session works: {error}"))
+            .hint(format!("look at '{}'", file.display()))
+    };
+    let place = path.parse::<InnerPath>().map_err(|error| failed(&error))?;
+    let enclosure = Enclosure::open(house).map_err(|error| failed(&error))?;
+    enclosure.write(&place, bytes).map_err(|error| failed(&error)).map(drop)
+}

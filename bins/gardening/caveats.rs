@@ -1,0 +1,45 @@
+//! What is said once for a run before it begins: what does not hold as the user may believe.
+
+use arborist_core::{
+    agent::{RunnerKind, limits::Chain},
+    failure::Failure,
+    pipeline::Budgets,
+};
+
+use super::{Opened, Planned, Voice};
+
+impl Opened {
+    /// Said once for a run: a test that cannot fail proves nothing.
+    pub(super) fn tell_of_missing_tests(&self, planned: &Planned, voice: &mut Voice<'_>) {
+        let untested = planned.plan.leaves().filter(|task| !self.options.tests_of(task).1).count();
+        if untested > 0 {
+            voice.warn(&format!(
+                "there is no test command for {untested} of the tasks: their tests pass whatever they do"
+            ));
+            voice.hint("name one with --test-command, or as test-command in .arborist/config.toml");
+        }
+    }
+
+    /// A limit on what nobody tells is no limit.
+    pub(super) fn tell_of_unmeasured(&self, planned: &Planned, voice: &mut Voice<'_>) -> Result<(), Failure> {
+        let Budgets { run, task } = &self.options.budgets;
+        let (has_cost, has_tokens) = (run.cost.or(task.cost).is_some(), run.tokens.or(task.tokens).is_some());
+        let mut silent: Vec<String> = Vec::new();
+        for crew in self.options.staff.chains(&planned.plan)?.iter().flat_map(Chain::iter) {
+            let RunnerKind::Program(runner) = &crew.runner else { continue };
+            let is_told =
+                (!has_cost || runner.events.tells_cost()) && (!has_tokens || runner.events.tells_tokens());
+            if !is_told && !silent.contains(&crew.name) {
+                silent.push(crew.name.clone());
+            }
+        }
+        if !silent.is_empty() {
+            let names = silent.join(", ");
+            voice.warn(&format!(
+                "{names} may not tell what is used: limits on cost and tokens do not hold there"
+            ));
+            voice.hint("--max-time holds for every agent");
+        }
+        Ok(())
+    }
+}

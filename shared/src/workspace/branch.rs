@@ -1,0 +1,91 @@
+//! Branches of sessions: what they are called, and which of them a run goes on with.
+
+use super::{Section, WorkspaceError, tracking};
+use crate::{
+    git::Repository,
+    name::{BranchName, Oid, PipelineName, SessionId, TASK_REFS},
+    session::{Archive, Driver, Record, Stored, ref_of},
+};
+
+impl Section {
+    /// What the branch of a session is called in this repository.
+    pub fn session_branch(
+        &self,
+        pipeline: &PipelineName,
+        session: &SessionId,
+    ) -> Result<BranchName, WorkspaceError> {
+        let named = format!("{}{pipeline}/{session}", self.prefix).parse();
+        named.map_err(|source| WorkspaceError::NoSessionBranch { name: self.name.clone(), source })
+    }
+
+    /// A session branch is one by its whole form: the prefix, a pipeline, and the session.
+    pub(super) fn is_session_branch(&self, branch: &BranchName, session: &SessionId) -> bool {
+        let rest = branch.as_str().strip_prefix(&self.prefix).and_then(|rest| rest.rsplit_once('/'));
+        let is_task = branch.to_ref().starts_with(TASK_REFS);
+        !is_task && rest.is_some_and(|(_, last)| last == session.as_str())
+    }
+
+    /// The branch of a session in this repository, and where it is.
+    pub fn find_session_branch(
+        &self,
+        repository: &Repository,
+        session: &SessionId,
+    ) -> Result<Option<(BranchName, Oid)>, WorkspaceError> {
+        let prefix = self.prefix.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let refs = repository.list_refs(&[&format!("refs/heads/{prefix}")])?;
+        let mut branches = refs.into_iter().filter_map(|found| {
+            let branch: BranchName = found.name.strip_prefix("refs/heads/")?.parse().ok()?;
+            self.is_session_branch(&branch, session).then_some((branch, found.target))
+        });
+        Ok(branches.next_back())
+    }
+
+    /// The recorded session whose own branch this is.
+    pub fn find_session_of(
+        &self,
+        repository: &Repository,
+        branch: &BranchName,
+    ) -> Result<Option<SessionId>, WorkspaceError> {
+        let last = branch.as_str().rsplit_once('/').and_then(|(_, last)| last.parse().ok());
+        let Some(session) = last.filter(|session| self.is_session_branch(branch, session)) else {
+            return Ok(None);
+        };
+        let newest = Archive::new(repository).newest(&session)?;
+        Ok(newest.filter(|newest| newest.record.context.branch == *branch).map(|_| session))
+    }
+
+    /// The session that was begun last on a branch of its own that is still there, of one pipeline or of any.
+    pub fn find_last_session(
+        &self,
+        repository: &Repository,
+        pipeline: Option<&PipelineName>,
+    ) -> Result<Option<Stored>, WorkspaceError> {
+        let is_meant = |record: &Record| {
+            let context = &record.context;
+            context.driver == Driver::Run
+                && pipeline.is_none_or(|pipeline| context.pipeline == pipeline.as_str())
+                && self.is_session_branch(&context.branch, &record.session)
+        };
+        let mut found = Archive::new(repository).list()?.sessions;
+        found.retain(|stored| is_meant(&stored.record));
+        found.sort_by_key(|stored| (stored.record.context.started, stored.record.time));
+        while let Some(last) = found.pop() {
+            let is_there = repository.find_branch(&last.record.context.branch)?.is_some();
+            if is_there && !self.may_be_of_others(repository, &last)? {
+                return Ok(Some(last));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a session may have been fetched from whoever began it: the remote has it as it is, and here is no place where
+    /// it is worked on.
+    fn may_be_of_others(&self, repository: &Repository, session: &Stored) -> Result<bool, WorkspaceError> {
+        let seen = tracking::here(self, &ref_of(&session.record.session));
+        if repository.find_ref(&seen)? != Some(session.commit) {
+            return Ok(false);
+        }
+        let branch = Some(&session.record.context.branch);
+        Ok(repository.list_worktrees()?.iter().all(|worktree| worktree.branch.as_ref() != branch))
+    }
+}
