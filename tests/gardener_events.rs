@@ -87,7 +87,7 @@ fn a_snapshot_has_the_head_of_every_repository() {
     let events = events(&town.arborist(["gardener", "--json"]).succeeds().stdout());
     let places = of(&events, "worktree-created");
     let repos: Vec<&Value> = places.iter().map(|place| &place["repo"]).collect();
-    assert_eq!(repos, ["backend", "web"]);
+    assert_eq!(repos, ["repo", "backend", "web"]);
     let made = of(&events, "branch-created");
     assert_eq!(
         made.iter().map(|event| &event["branch"]).collect::<Vec<_>>(),

@@ -54,7 +54,7 @@ fn claude_finishes_a_plan_over_two_repositories() {
         garden.git_in(&backend, ["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist"]);
     let branch = branches.answer();
     for (n, task) in ["T001", "T002"].iter().enumerate() {
-        assert_eq!(garden.read(&format!("{task}.txt")), format!("{task}\n"));
+        assert_eq!(garden.git(["show", &format!("{branch}:{task}.txt")]).answer(), *task);
         let file = format!("{branch}:src/{task}.rs");
         assert_eq!(garden.git_in(&backend, ["show", &file]).answer(), format!("// {task}"));
         let heard = scene.model.heard(task);
