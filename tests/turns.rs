@@ -155,27 +155,3 @@ fn an_agent_that_tells_of_no_turns_has_one_commit_for_its_step() {
     let changed = garden.git(["show", "--format=", "--name-only", "main^{/T001@implement-pass}"]).answer();
     assert_eq!(changed, "one.txt");
 }
-
-/// What real programs printed, while the same is done as they did.
-#[test]
-fn recorded_streams_of_three_writing_turns_give_three_commits() {
-    for program in ["claude", "codex", "gemini", "opencode"] {
-        let garden = Garden::sprout();
-        garden.write("tasks.md", "- [ ] T001 the schema\n");
-        garden.commit("a plan\n");
-        let stream =
-            format!("{}/shared/tests/data/streams/{program}.implement.jsonl", env!("CARGO_MANIFEST_DIR"));
-        turning::agent(&garden, program, &turning::replay(program, &stream));
-        garden.arborist(["gardener"]).succeeds();
-        let turns = turns(&garden);
-        assert_eq!(turns.len(), 3, "{program}: {turns:?}");
-        let changed = |nth: usize| {
-            let commits = garden.git(["log", "--reverse", "--format=%H", "--grep=@turn)"]).answer();
-            let commit = commits.lines().nth(nth).unwrap().to_owned();
-            garden.git(["show", "--format=", "--name-only", &commit]).answer()
-        };
-        assert_eq!(changed(0), "src/schema.sql", "{program}");
-        assert_eq!(changed(1), "docs/notes.md\nsrc/schema.sql", "{program}");
-        assert_eq!(changed(2), "src/seed.sql", "{program}");
-    }
-}

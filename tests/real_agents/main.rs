@@ -8,9 +8,13 @@ mod program;
 mod server;
 mod tools;
 mod two_repos;
+mod turns;
 mod wire;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    process::Command,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use arborist_testkit::{Garden, Run, is_installed};
 
@@ -30,7 +34,7 @@ const PLAN: &str = r#"{
 const TASKS: [&str; 3] = ["T001", "T002", "T003"];
 
 /// How long a program may be silent, in seconds: longer than any needs to start, shorter than anyone likes to wait.
-const SILENCE: u32 = 20;
+const SILENCE: u32 = 40;
 
 /// The programs are heavy: one at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -73,11 +77,18 @@ impl Scene {
     }
 
     fn gardener_with(&self, args: &[&str]) -> Run {
-        let mut command = self.garden.command("git", &self.garden.path(""));
+        Run::of(self.command("git").arg("arborist").args(self.gardener_words()).args(args), b"")
+    }
+
+    fn gardener_words(&self) -> [&'static str; 5] {
+        ["gardener", "--runner", self.agent.name, "--model", self.agent.model]
+    }
+
+    /// A program that finds the scripted model.
+    fn command(&self, program: &str) -> Command {
+        let mut command = self.garden.command(program, &self.garden.path(""));
         self.agent.point(&mut command, &self.url);
-        command.args(["arborist", "gardener", "--runner", self.agent.name, "--model", self.agent.model]);
-        command.args(args);
-        Run::of(&mut command, b"")
+        command
     }
 
     /// What `git arborist state` says of a task.

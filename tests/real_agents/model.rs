@@ -16,7 +16,7 @@ pub(crate) struct Ask {
     pub(crate) has_tools: bool,
 }
 
-/// What the model answers.
+/// What the model answers. Where an argument says TASK the task is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Act {
     /// Words, which end the call.
@@ -30,7 +30,7 @@ pub(crate) enum Act {
     },
     /// A command to be run.
     Shell(String),
-    /// A tool of a server, by the end of its name. Where an argument says TASK the task is meant.
+    /// A tool of a server, by the end of its name.
     Tool {
         /// Its own name, without what a program puts before it.
         tool: &'static str,
@@ -45,10 +45,12 @@ pub(crate) enum Act {
 
 impl Act {
     fn for_task(&self, task: &str) -> Self {
+        let named = |text: &str| text.replace("TASK", task);
         match self {
+            Self::Write { path, text } => Self::Write { path: named(path), text: named(text) },
+            Self::Shell(command) => Self::Shell(named(command)),
             Self::Tool { tool, input } => {
-                let input = input.to_string().replace("TASK", task);
-                Self::Tool { tool, input: serde_json::from_str(&input).unwrap() }
+                Self::Tool { tool, input: serde_json::from_str(&named(&input.to_string())).unwrap() }
             }
             other => other.clone(),
         }
@@ -77,12 +79,25 @@ pub(crate) struct Trouble {
     pub(crate) times: u32,
 }
 
+/// When the model answers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// At once.
+    #[default]
+    AtOnce,
+    /// When the turn before is committed. A real model needs longer than that, and all its turns write something.
+    TurnByTurn,
+}
+
 /// The scripted model.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     troubles: Mutex<Vec<Trouble>>,
     /// What is done for a task, one after the other, instead of the usual.
     acts: Vec<Act>,
+    /// What is done once instead of the act with this number.
+    once: Mutex<Option<(usize, Act)>>,
+    pace: Pace,
     asked: Mutex<Vec<Ask>>,
 }
 
@@ -95,6 +110,24 @@ impl Model {
     /// One that does this for each task.
     pub(crate) fn acting(acts: Vec<Act>) -> Self {
         Self { acts, ..Self::default() }
+    }
+
+    /// One that does this for each task, no faster than its turns are committed.
+    pub(crate) fn pacing(acts: Vec<Act>) -> Self {
+        Self { acts, pace: Pace::TurnByTurn, ..Self::default() }
+    }
+
+    /// The same with another act instead of this one, the first time.
+    pub(crate) fn but_once(mut self, number: usize, act: Act) -> Self {
+        self.once = Mutex::new(Some((number, act)));
+        self
+    }
+
+    /// How many turns must be committed before this is answered.
+    pub(crate) fn awaited_turns(&self, ask: &Ask) -> usize {
+        let is_awaited = self.pace == Pace::TurnByTurn && ask.has_tools;
+        let is_work = matches!(errand(&ask.words), Some((Step::Implement, _)));
+        if is_awaited && is_work { ask.results } else { 0 }
     }
 
     /// All that was said in conversations about this task, the results of tools too.
@@ -131,10 +164,11 @@ impl Model {
         let again = if ask.words.contains("Previous feedback") { ".again" } else { "" };
         match (step, ask.results) {
             (Step::Review, _) => Act::Say("It does what the task asks.\n\nAPPROVED".into()),
-            (_, n) if !self.acts.is_empty() => self
-                .acts
-                .get(n)
-                .map_or_else(|| Act::Say(format!("Wrote {task}.txt.")), |act| act.for_task(task)),
+            (_, n) if !self.acts.is_empty() => {
+                let once = self.once.lock().unwrap().take_if(|(number, _)| *number == n);
+                let act = once.map(|(_, act)| act).or_else(|| self.acts.get(n).cloned());
+                act.map_or_else(|| Act::Say(format!("Wrote {task}.txt.")), |act| act.for_task(task))
+            }
             (_, 0) => Act::Write { path: format!("{task}{again}.txt"), text: format!("{task}\n") },
             (_, 1) => Act::Shell(format!("echo more >> {task}{again}.txt")),
             _ => Act::Say(format!("Wrote {task}{again}.txt.")),

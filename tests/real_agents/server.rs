@@ -4,8 +4,10 @@ use std::{
     io::{self, BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
+    process::Command,
     sync::Arc,
     thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -14,6 +16,9 @@ use crate::{
     model::{Act, Model},
     wire::{Wire, stream},
 };
+
+/// How long a turn's commit is waited for. It is there in a moment, or not at all.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves `model` as long as the test runs, on a free port, to programs that work in `dir`.
 pub(crate) fn serve(model: Arc<Model>, dir: PathBuf) -> u16 {
@@ -35,7 +40,9 @@ fn answer(connection: TcpStream, model: &Model, dir: &Path) -> io::Result<()> {
     let Some(wire) = Wire::of_path(&path) else {
         return reply(connection.get_mut(), "200 OK", &json!({ "data": [], "models": [] }));
     };
-    match model.act(wire.read(&body)) {
+    let ask = wire.read(&body);
+    wait_for_turns(dir, model.awaited_turns(&ask));
+    match model.act(ask) {
         Act::Hang => io::copy(&mut connection, &mut io::sink()).map(drop),
         Act::Refuse => reply(connection.get_mut(), "429 Too Many Requests", &wire.refusal()),
         act => {
@@ -43,6 +50,21 @@ fn answer(connection: TcpStream, model: &Model, dir: &Path) -> io::Result<()> {
             send(connection.get_mut(), "200 OK", "text/event-stream", &events)
         }
     }
+}
+
+/// Waits until so many turns are committed, and not for ever.
+fn wait_for_turns(dir: &Path, count: usize) {
+    let begun = Instant::now();
+    while turns_in(dir) < count && begun.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// How many turns are committed.
+fn turns_in(dir: &Path) -> usize {
+    let log = ["log", "--format=%h", "--grep=@turn)"];
+    let log = Command::new("git").current_dir(dir).env("GIT_CONFIG_GLOBAL", "/dev/null").args(log).output();
+    log.map_or(0, |log| log.stdout.iter().filter(|byte| **byte == b'\n').count())
 }
 
 /// The path and the body of a request; a body that is no JSON is nothing.
