@@ -451,18 +451,22 @@ complete -c git-arborist -n '__git_arborist_in session resume' -f
 complete -c git-arborist -n '__git_arborist_in session resume' -l turn -x -d 'Go on from the tree of this turn: a commit brings it back, and what came after it stays in history'
 complete -c git-arborist -n '__git_arborist_in session resume' -l plan-changed -d 'Go on although the plan has changed since'
 complete -c git-arborist -n '__git_arborist_in session resume' -l yes -d 'Approve the commands that files of the repository bring along'
+complete -c git-arborist -n '__git_arborist_in session resume' -l json -d 'Print what happens as JSON, an object on each line'
 complete -c git-arborist -n '__git_arborist_in session resume' -s h -l help -d 'Show what it does and takes'
 
 # session replay
 complete -c git-arborist -n '__git_arborist_in session replay' -f
-complete -c git-arborist -n '__git_arborist_in session replay' -l turn -x -d 'The turn whose tree the new session begins with'
+complete -c git-arborist -n '__git_arborist_in session replay' -l turn -x -d 'The turn whose tree the new session begins with; 0 is what the other began with'
+complete -c git-arborist -n '__git_arborist_in session replay' -l offline -d 'Call no agent: read again what the other session\'s agents printed after that turn, with the files of their commits'
 complete -c git-arborist -n '__git_arborist_in session replay' -l yes -d 'Approve the commands that files of the repository bring along'
+complete -c git-arborist -n '__git_arborist_in session replay' -l json -d 'Print what happens as JSON, an object on each line'
 complete -c git-arborist -n '__git_arborist_in session replay' -s h -l help -d 'Show what it does and takes'
 
 # session start
 complete -c git-arborist -n '__git_arborist_in session start' -f
 complete -c git-arborist -n '__git_arborist_in session start' -l pipeline -x -d 'What the driver calls what it does'
 complete -c git-arborist -n '__git_arborist_in session start' -l id -x -d 'The id, instead of a new one'
+complete -c git-arborist -n '__git_arborist_in session start' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session start' -s h -l help -d 'Show what it does and takes'
 
 # session turn
@@ -486,8 +490,9 @@ complete -c git-arborist -n '__git_arborist_in session turn' -s h -l help -d 'Sh
 complete -c git-arborist -n '__git_arborist_in session checkpoint' -f
 complete -c git-arborist -n '__git_arborist_in session checkpoint' -l session -x -d 'The session: its id, or as much of it as tells it from others'
 complete -c git-arborist -n '__git_arborist_in session checkpoint' -l node -x -a '(__git_arborist_tasks)' -d 'The task whose step has ended'
-complete -c git-arborist -n '__git_arborist_in session checkpoint' -l step -x -d 'The step'
-complete -c git-arborist -n '__git_arborist_in session checkpoint' -l status -x -d 'How it ended'
+complete -c git-arborist -n '__git_arborist_in session checkpoint' -l step -x -a 'plan implement test review complete merge' -d 'The step'
+complete -c git-arborist -n '__git_arborist_in session checkpoint' -l status -x -a 'pass fail approved rejected' -d 'How it ended'
+complete -c git-arborist -n '__git_arborist_in session checkpoint' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session checkpoint' -s h -l help -d 'Show what it does and takes'
 
 # session end
@@ -495,6 +500,7 @@ complete -c git-arborist -n '__git_arborist_in session end' -f
 complete -c git-arborist -n '__git_arborist_in session end' -l session -x -d 'The session: its id, or as much of it as tells it from others'
 complete -c git-arborist -n '__git_arborist_in session end' -l result -x -a 'complete failed' -d 'Whether all was done'
 complete -c git-arborist -n '__git_arborist_in session end' -s m -l message -x -d 'More, in words'
+complete -c git-arborist -n '__git_arborist_in session end' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session end' -s h -l help -d 'Show what it does and takes'
 
 # session hook

@@ -18,8 +18,8 @@ use git_arborist::{
     },
     plan::WavesDocument,
     session::document::{
-        DiffDocument, ExportDocument, SessionListDocument, SessionShowDocument, TurnDocument, TurnsDocument,
-        WhichDocument,
+        DiffDocument, ExportDocument, RecordedDocument, SessionListDocument, SessionShowDocument,
+        TurnDocument, TurnsDocument, WhichDocument,
     },
     state::document::StateDocument,
     trailers::{log::LogDocument, parse::ParseDocument},
@@ -50,6 +50,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
         ("session-turn", schema_for!(TurnDocument)),
         ("session-turns", schema_for!(TurnsDocument)),
         ("session-which", schema_for!(WhichDocument)),
+        ("session-recorded", schema_for!(RecordedDocument)),
         ("session-diff", schema_for!(DiffDocument)),
         ("session-export", schema_for!(ExportDocument)),
         ("merge-queue", schema_for!(QueueDocument)),
@@ -125,8 +126,8 @@ fn what_is_printed_is_what_is_promised() {
 fn a_session_is_what_is_promised() {
     let garden = Garden::sprout();
     let session = |args: &[&str]| garden.arborist(["session"].iter().chain(args)).answer();
-    session(&["start", "--id", "s1"]);
-    session(&["checkpoint", "--session", "s1", "--node", "T1"]);
+    validate("session-recorded", &session(&["start", "--id", "s1", "--json"]));
+    validate("session-recorded", &session(&["checkpoint", "--session", "s1", "--node", "T1", "--json"]));
     garden.write("a", "a");
     let turn = ["turn", "--session", "s1", "--node", "T1", "--model", "m", "--json"];
     validate("session-turn", &session(&turn));

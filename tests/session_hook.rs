@@ -35,7 +35,9 @@ fn what_an_interactive_agent_does_is_recorded_turn_by_turn_without_what_the_user
     let garden = Garden::sprout();
     garden.write("mine", "before\n");
     garden.commit("files\n");
-    garden.arborist(["hooks", "install", "--agent", "claude"]).succeeds().out(SETTINGS);
+    let said = garden.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
+    said.out("claude: wrote '").out(SETTINGS).err("becomes a commit on the branch that is checked out");
+    garden.arborist(["hooks", "status"]).succeeds().out("claude      installed: ");
     garden.write("mine", "my own change\n");
     fire(&garden, "UserPromptSubmit", &json!({ "prompt": "add a" }));
     garden.write("a", "a\n");

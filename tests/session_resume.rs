@@ -87,6 +87,7 @@ fn a_session_that_was_killed_goes_on_in_the_checkout_that_it_ran_in() {
     assert_eq!(garden.read("../continued"), "s-1\n", "its own conversation is continued");
     let prompt = garden.prompt(1);
     assert!(prompt.contains("What was done so far") && prompt.contains("- Add a (a)"), "{prompt}");
+    assert!(prompt.contains("  said: I add a\n  used: Bash: work"), "from the transcript: {prompt}");
     assert_eq!(sessions(&garden)[0]["state"], "complete");
     let subjects = subjects(&garden, "main");
     assert!(subjects.starts_with("task(main@T001@complete)"), "{subjects}");

@@ -230,3 +230,38 @@ fn turns_that_end_at_the_same_time_wait_for_each_other() {
     assert_eq!((&list["turns"], &list["commits"]), (&3.into(), &1.into()));
     garden.arborist(["session", "start", "--id", &id]).exits(1).err("already");
 }
+
+#[test]
+fn values_that_mean_nothing_are_refused_with_those_that_do() {
+    let garden = Garden::sprout();
+    garden.arborist(["session", "start", "--id", "s1"]).succeeds();
+    let turn = ["session", "turn", "--session", "s1", "--node", "T1", "--model", "m"];
+    for cost in ["NaN", "-1", "inf"] {
+        let cost = format!("--cost={cost}");
+        garden.arborist(turn.iter().copied().chain([cost.as_str()])).exits(129).err("such as 2.50");
+    }
+    let checkpoint = ["session", "checkpoint", "--session", "s1"];
+    let with = |more: &[&'static str]| garden.arborist(checkpoint.iter().chain(more));
+    with(&["--step", "sleep"]).exits(129).err("implement, test, review");
+    with(&["--status", "fine"]).exits(129).err("pass, fail, approved, rejected");
+    with(&["--step", "test", "--status", "fail"]).succeeds();
+}
+
+#[test]
+fn what_a_driver_writes_down_is_told_as_json() {
+    let garden = Garden::sprout();
+    let json = |args: &[&str]| -> serde_json::Value {
+        serde_json::from_str(&garden.arborist(["session"].iter().chain(args)).answer()).unwrap()
+    };
+    let started = json(&["start", "--json"]);
+    let id = started["record"]["session"].as_str().unwrap();
+    assert_eq!(started["record"]["kind"], "start");
+    let checkpoint = json(&["checkpoint", "--session", id, "--json"]);
+    assert_eq!(
+        (&checkpoint["record"]["kind"], &checkpoint["record"]["step"]),
+        (&"checkpoint".into(), &"implement".into())
+    );
+    let ended = json(&["end", "--session", id, "--json"]);
+    let newest = garden.git(["rev-parse", &format!("refs/arborist/sessions/{id}")]).answer();
+    assert_eq!((&ended["commit"], &ended["record"]["result"]), (&newest.into(), &"complete".into()));
+}

@@ -43,7 +43,8 @@ fn a_run_is_a_session_with_a_record_for_each_turn() {
     let base = garden.git(["rev-parse", "HEAD"]).answer();
     garden.arborist(["gardener", "--model", "big"]).succeeds();
     let records = records(&garden);
-    assert_eq!(kinds(&records), ["start", "turn", "turn", "turn", "checkpoint", "checkpoint", "end"]);
+    let expected = ["start", "turn", "turn", "turn", "checkpoint", "turn", "checkpoint", "end"];
+    assert_eq!(kinds(&records), expected);
     let start = &records[0];
     assert_eq!(start["repositories"][0]["base"], base);
     assert_eq!((&start["options"]["model"], &start["pipeline"]), (&"big".into(), &"tasks".into()));
@@ -58,8 +59,9 @@ fn a_run_is_a_session_with_a_record_for_each_turn() {
     assert_eq!((&wrote["node"], &wrote["step"]), (&"T001".into(), &"implement".into()));
     assert_eq!((&said["number"], &said["commit"]), (&3.into(), &Value::Null));
     assert_eq!(records[4]["status"], "implement-pass");
-    assert_eq!(records[6]["result"], "complete");
-    assert_eq!(records[6]["context"]["tip"], garden.git(["rev-parse", "HEAD"]).answer());
+    assert_eq!((&records[5]["step"], &records[5]["commit"]), (&"review".into(), &Value::Null));
+    assert_eq!(records[7]["result"], "complete");
+    assert_eq!(records[7]["context"]["tip"], garden.git(["rev-parse", "HEAD"]).answer());
     garden.arborist(["session", "which", &commit]).succeeds().out("T001");
     garden.arborist(["state"]).succeeds().out(&session(&garden));
 }
@@ -76,7 +78,7 @@ fn what_was_said_is_kept_redacted_unless_that_is_unwanted() {
     garden.git(["config", "arborist.session.transcripts", "off"]).succeeds();
     garden.arborist(["gardener"]).succeeds();
     assert_eq!(garden.git(["for-each-ref", "refs/arborist/transcripts"]).answer(), "");
-    assert_eq!(records(&garden).len(), 7);
+    assert_eq!(records(&garden).len(), 8);
 }
 
 #[test]
@@ -95,12 +97,28 @@ fn a_run_that_stops_rests_and_one_that_goes_on_says_so() {
     assert_eq!(kinds(&all[first.len()..]), ["resume", "end"], "nothing was changed by the task that failed");
     assert_eq!(all.last().unwrap()["result"], "failed");
     let numbers: Vec<u64> = all.iter().filter_map(|record| record["number"].as_u64()).collect();
-    assert_eq!(numbers, [1, 2, 3]);
+    assert_eq!(numbers, [1, 2, 3, 4]);
 }
 
 #[test]
-fn an_agent_without_turns_has_checkpoints_only() {
-    let garden = garden("text", "echo one > one.txt\n");
+fn a_call_of_an_agent_without_turns_is_one_turn_whose_commit_is_that_of_its_step() {
+    let garden = garden("text", "echo one > one.txt\nprintf 'I added one'");
     garden.arborist(["gardener"]).succeeds();
-    assert_eq!(kinds(&records(&garden)), ["start", "checkpoint", "checkpoint", "end"]);
+    let records = records(&garden);
+    assert_eq!(kinds(&records), ["start", "turn", "checkpoint", "turn", "checkpoint", "end"]);
+    let commit = garden.git(["rev-parse", "main^{/T001@implement-pass}"]).answer();
+    let (work, review) = (&records[1], &records[3]);
+    assert_eq!((&work["commit"], &work["step"]), (&commit.into(), &"implement".into()));
+    assert_eq!((&work["files"][0], &work["message"]), (&"one.txt".into(), &"Add one\n\nI added one".into()));
+    assert_eq!((&review["commit"], &review["runner"]), (&Value::Null, &"judge".into()));
+    let said = garden.git(["log", "--format=%B", &format!("refs/arborist/transcripts/{}", session(&garden))]);
+    let said = said.answer();
+    assert!(said.contains("I added one") && said.contains("APPROVED"), "{said}");
+}
+
+#[test]
+fn live_words_are_redacted_like_everything_else() {
+    let garden = garden("claude", WORK);
+    let said = garden.arborist(["gardener", "--json"]).succeeds();
+    said.out("All is done").never("sk-ant-api03-AAAA");
 }

@@ -15,7 +15,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Opened, Voice, foretell, open},
+    gardening::{GardeningArgs, Opened, Source, Voice, foretell, open},
     ui::Ui,
 };
 
@@ -96,6 +96,9 @@ pub struct GardenerArgs {
     /// Let tasks that have failed before begin anew
     #[arg(long)]
     retry_failed: bool,
+    /// Call nobody: play again what was recorded in the session that this one was forked from
+    #[arg(long, hide = true)]
+    offline: bool,
 }
 
 impl GardenerArgs {
@@ -134,6 +137,7 @@ impl GardenerArgs {
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
 pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
     args.common.more = args.told();
+    args.common.source = if args.offline { Source::Records } else { Source::Agents };
     let opened = open(&args.common, ui)?;
     let run = opened.scan()?;
     let planned = opened.plan(&args.common, &run)?;
@@ -164,7 +168,11 @@ pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
         None => None,
         Some(jobs) => {
             let session = opened.session(&args.common, &run);
-            Some(opened.lanes((jobs, args.policy), &planned, session)?)
+            let mut lanes = opened.lanes((jobs, args.policy), &planned, session)?;
+            if args.offline {
+                lanes.queue.resolver = None;
+            }
+            Some(lanes)
         }
     };
     let ended = opened.begin(&args.common, &planned, &mut voice, lanes.as_ref())?.run(&wish);

@@ -3,7 +3,7 @@
 
 use arborist_core::{consent, failure::Failure, gardener::approval, pipeline::require_programs};
 
-use super::{GardeningArgs, Opened, Planned};
+use super::{GardeningArgs, Opened, Planned, Source};
 
 impl Opened {
     /// Refuses what cannot be run and what the user has not seen.
@@ -14,7 +14,9 @@ impl Opened {
         lanes: Option<usize>,
     ) -> Result<(), Failure> {
         self.require_repositories(planned)?;
-        require_programs(&self.options.staff.chains(&planned.plan)?)?;
+        if args.source == Source::Agents {
+            require_programs(&self.options.staff.chains(&planned.plan)?)?;
+        }
         let mut commands = approval::foreign_commands(&planned.plan, &self.options, &self.settings)?;
         if lanes.is_some() || self.move_in.is_some() {
             commands.extend(self.worktree_options().foreign_commands());

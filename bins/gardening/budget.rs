@@ -42,7 +42,8 @@ impl BudgetArgs {
     }
 }
 
-fn dollars(text: &str) -> Result<f64, String> {
+/// A sum of money as it is typed.
+pub(crate) fn dollars(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
     number.ok_or_else(|| "not a sum of US dollars, such as 2.50".to_owned())
 }

@@ -16,6 +16,7 @@ mod toolbox;
 mod voice;
 
 pub(crate) use apart::bring;
+pub(crate) use budget::dollars;
 pub(crate) use forecast::tell as foretell;
 pub(crate) use lanes::CLEAN_UP;
 pub(crate) use open::{Opened, open, watch_signals};
@@ -80,12 +81,25 @@ pub(crate) struct GardeningArgs {
     /// Print what happens as JSON, an object on each line
     #[arg(long, conflicts_with = "dry_run")]
     json: bool,
+    /// What is played again instead of calling anybody
+    #[arg(skip)]
+    pub(crate) source: Source,
     /// What a command has beside these, for the session's records
     #[arg(skip)]
     pub(crate) more: BTreeMap<String, String>,
     /// Whether the task is the user's own words, whatever plan there is
     #[arg(skip)]
     pub(crate) is_unplanned: bool,
+}
+
+/// Where what agents do comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// They are called.
+    #[default]
+    Agents,
+    /// They were called in the session that this one was forked from.
+    Records,
 }
 
 impl GardeningArgs {

@@ -206,6 +206,7 @@ impl Opened {
         let mut tools = self.tools(recorder.hand().clone(), scribe)?;
         tools.lanes = lanes;
         tools.recalled = recalled;
+        tools.playback = self.playback(args, &session)?;
         if let Some(lanes) = lanes {
             tools.sentry = lanes.queue.sentry.clone();
         }
@@ -269,6 +270,7 @@ impl Opened {
             sentry: Sentry::default(),
             scribe,
             recalled: Vec::new(),
+            playback: None,
             save_every: self.worktree_options().save_every,
             sections: &self.workspace.sections,
             lanes: None,

@@ -1,20 +1,20 @@
 //! A run as a session: how it begins, goes on, rests and ends in the session's records.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use arborist_core::{
-    failure::Failure,
+    failure::{Exit, Failure},
     gardener::{GardenerError, Summary},
     history::Run,
     name::{Oid, SessionId},
-    pipeline::repository_name,
+    pipeline::{Playback, repository_name},
     session::{
         Archive, Chronicle, Draft, Driver, End, Happening, Pause, Recollection, RepositoryStart, Resumed,
         SessionError, Start, Verdict,
     },
 };
 
-use super::{GardeningArgs, Opened, Planned};
+use super::{GardeningArgs, Opened, Planned, Source};
 use crate::clock;
 
 impl Opened {
@@ -25,6 +25,28 @@ impl Opened {
             Some(newest) => Ok(archive.recollections(&newest)?),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// What is played again, if nobody is to be called.
+    pub(super) fn playback(
+        &self,
+        args: &GardeningArgs,
+        session: &SessionId,
+    ) -> Result<Option<Arc<Playback>>, Failure> {
+        if args.source == Source::Agents {
+            return Ok(None);
+        }
+        let archive = Archive::new(&self.repository);
+        let unknown = || SessionError::Unknown(session.to_string());
+        let newest = archive.newest(session)?.ok_or_else(unknown)?;
+        let Happening::Start(Start { forked_from: Some(fork), .. }) = &newest.record.happening else {
+            let words = format!("session '{session}' was not just forked from another");
+            return Err(Failure::new(Exit::No, words).hint(
+                "play one again with: git arborist session replay <session> --turn <number> --offline",
+            ));
+        };
+        let origin = archive.newest(&fork.session)?.ok_or_else(unknown)?;
+        Ok(Some(Arc::new(Playback::new(archive.recording(&origin, fork.turn)?))))
     }
 
     /// The session of a run that begins or goes on at `tip`.

@@ -143,6 +143,16 @@ pub struct TreeDocument {
     pub commit: String,
 }
 
+/// What was written down by a driver.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct RecordedDocument {
+    /// The commit of the record.
+    pub commit: String,
+    /// The record.
+    pub record: Record,
+}
+
 /// A whole session.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]

@@ -48,6 +48,9 @@ EXAMPLES
    Let another model take it from there, beside what was done
        git arborist session replay 3f9a --turn 7 -- --model opus
 
+   Play the same again without calling any model, to see how it was taken in
+       git arborist session replay 3f9a --turn 0 --offline
+
    Let git-ai read who wrote which line
        git arborist session export 3f9a --format git-ai --write
 

@@ -9,16 +9,18 @@ use arborist_core::{
     git::Repository,
     name::{BranchName, Oid, SessionId, TaskId},
     session::{
-        Checkpoint, Chronicle, Draft, Driver, End, Happening, RepositoryStart, SessionError, Start, Verdict,
+        Checkpoint, Chronicle, Draft, Driver, End, Happening, RepositoryStart, SessionError, Start, Stored,
+        Verdict,
     },
 };
 use clap::{Args, ValueEnum};
 
 use super::{
+    document::RecordedDocument,
     mark::Mark,
-    open::{Opened, open},
+    open::{JsonArgs, Opened, open},
 };
-use crate::{clock, entry::Outcome, ui::Ui};
+use crate::{clock, document, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct StartArgs {
@@ -28,6 +30,8 @@ pub(super) struct StartArgs {
     /// The id, instead of a new one
     #[arg(long, value_name = "ID")]
     id: Option<SessionId>,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 #[derive(Debug, Args)]
@@ -45,12 +49,18 @@ pub(super) struct CheckpointArgs {
     #[arg(long, value_name = "TASK")]
     node: Option<TaskId>,
     /// The step
-    #[arg(long, value_name = "STEP", default_value = "implement")]
+    #[arg(long, value_name = "STEP", default_value = "implement", value_parser = STEPS)]
     step: String,
     /// How it ended
-    #[arg(long, value_name = "WORD", default_value = "pass")]
+    #[arg(long, value_name = "STATUS", default_value = "pass", value_parser = STATUSES)]
     status: String,
+    #[command(flatten)]
+    json: JsonArgs,
 }
+
+/// What a driver's steps may be called, and how they may end: as in the trailers of task commits.
+const STEPS: [&str; 6] = ["plan", "implement", "test", "review", "complete", "merge"];
+const STATUSES: [&str; 4] = ["pass", "fail", "approved", "rejected"];
 
 #[derive(Debug, Args)]
 pub(super) struct EndArgs {
@@ -62,6 +72,8 @@ pub(super) struct EndArgs {
     /// More, in words
     #[arg(short, long, value_name = "WORDS", default_value = "")]
     message: String,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// How a session ended.
@@ -87,13 +99,24 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
         options: BTreeMap::new(),
         forked_from: None,
     };
-    Chronicle::begin(repository, session.clone(), start, clock::now())?;
+    let chronicle = Chronicle::begin(repository, session.clone(), start, clock::now())?;
     // What lies there now is the user's, and goes into no turn.
     if repository.worktree.is_some() {
         mark.set(repository, (repository.snapshot()?, base))?;
     }
-    ui.line(session.as_str());
-    Ok(Exit::Done)
+    if !args.json.json {
+        ui.line(session.as_str());
+    }
+    tell(&chronicle, &args.json, ui)
+}
+
+/// The newest record, where that was asked for.
+fn tell(chronicle: &Chronicle, args: &JsonArgs, ui: &mut Ui) -> Outcome {
+    if !args.json {
+        return Ok(Exit::Done);
+    }
+    let Stored { commit, record } = chronicle.newest();
+    document::print(ui, &RecordedDocument { commit: commit.to_string(), record })
 }
 
 /// The branch that is checked out, and where it is.
@@ -151,7 +174,8 @@ pub(super) fn checkpoint(args: &CheckpointArgs, ui: &mut Ui) -> Outcome {
         status: args.status.clone(),
         snapshot: snapshot.into_iter().collect(),
     });
-    append(&chronicle, &happening, head)
+    append(&chronicle, &happening, head)?;
+    tell(&chronicle, &args.json, ui)
 }
 
 pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
@@ -165,7 +189,7 @@ pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
     let happening = Happening::End(End { result, words: args.message.clone() });
     append(&chronicle, &happening, head)?;
     Mark::new(&branch, chronicle.session()).take_away(&opened.repository)?;
-    Ok(Exit::Done)
+    tell(&chronicle, &args.json, ui)
 }
 
 /// Records what happened to the branch at `head`.

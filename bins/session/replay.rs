@@ -32,9 +32,12 @@ use crate::{clock, entry::Outcome, ui::Ui};
 pub(super) struct ReplayArgs {
     #[command(flatten)]
     id: IdArgs,
-    /// The turn whose tree the new session begins with
+    /// The turn whose tree the new session begins with; 0 is what the other began with
     #[arg(long, value_name = "NUMBER")]
     turn: u32,
+    /// Call no agent: read again what the other session's agents printed after that turn, with the files of their commits
+    #[arg(long)]
+    offline: bool,
     #[command(flatten)]
     onward: Onward,
 }
@@ -49,12 +52,15 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         );
         return Err(Failure::new(Exit::No, words));
     }
-    let commit = opened.archive().turn(newest, args.turn)?.record.context.head;
+    let commit = opened.archive().fork_point(newest, args.turn)?;
     let first = opened.archive().start_of(newest)?;
     let start = start_in(&first)?;
     let plan = start.plan.as_deref().and_then(PlanRef::parse).ok_or_else(|| {
         Failure::new(Exit::No, format!("session '{}' has no plan to go on with", newest.record.session))
     })?;
+    if args.offline {
+        require_recording(&opened, newest, start, args.turn)?;
+    }
     let (session, branch) = begin(&opened, newest, start, (args.turn, commit))?;
     let house = house(&opened, &branch, &session, &args.onward, ui)?;
     announce(&opened.repository, &house, newest, (&session, &branch), (commit, &plan))?;
@@ -64,9 +70,38 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         newest.record.session,
         house.path.display()
     ));
-    ui.line(session.as_str());
+    if !args.onward.json {
+        ui.line(session.as_str());
+    }
     let _ = ui.finish();
-    go_on(&house, &branch, recorded_options(start, &args.onward), &args.onward)
+    let mut options = recorded_options(start, &args.onward);
+    if args.offline {
+        // Nobody is called, and nothing is spent.
+        options.retain(|option| !option.to_str().is_some_and(is_about_agents));
+        options.push("--offline".into());
+    }
+    go_on(&house, &branch, options, &args.onward)
+}
+
+fn is_about_agents(option: &str) -> bool {
+    ["--runner=", "--model=", "--max-cost="].iter().any(|name| option.starts_with(name))
+}
+
+/// Whether all that would be played is here, before anything is begun.
+fn require_recording(opened: &Opened, newest: &Stored, start: &Start, turn: u32) -> Result<(), Failure> {
+    if start.repositories.len() > 1 {
+        let words = format!(
+            "session '{}' works in several repositories, and can only be played in one",
+            newest.record.session
+        );
+        return Err(Failure::new(Exit::No, words).hint("let agents do it again: leave --offline out"));
+    }
+    let recording = opened.archive().recording(newest, turn)?;
+    if recording.calls.values().all(Vec::is_empty) {
+        let words = format!("session '{}' recorded nothing after turn {turn}", newest.record.session);
+        return Err(Failure::new(Exit::No, words));
+    }
+    Ok(())
 }
 
 /// The branch and the first record.

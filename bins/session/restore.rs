@@ -35,12 +35,6 @@ pub(super) fn turn(
     let branch = &newest.record.context.branch;
     let _lock = lock(repository, branch)?;
     let tip = repository.require_commit(&branch.to_ref())?;
-    if !is_on_line(repository, commit, tip)? {
-        let words = format!("turn {number} was made on a branch of its own, not on '{branch}'");
-        return Err(Failure::new(Exit::No, words).hint(format!(
-            "begin a new session from it: git arborist session replay {session} --turn {number}"
-        )));
-    }
     let tree = repository.tree_of(commit)?;
     let is_there = repository.snapshot()? == tree;
     if !is_there && !repository.is_clean()? {
@@ -102,20 +96,6 @@ fn find_untracked(top: &Path, path: &Path, tracked: &HashSet<&Path>) -> Option<P
 
 fn path_of(change: &Change) -> &Path {
     Path::new(OsStr::from_bytes(&change.path))
-}
-
-/// Whether a commit is on the branch's own line, not only on one that was merged into it.
-fn is_on_line(repository: &Repository, commit: Oid, tip: Oid) -> Result<bool, Failure> {
-    if !repository.is_ancestor(commit, tip)? {
-        return Ok(false);
-    }
-    let revisions = ["--first-parent".to_owned(), format!("^{commit}^@"), tip.to_string()];
-    for found in repository.stream_commits(&revisions)? {
-        if found?.id == commit {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// The tasks of which something was written down after `commit`, with the task of the turn itself, and their names.

@@ -51,6 +51,9 @@ pub(super) struct Onward {
     /// Approve the commands that files of the repository bring along
     #[arg(long)]
     yes: bool,
+    /// Print what happens as JSON, an object on each line
+    #[arg(long)]
+    pub(super) json: bool,
     /// Options for the run that goes on, as git arborist gardener takes them
     #[arg(last = true, value_name = "OPTION")]
     options: Vec<OsString>,
@@ -274,6 +277,9 @@ pub(super) fn go_on(
     }
     if onward.yes {
         options.push("--yes".into());
+    }
+    if onward.json {
+        options.push("--json".into());
     }
     options.extend(onward.options.iter().cloned());
     let beside = std::env::current_exe()

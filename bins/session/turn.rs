@@ -20,7 +20,7 @@ use super::{
     paths::named_paths,
     plumbing::{SessionArg, chronicle},
 };
-use crate::{clock, document, entry::Outcome, ui::Ui};
+use crate::{clock, document, entry::Outcome, gardening::dollars, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct TurnArgs {
@@ -63,7 +63,7 @@ pub(super) struct Told {
     #[arg(long, value_name = "NUMBER")]
     pub(super) tokens_out: Option<u64>,
     /// What it cost, in US dollars
-    #[arg(long, value_name = "DOLLARS")]
+    #[arg(long, value_name = "DOLLARS", value_parser = dollars)]
     pub(super) cost: Option<f64>,
     /// The agent's own session, by which it can be continued
     #[arg(long, value_name = "ID")]

@@ -19,6 +19,7 @@ pub(crate) struct Choice {
     pub(crate) short: Option<char>,
     pub(crate) help: String,
     pub(crate) value: Option<Value>,
+    pub(crate) required: bool,
     pub(crate) repeats: bool,
 }
 
@@ -95,6 +96,7 @@ impl Choice {
             short: arg.get_short(),
             help: arg.get_help().map(ToString::to_string).unwrap_or_default(),
             value: arg.get_action().takes_values().then(|| Value::read(arg)),
+            required: arg.is_required_set(),
             repeats: repeats(arg),
         }
     }
@@ -105,6 +107,7 @@ impl Choice {
             short: Some('h'),
             help: "Show what it does and takes".into(),
             value: None,
+            required: false,
             repeats: false,
         }
     }

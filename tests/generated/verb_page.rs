@@ -115,7 +115,8 @@ fn option(choice: &Choice) -> String {
     let name = short.into_iter().chain(long).collect::<Vec<_>>().join("|");
     let value = choice.value.as_ref().map(|value| format!(" \\fI{}\\fR", plain(&value.name)));
     let more = if choice.repeats { "..." } else { "" };
-    format!("[{name}{}]{more}", value.unwrap_or_default())
+    let word = format!("{name}{}", value.unwrap_or_default());
+    if choice.required { format!("{word}{more}") } else { format!("[{word}]{more}") }
 }
 
 fn operand(operand: &Operand) -> String {

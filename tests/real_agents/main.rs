@@ -7,8 +7,8 @@ mod model;
 mod program;
 mod server;
 mod tools;
-mod two_repos;
 mod turns;
+mod two_repos;
 mod wire;
 
 use std::{

@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::mpsc::SyncSender,
+    sync::{Arc, mpsc::SyncSender},
     thread,
     time::Duration,
 };
@@ -21,7 +21,8 @@ use crate::{
     history::Event,
     name::{Oid, RepoName, TaskId},
     pipeline::{
-        Annex, End, Happening, Memory, News, Options, Others, PreCommit, Scribe, Sentry, TaskRun, Workshop,
+        Annex, End, Happening, Memory, News, Options, Others, Playback, PreCommit, Scribe, Sentry, TaskRun,
+        Workshop,
     },
     plan::Task,
     process::{Attendance, Cancel},
@@ -58,6 +59,8 @@ pub struct Tools<'a> {
     pub scribe: Scribe<'a>,
     /// What is known of tasks that an earlier process began.
     pub recalled: Vec<Recollection>,
+    /// What is played again instead of calling anybody.
+    pub playback: Option<Arc<Playback>>,
     /// How often unfinished work is saved.
     pub save_every: Duration,
     /// The repositories of the workspace; the first is the one that has the plan.
@@ -115,6 +118,7 @@ impl<'a> Tools<'a> {
             memory: Memory::recalling(self.recalled.clone()),
             sentry: self.sentry.clone(),
             scribe: self.scribe.clone(),
+            playback: self.playback.clone(),
             annexes: Vec::new(),
             places: Vec::new(),
             commands: Vec::new(),

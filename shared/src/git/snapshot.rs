@@ -6,7 +6,7 @@ use std::{
     fs,
     os::unix::ffi::OsStrExt,
     os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
 };
 
@@ -113,6 +113,7 @@ impl Repository {
         let (there, gone): (Vec<&Change>, Vec<&Change>) =
             paths.iter().partition(|change| known.contains(change.path.as_slice()));
         for change in gone {
+            require_inner(&change.path)?;
             match fs::remove_file(self.top().join(OsStr::from_bytes(&change.path))) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                     return Err(ProcessError { program: "git".into(), source }.into());
@@ -245,6 +246,15 @@ impl Drop for PrivateIndex<'_> {
         let _ = fs::remove_file(&self.file);
         let _ = fs::remove_file(with_lock(&self.file));
     }
+}
+
+/// git itself looks at the paths that it writes; what is only removed was not looked at by anybody.
+fn require_inner(path: &[u8]) -> Result<(), GitError> {
+    let is_inner = Path::new(OsStr::from_bytes(path))
+        .components()
+        .all(|part| matches!(part, Component::Normal(name) if !name.eq_ignore_ascii_case(".git")));
+    let what = || format!("a path that leads elsewhere: {}", visible(&String::from_utf8_lossy(path)));
+    if is_inner { Ok(()) } else { Err(GitError::Strange { command: "diff-tree".into(), what: what() }) }
 }
 
 /// A copy as old as the original. git reads a file anew that is not older than the index, since it may have been changed

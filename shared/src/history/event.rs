@@ -6,6 +6,10 @@ use crate::{
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
 };
 
+/// The heading over the reason in the commit of a step that was stopped from outside: the work in it is kept, but the
+/// step has not failed and is taken again in the same attempt.
+pub const STOPPED: &str = "Why it stopped:";
+
 /// One sound commit of a run, with its evidence.
 #[derive(Debug, Clone)]
 pub struct Event {
@@ -53,6 +57,12 @@ impl Event {
     #[must_use]
     pub fn body(&self) -> Body {
         Body::parse(&self.body)
+    }
+
+    /// Whether it tells of a step that was stopped from outside.
+    #[must_use]
+    pub fn was_stopped(&self) -> bool {
+        self.body().sections.first().is_some_and(|section| section.heading == STOPPED)
     }
 
     /// The branch of the run that it belongs to.

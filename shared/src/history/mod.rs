@@ -13,7 +13,7 @@ mod run;
 mod tasks;
 mod walk;
 
-pub use event::Event;
+pub use event::{Event, STOPPED};
 pub use fold::{State, TaskHistory, TaskState};
 pub use grow::Ground;
 pub use run::{HistoryError, Run, RunStart};

@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Crew, Expense, Happening, PipelineError};
+use super::{Expense, Happening, PipelineError, Who};
 use crate::{
     agent::{
         AgentEvent, End, EventFormat, EventReader, LimitKind, Outcome, Request, Runner, Tally, ToolServer,
@@ -51,7 +51,10 @@ pub struct Caller<'a> {
 /// Somebody who follows an agent while it works.
 pub trait Follower {
     /// Somebody is called.
-    fn begins(&mut self, crew: &Crew);
+    fn begins(&mut self, who: Who);
+
+    /// The next turn is of this one, who goes on with the same call.
+    fn goes_on(&mut self, who: Who);
 
     /// The agent printed this, secrets and all, and told this by it. Lines come one by one, if they are not too long.
     fn hear(&mut self, printed: &[u8], events: &[AgentEvent]);
@@ -175,12 +178,7 @@ impl Caller<'_> {
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
         let log = open_log(&log).map_err(|source| file_error(&log, source))?;
-        let mut hearing = Hearing {
-            voice: self.voice,
-            follower: lend(&mut self.follower),
-            tally: &mut tally,
-            untold: Vec::new(),
-        };
+        let mut hearing = Hearing::new(self.voice, lend(&mut self.follower), (&mut tally, self.secrets));
         let (hearing_ref, reader_ref) = (&mut hearing, &mut reader);
         let listener = move |chunk: Chunk<'_>| {
             if chunk.stream == Stream::Stdout {
@@ -213,29 +211,38 @@ impl Caller<'_> {
 }
 
 /// Everybody who hears what an agent tells.
-struct Hearing<'h> {
-    voice: &'h mut dyn FnMut(Happening),
-    follower: Option<&'h mut (dyn Follower + 'h)>,
+pub(super) struct Hearing<'h> {
+    voice: &'h mut (dyn FnMut(Happening) + 'h),
+    pub(super) follower: Option<&'h mut (dyn Follower + 'h)>,
     tally: &'h mut Tally,
+    secrets: &'h Secrets,
     untold: Vec<Happening>,
 }
 
-impl Hearing<'_> {
-    fn hear(&mut self, printed: &[u8], events: &[AgentEvent]) {
+impl<'h> Hearing<'h> {
+    pub(super) fn new(
+        voice: &'h mut (dyn FnMut(Happening) + 'h),
+        follower: Option<&'h mut (dyn Follower + 'h)>,
+        (tally, secrets): (&'h mut Tally, &'h Secrets),
+    ) -> Self {
+        Self { voice, follower, tally, secrets, untold: Vec::new() }
+    }
+
+    pub(super) fn hear(&mut self, printed: &[u8], events: &[AgentEvent]) {
         events.iter().for_each(|event| self.tally.note(event));
         if let Some(follower) = &mut self.follower {
             follower.hear(printed, events);
         }
-        self.untold.extend(events.iter().filter_map(told));
+        self.untold.extend(events.iter().filter_map(|event| told(event, self.secrets)));
     }
 
     /// The tree stands still only until the agent goes on, so it is looked at before anything is told.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         let news = self.follower.as_mut().map(|follower| follower.settle(self.tally)).unwrap_or_default();
         self.untold.drain(..).chain(news).for_each(&mut *self.voice);
     }
 
-    fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         let news = self.follower.as_mut().map(|follower| follower.ends(self.tally)).unwrap_or_default();
         news.into_iter().for_each(&mut *self.voice);
     }
@@ -261,8 +268,8 @@ fn end(ending: &Ending) -> End {
     }
 }
 
-/// What is told of an event.
-fn told(event: &AgentEvent) -> Option<Happening> {
+/// What is told of an event, without secrets.
+fn told(event: &AgentEvent, secrets: &Secrets) -> Option<Happening> {
     let words = match event {
         AgentEvent::Text(text) => text.clone(),
         AgentEvent::ToolCall { name, summary } => format!("{name}: {summary}"),
@@ -270,7 +277,7 @@ fn told(event: &AgentEvent) -> Option<Happening> {
         AgentEvent::TurnEnded { .. } => return Some(Happening::Turned),
         _ => return None,
     };
-    Some(Happening::Said { words })
+    Some(Happening::Said { words: Redactor::redact(secrets, &words) })
 }
 
 /// A program that gives up before its stream begins says why on standard error, and its last line is the reason.

@@ -62,6 +62,13 @@ impl TurnDraft {
         }
         self.unfinished.extend_from_slice(bytes);
         if self.unfinished.ends_with(b"\n") {
+            self.close();
+        }
+    }
+
+    /// Takes in a line that nobody has ended.
+    pub(super) fn close(&mut self) {
+        if !self.unfinished.is_empty() {
             let text = String::from_utf8_lossy(self.unfinished.trim_ascii_end()).into_owned();
             self.lines.push(Line { voice: Voice::Stream, text });
             self.unfinished.clear();

@@ -9,8 +9,10 @@ use crate::{
     },
     failure::{Exit, Explain},
     git::GitError,
+    name::{SessionId, TaskId},
     process::Cancel,
     record::RecordError,
+    session::SessionError,
 };
 
 /// The signal of Ctrl-C, which is what a wish to stop is called where nobody says.
@@ -68,6 +70,19 @@ pub enum PipelineError {
     /// Something of an agent lives on and cannot be ended.
     #[error("processes of the agent could not be ended: {0}")]
     Survivors(String),
+    /// What was recorded has come to its end, or to something else than what comes here.
+    #[error("session '{session}' has recorded no {step} of '{task}' that could come now")]
+    NotRecorded {
+        /// The session that is played again.
+        session: SessionId,
+        /// The task.
+        task: TaskId,
+        /// What is to be done.
+        step: &'static str,
+    },
+    /// What was recorded cannot be read.
+    #[error(transparent)]
+    Session(#[from] SessionError),
     /// The task cannot be run by this runner.
     #[error("task '{task}' has no command for the runner 'shell' to run")]
     NoCommand {
@@ -96,11 +111,12 @@ impl Explain for PipelineError {
             Self::Git(error) => error.exit(),
             Self::Record(error) => error.exit(),
             Self::Agent(error) => error.exit(),
+            Self::Session(error) => error.exit(),
             Self::Stopped { signal } => {
                 Exit::Child(128 + signal.and_then(|signal| u8::try_from(signal).ok()).unwrap_or(SIGINT))
             }
             Self::Survivors(_) | Self::Refused { .. } => Exit::Person,
-            Self::Unavailable { .. } | Self::Budget(_) => Exit::No,
+            Self::Unavailable { .. } | Self::Budget(_) | Self::NotRecorded { .. } => Exit::No,
             Self::File { .. } | Self::NoCommand { .. } => Exit::Fatal,
         }
     }
@@ -110,6 +126,10 @@ impl Explain for PipelineError {
             Self::Git(error) => error.hint(),
             Self::Record(error) => error.hint(),
             Self::Agent(error) => error.hint(),
+            Self::Session(error) => error.hint(),
+            Self::NotRecorded { .. } => {
+                Some("what was played stands on the branch; an agent goes on from there with: git arborist session resume <session>".into())
+            }
             Self::Stopped { .. } => Some("run the same command again to go on".into()),
             Self::Refused { login, .. } => Some(match login {
                 Some(login) => format!("{login}; then run the same command again: no attempt is used up"),

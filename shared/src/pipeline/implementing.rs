@@ -6,13 +6,14 @@ use super::{
     implement,
     messenger::Messenger,
     place::{self, Begun, Work},
-    resume::STOPPED,
+    plain::Plain,
     task::{Step, last_line},
     turn_note::TurnsOf,
     turns::{Kept, TurnKeeper},
 };
 use crate::{
     agent::Outcome,
+    history::STOPPED,
     message::{Body, Status, Step as StepKind},
     name::Attempt,
     record::{Delivery, Index, Tip},
@@ -47,22 +48,22 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<(Result<Step, PipelineError>, Vec<Tip>), PipelineError> {
         let chain = self.shop.options.staff.implementers(self.task)?;
         let time_left = self.allowance(&Expense::default())?;
-        let by = self.shop.choose(&chain).name.clone();
+        let by = self.shop.name_of_next(&chain);
         self.announce("implement", attempt, &by);
         let prompt = implement(self.subject(), &self.events) + &self.shop.words_on_places(self.task);
         let (prompt, session) = self.shop.recall(&self.task.id, &chain, prompt);
         let log = self.shop.home.join(self.log_path("implement"));
         let begun = place::begin(self.recorder, &self.shop.sentry, &self.task.id, attempt)?;
         let mut rooms = annex::enter(annexes, self.task, attempt)?;
-        let errand =
-            Errand { chain: &chain, time_left, session, task: self.task, prompt: &prompt, log: &log };
-        let git_dir = &self.recorder.repository().git_dir;
-        let messenger = Messenger::of(self.shop, git_dir, &self.log_path("commit-message"));
+        let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
+        let (prompt, log) = (&prompt, &log);
+        let errand = Errand { chain: &chain, time_left, session, task, step, place, prompt, log };
+        let messenger = Messenger::of(self.shop, &place.git_dir, &self.log_path("commit-message"));
         let of = TurnsOf::of(self.shop, self.task, (StepKind::Implement, attempt)).asking(messenger);
         let others = rooms.iter_mut().map(Room::beside).collect();
         let mut turns = TurnKeeper::new(self.recorder, Some(&begun), of).beside(others);
         let mut called = self.shop.call(errand, Some(&mut turns));
-        let (Kept { events, noticed, index, expense }, others) = turns.finish();
+        let (Kept { events, noticed, index, expense }, others, plain) = turns.finish();
         called.expense.add(expense.usage, expense.time);
         self.events.extend(events);
         let mut work = place::end(self.recorder, &begun, noticed)?;
@@ -75,7 +76,7 @@ impl TaskRun<'_, '_, '_> {
             beside.push((room, work));
         }
         let called = self.cut_short(called);
-        self.conclude(attempt, (begun, &mut work), beside, called)
+        self.conclude(attempt, (begun, &mut work), beside, (called, plain))
     }
 
     /// What the attempt came to is written down: first in other repositories, last in the one that has the plan, which
@@ -85,7 +86,7 @@ impl TaskRun<'_, '_, '_> {
         attempt: Attempt,
         (begun, work): (Begun, &mut Work),
         mut beside: Vec<(Room<'_>, Work)>,
-        called: Called,
+        (called, plain): (Called, Option<Plain>),
     ) -> Result<(Result<Step, PipelineError>, Vec<Tip>), PipelineError> {
         let is_untouched = work.changes.is_empty()
             && work.tip == begun.head
@@ -116,7 +117,7 @@ impl TaskRun<'_, '_, '_> {
         }
         let status = judgement.as_ref().map(|judgement| judgement.status);
         match judgement {
-            Some(judgement) => self.keep(attempt, (begun, work), (judgement, &called))?,
+            Some(judgement) => self.keep(attempt, (begun, work), (judgement, &called), plain)?,
             None => {
                 let repository = self.recorder.repository();
                 repository.move_refs(&[begun.unfinished.ended()], "arborist: stopped")?;
@@ -132,6 +133,7 @@ impl TaskRun<'_, '_, '_> {
         attempt: Attempt,
         (begun, work): (Begun, &Work),
         (judgement, called): (Judgement, &Called),
+        plain: Option<Plain>,
     ) -> Result<(), PipelineError> {
         let Judgement { status, body, why } = judgement;
         let mut entry = self.entry(status, attempt);
@@ -139,6 +141,7 @@ impl TaskRun<'_, '_, '_> {
         entry.trailers = called.expense.trailers();
         let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
         let event = self.recorder.deliver(entry, delivery, &[begun.unfinished.ended()])?;
+        self.keep_plain(plain, &work.changes);
         self.recorded(event, why.as_deref(), called.expense);
         Ok(())
     }

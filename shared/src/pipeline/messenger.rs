@@ -17,6 +17,7 @@ use crate::{
         limits::Backoff,
         redact::{Redactor, Secrets},
     },
+    git::Change,
     name::TaskId,
     process::{Cancel, Limits},
 };
@@ -34,6 +35,16 @@ pub enum MessageBy {
     Model(Box<Crew>),
     /// The names of the files.
     Plain,
+}
+
+impl MessageBy {
+    /// What is said of a change of which nobody is asked.
+    pub(super) fn unasked(&self, words: &str, changes: &[Change]) -> TurnMessage {
+        match self {
+            Self::Plain => TurnMessage::plain(changes),
+            Self::Agent | Self::Model(_) => TurnMessage::of(words, changes),
+        }
+    }
 }
 
 /// Asks for messages.
@@ -71,6 +82,9 @@ impl Messenger {
         let MessageBy::Model(crew) = message_by else {
             return None;
         };
+        if shop.playback.is_some() {
+            return None;
+        }
         Some(Self {
             crew: crew.as_ref().clone(),
             limits: *message_limits,

@@ -2,10 +2,6 @@
 
 use crate::{history::Event, message::Status, name::Attempt};
 
-/// The heading over the reason in the commit of a step that was stopped from outside: the work in it is kept, but the
-/// step has not failed and is taken again in the same attempt.
-pub(super) const STOPPED: &str = "Why it stopped:";
-
 /// What comes next in an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -39,16 +35,12 @@ impl Resume {
         };
         let goes_on = |stage| Self { attempt, stage };
         match last.status() {
-            Status::ImplementFail if was_stopped(last) => goes_on(Stage::Implement),
-            Status::ReviewRejected if was_stopped(last) => goes_on(Stage::Review),
+            Status::ImplementFail if last.was_stopped() => goes_on(Stage::Implement),
+            Status::ReviewRejected if last.was_stopped() => goes_on(Stage::Review),
             Status::ImplementPass => goes_on(Stage::Test),
             Status::TestPass => goes_on(Stage::Review),
             Status::ReviewApproved => goes_on(Stage::Complete),
             _ => Self { attempt: attempt.next(), stage: Stage::Implement },
         }
     }
-}
-
-fn was_stopped(event: &Event) -> bool {
-    event.body().sections.first().is_some_and(|section| section.heading == STOPPED)
 }

@@ -3,7 +3,6 @@
 
 use super::{
     Called, Errand, Expense, Happening, PipelineError, Reply, Sessions, TaskRun, Verdict, cut_diff, reading,
-    resume::STOPPED,
     review,
     task::{Step, last_line},
     turn_note::TurnsOf,
@@ -11,6 +10,7 @@ use super::{
 };
 use crate::{
     agent::{FailureKind, Outcome},
+    history::STOPPED,
     message::{Body, Key, Status, Step as StepKind},
     name::Attempt,
     record::Unfinished,
@@ -38,7 +38,7 @@ impl TaskRun<'_, '_, '_> {
 
     fn ask_reviewers(&mut self, attempt: Attempt, log: &str) -> Result<Called, PipelineError> {
         let chain = self.shop.options.staff.reviewers()?;
-        let by = self.shop.choose(&chain).name.clone();
+        let by = self.shop.name_of_next(&chain);
         self.announce("review", attempt, &by);
         let (prompt, file) = (self.review_prompt()?, self.shop.home.join(log));
         let mut expense = Expense::default();
@@ -48,12 +48,15 @@ impl TaskRun<'_, '_, '_> {
                 Err(overrun) => return Ok(Called { expense, result: Err(overrun.into()) }),
             };
             let session = Sessions::Fresh;
-            let errand =
-                Errand { chain: &chain, time_left, session, task: self.task, prompt: &prompt, log: &file };
+            let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Review);
+            let (prompt, log) = (&prompt, &file);
+            let errand = Errand { chain: &chain, time_left, session, task, step, place, prompt, log };
             let lent = reading::lend(self.recorder, &self.shop.sentry)?;
             let of = TurnsOf::of(self.shop, self.task, (StepKind::Review, attempt));
             let mut turns = TurnKeeper::new(self.recorder, None, of);
             let called = self.shop.call(errand, Some(&mut turns));
+            let (_, _, plain) = turns.finish();
+            self.keep_plain(plain, &[]);
             let trespass = lent.take_back(self.recorder, &self.mark_of(attempt))?;
             expense.add(called.expense.usage, called.expense.time);
             let called = self.cut_short(Called { expense, ..discounted(called, trespass) });

@@ -1,12 +1,12 @@
 //! What is written down about a turn: its commit, its record and its transcript.
 
 use super::{
-    MessageBy, Scribe, Words, Workshop, draft::TurnDraft as Draft, messenger::Messenger, place::Work,
+    MessageBy, Scribe, Who, Words, Workshop, draft::TurnDraft as Draft, messenger::Messenger,
     turn_words::TurnMessage,
 };
 use crate::{
     agent::{
-        Usage, provider_of,
+        Usage,
         redact::{Redactor, Secrets},
     },
     git::Change,
@@ -47,16 +47,6 @@ impl<'a> TurnsOf<'a> {
     }
 }
 
-/// Who works.
-#[derive(Debug, Default)]
-pub(super) struct Who {
-    pub(super) runner: String,
-    pub(super) program: String,
-    pub(super) model: Option<String>,
-    /// Whether words come in pieces.
-    pub(super) in_pieces: bool,
-}
-
 /// What a turn came to, without secrets.
 pub(super) struct Noted {
     pub(super) words: String,
@@ -91,12 +81,8 @@ impl Noted {
 
 impl TurnsOf<'_> {
     /// What a turn's commit says; `told` is what somebody said who was asked.
-    pub(super) fn message(&self, told: Option<TurnMessage>, words: &str, work: &Work) -> TurnMessage {
-        match (told, &self.message_by) {
-            (Some(message), _) => message,
-            (None, MessageBy::Plain) => TurnMessage::plain(&work.changes),
-            (None, _) => TurnMessage::of(words, &work.changes),
-        }
+    pub(super) fn message(&self, told: Option<TurnMessage>, words: &str, changes: &[Change]) -> TurnMessage {
+        told.unwrap_or_else(|| self.message_by.unasked(words, changes))
     }
 
     /// A turn as it is written down under this number.
@@ -109,7 +95,7 @@ impl TurnsOf<'_> {
     ) -> TurnDraft<'static> {
         let (node, attempt, step) = (&self.task.id, self.attempt, self.step.as_str());
         let model = noted.model.as_deref();
-        let provider = provider_of(&who.program, model);
+        let provider = who.provider_of(model);
         let provider = provider.as_deref();
         let usage = noted.usage;
         let turn = Turn {
@@ -142,6 +128,7 @@ impl TurnsOf<'_> {
             step: step.to_owned(),
             attempt,
             runner: who.runner.clone(),
+            events: who.events.as_str().to_owned(),
             lines: noted.lines.clone(),
         });
         TurnDraft { entry, turn, transcript }

@@ -49,6 +49,12 @@ impl TurnMessage {
         Self { subject, words: cut_words(words), heading: TOLD }
     }
 
+    /// As it was once written for people.
+    pub(super) fn repeated(text: &str) -> Self {
+        let (subject, words) = text.split_once("\n\n").unwrap_or((text, ""));
+        Self::told(subject.to_owned(), words)
+    }
+
     /// All of it, for people.
     pub(super) fn text(&self) -> String {
         format!("{}\n\n{}", self.subject, self.words).trim_end().to_owned()

@@ -4,28 +4,26 @@
 use std::{
     collections::VecDeque,
     sync::mpsc::{Receiver, TryRecvError},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use super::{
-    Crew, Expense, Follower, Happening,
+    Expense, Follower, Happening, MessageBy, Who,
     beside::Beside,
     draft::TurnDraft as Draft,
     messenger::{Answer, Matter},
     place::{self, Begun, Looker},
-    turn_note::{Noted, TurnsOf, Who},
+    plain::Plain,
+    turn_note::{Noted, TurnsOf},
     turn_words::TurnMessage,
 };
 use crate::{
-    agent::{AgentEvent, EventFormat, RunnerKind, Tally, redact::Redactor},
+    agent::{AgentEvent, EventFormat, Tally, redact::Redactor},
     history::Event,
     name::Oid,
     record::{Delivery, Index, Recorder},
     session::SessionError,
 };
-
-/// Turns in which an agent only talks are not looked at more often than this.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// So many turns that end at once are told apart.
 const MOST_AT_ONCE: usize = 4;
@@ -113,9 +111,16 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         Self { others, ..self }
     }
 
-    /// The attempt is over. Gives what became of its turns here, and in other repositories.
-    pub(super) fn finish(self) -> (Kept, Vec<Kept>) {
-        (self.kept, self.others.into_iter().map(|other| other.kept).collect())
+    /// The attempt is over. Gives what became of its turns here, and in other repositories, and what is known of an agent
+    /// that tells of none.
+    pub(super) fn finish(mut self) -> (Kept, Vec<Kept>, Option<Plain>) {
+        let is_plain = self.who.events == EventFormat::Text && !self.who.runner.is_empty();
+        let plain = is_plain.then(|| {
+            self.draft.close();
+            let model = self.who.model.clone();
+            Plain::new(&self.of, &self.who, Noted::new(&self.draft, (model, None), &self.of.secrets))
+        });
+        (self.kept, self.others.into_iter().map(|other| other.kept).collect(), plain)
     }
 
     fn next_draft(&self) -> Draft {
@@ -125,7 +130,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
     /// An agent can talk faster than anybody can look. What it says without using a tool, and right behind another turn,
     /// is a part of the next one.
     fn is_worth_a_look(&self) -> bool {
-        !self.draft.tools.is_empty() || self.looked.is_none_or(|looked| looked.elapsed() >= PAUSE)
+        !self.draft.tools.is_empty() || self.looked.is_none_or(|looked| looked.elapsed() >= self.who.pause)
     }
 
     /// The turn under way has ended. A stream that tells of more turns at once than anybody could have taken is not worth
@@ -214,7 +219,8 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         let Waiting { draft, after, beside, model, session, .. } = turn;
         self.kept.expense.add(answer.expense.usage, answer.expense.time);
         let noted = Noted::new(&draft, (model, session), &self.of.secrets);
-        let (number, mut news) = match self.keep(after, &noted, answer.message.clone()) {
+        let told = answer.message.clone().or_else(|| self.told_before());
+        let (number, mut news) = match self.keep(after, &noted, told.clone()) {
             Ok((number, committed)) => (number, committed.into_iter().collect::<Vec<_>>()),
             Err(error) => return self.told(Err(error)).into_iter().collect(),
         };
@@ -222,12 +228,18 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
             let Some(after) = after else { continue };
             let Self { of, who, others, .. } = self;
             let kept = others[at].keep(after, number, |work| {
-                let message = answer.message.clone().unwrap_or_else(|| of.message(None, &noted.words, work));
+                let message = of.message(told.clone(), &noted.words, &work.changes);
                 of.drafted(who, &noted, (Some(&message), &work.changes), (number, (of.scribe.clock)())).entry
             });
             news.extend(self.told(kept.map_err(SessionError::from)));
         }
         news
+    }
+
+    /// What a model once said of a turn that is played again.
+    fn told_before(&self) -> Option<TurnMessage> {
+        let is_model = matches!(self.of.message_by, MessageBy::Model(_));
+        self.who.message.clone().filter(|_| is_model)
     }
 
     fn keep(
@@ -246,7 +258,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
             Some(work) => Delivery { tree: work.tree, tip: work.tip, changes },
             None => Delivery { tree, tip, changes },
         };
-        let message = work.as_ref().map(|work| self.of.message(told, &noted.words, work));
+        let message = work.as_ref().map(|work| self.of.message(told, &noted.words, &work.changes));
         let Self { of, who, recorder, .. } = self;
         let now = (of.scribe.clock)();
         let mut number = 0;
@@ -274,20 +286,19 @@ enum Waits {
 }
 
 impl Follower for TurnKeeper<'_, '_, '_> {
-    fn begins(&mut self, crew: &Crew) {
-        let (program, in_pieces) = match &crew.runner {
-            RunnerKind::Program(runner) => (runner.program(), runner.events == EventFormat::Gemini),
-            RunnerKind::Shell | RunnerKind::Demo => (crew.name.as_str(), false),
-        };
-        let (runner, program, model) = (crew.name.clone(), program.to_owned(), crew.model.clone());
-        self.who = Who { runner, program, model, in_pieces };
+    fn begins(&mut self, who: Who) {
+        self.who = who;
         self.draft = self.next_draft();
+    }
+
+    fn goes_on(&mut self, who: Who) {
+        self.who = who;
     }
 
     fn hear(&mut self, printed: &[u8], events: &[AgentEvent]) {
         self.draft.print(printed);
         for event in events {
-            self.draft.note(event, self.who.in_pieces);
+            self.draft.note(event, self.who.speaks_in_pieces());
             if !matches!(event, AgentEvent::TurnEnded { .. }) {
                 continue;
             }

@@ -2,13 +2,15 @@
 
 use std::{
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
 use jiff::Timestamp;
 
 use super::{
-    Annex, Crew, Expense, Happening, Memory, News, Options, PipelineError, Scribe, Sentry, Sessions,
+    Annex, Crew, Expense, Happening, Memory, News, Options, PipelineError, Playback, Scribe, Sentry,
+    Sessions, Who,
     call::{AtLimit, Call, Caller, Follower, Reply, lend},
 };
 use crate::{
@@ -17,6 +19,8 @@ use crate::{
         limits::{Chain, Setback},
         redact::Secrets,
     },
+    git::Repository,
+    message::Step,
     name::{RepoName, TaskId},
     plan::Task,
     process::{Attendance, Cancel, Limits, Program},
@@ -54,6 +58,8 @@ pub struct Workshop<'a> {
     pub sentry: Sentry,
     /// Who writes the session down.
     pub scribe: Scribe<'a>,
+    /// What is played again instead of calling anybody.
+    pub playback: Option<Arc<Playback>>,
     /// Places in other repositories that the task works in.
     pub annexes: Vec<Annex>,
     /// Where the repositories of the task are, by their names.
@@ -82,6 +88,10 @@ pub struct Errand<'a> {
     pub session: Sessions,
     /// For which task.
     pub task: &'a Task,
+    /// For which step of it.
+    pub step: Step,
+    /// Where it works.
+    pub place: &'a Repository,
     /// What it is told.
     pub prompt: &'a str,
     /// Where its output goes.
@@ -121,8 +131,16 @@ impl Workshop<'_> {
         self.memory.choose(chain, Timestamp::now())
     }
 
+    /// What the one who would be called now is called.
+    pub(super) fn name_of_next(&self, chain: &Chain<Crew>) -> String {
+        if self.playback.is_some() { "what was recorded".into() } else { self.choose(chain).name.clone() }
+    }
+
     /// Calls an agent for a task, as [`Caller::call`] does, and the next one of its chain if it cannot work.
     pub fn call(&mut self, errand: Errand<'_>, mut follower: Option<&mut (dyn Follower + '_)>) -> Called {
+        if let Some(playback) = self.playback.clone() {
+            return self.play(&playback, errand, follower);
+        }
         let mut expense = Expense::default();
         let mut crew = self.choose(errand.chain);
         loop {
@@ -156,7 +174,7 @@ impl Workshop<'_> {
     ) -> Result<Reply, PipelineError> {
         crew.require_program()?;
         if let Some(follower) = &mut follower {
-            follower.begins(crew);
+            follower.begins(Who::called(crew));
         }
         let limits = self.limits(errand.time_left, *expense);
         let session = match errand.session {

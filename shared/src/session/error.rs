@@ -50,6 +50,19 @@ pub enum SessionError {
         /// How many there are.
         turns: u32,
     },
+    /// What was said in a turn is not here.
+    #[error(
+        "session '{session}' has no transcript of turn {number}: what was said in it was not kept, or not fetched"
+    )]
+    NoTranscript {
+        /// The session.
+        session: SessionId,
+        /// The turn.
+        number: u32,
+    },
+    /// What the session committed cannot be read.
+    #[error("the history of the session cannot be read: {0}")]
+    History(String),
     /// Others write so fast that we never come to it.
     #[error("session '{0}' is written by others all the time")]
     Busy(SessionId),
@@ -60,8 +73,13 @@ impl Explain for SessionError {
         match self {
             Self::Git(error) => error.exit(),
             Self::Record(error) => error.exit(),
-            Self::Unknown(_) | Self::Ambiguous { .. } | Self::NoTurn { .. } | Self::Exists(_) => Exit::No,
+            Self::Unknown(_)
+            | Self::Ambiguous { .. }
+            | Self::NoTurn { .. }
+            | Self::NoTranscript { .. }
+            | Self::Exists(_) => Exit::No,
             Self::Unreadable { .. } => Exit::Fatal,
+            Self::History(_) => Exit::Person,
             Self::Busy(_) => Exit::Locked,
         }
     }
@@ -76,7 +94,12 @@ impl Explain for SessionError {
             Self::NoTurn { session, turns, .. } => {
                 Some(format!("its turns are 1 to {turns}: git arborist session turns {session}"))
             }
-            Self::Exists(_) | Self::Unreadable { .. } | Self::Busy(_) => None,
+            Self::NoTranscript { .. } => Some(
+                "session.transcripts = off keeps none; elsewhere they may be fetched: \
+                 git fetch <remote> 'refs/arborist/transcripts/*:refs/arborist/transcripts/*'"
+                    .into(),
+            ),
+            Self::History(_) | Self::Exists(_) | Self::Unreadable { .. } | Self::Busy(_) => None,
         }
     }
 }

@@ -12,23 +12,29 @@ mod archive;
 mod chain;
 mod chronicle;
 mod error;
+mod milestone;
+mod moment;
 mod recall;
 mod record;
+mod recording;
 mod standing;
+mod start;
 mod transcript;
 mod turn;
+mod turn_record;
 
 pub use archive::{Archive, Origin, Shelf, Stored};
 pub use chronicle::{Chronicle, Draft};
 pub use error::SessionError;
+pub use milestone::{Checkpoint, End, Pause, Resumed, Verdict};
 pub use recall::Recollection;
-pub use record::{
-    Checkpoint, Context, Driver, End, Fork, Happening, Pause, Record, RepositoryStart, Resumed, Start,
-    TokenCount, ToolCall, Totals, Turn, Verdict,
-};
+pub use record::{Context, Happening, Record, Totals};
+pub use recording::{RecordedCall, RecordedTurn, Recording};
 pub use standing::Standing;
+pub use start::{Driver, Fork, RepositoryStart, Start};
 pub use transcript::{Line, Transcript, Voice};
 pub use turn::{TurnCommit, TurnDraft, value_of};
+pub use turn_record::{TokenCount, ToolCall, Turn};
 
 use crate::name::SessionId;
 

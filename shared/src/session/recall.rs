@@ -1,14 +1,23 @@
 //! What a session that goes on knows of the turns before: in which conversation an agent was, and what it had done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use super::{Archive, Happening, SessionError, Stored, Turn, record::cut};
-use crate::name::TaskId;
+use super::{
+    Archive, Happening, SessionError, Stored, Transcript, Turn, Voice, chain, transcript_ref_of,
+    turn_record::cut,
+};
+use crate::{
+    agent::{AgentEvent, EventFormat, EventReader},
+    name::{SessionId, TaskId},
+};
 
 /// How many records are looked at, how many turns of a task are told, and how much of each.
 const MOST_RECORDS: usize = 2000;
 const MOST_TURNS: usize = 30;
 const LONGEST_LINE: usize = 160;
+/// How many transcripts are looked at, and how much is told of what was said in one.
+const MOST_TRANSCRIPTS: usize = 20;
+const LONGEST_WORDS: usize = 600;
 
 /// The earlier turns of one task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,7 +28,7 @@ pub struct Recollection {
     pub runner: String,
     /// The agent's own session, if it may be continued.
     pub agent_session: Option<String>,
-    /// What was done, a line for each turn, the first one first.
+    /// What was done and said, a paragraph for each turn, the first one first.
     pub so_far: Vec<String>,
 }
 
@@ -46,6 +55,7 @@ impl Archive<'_> {
 
     /// The turns up to the one with this number.
     fn recall(&self, newest: &Stored, last: u32) -> Result<Vec<Recollection>, SessionError> {
+        let said = self.newest_words(&newest.record.session)?;
         let mut found: BTreeMap<TaskId, Recollection> = BTreeMap::new();
         for stored in self.walk(newest)?.take(MOST_RECORDS) {
             let record = stored?.record;
@@ -60,13 +70,55 @@ impl Archive<'_> {
                 so_far: Vec::new(),
             });
             if recollection.so_far.len() < MOST_TURNS {
-                recollection.so_far.push(line_of(turn));
+                let said = said.get(&turn.number).map(String::as_str).unwrap_or_default();
+                recollection.so_far.push(line_of(turn) + said);
             }
         }
         let mut all: Vec<Recollection> = found.into_values().collect();
         all.iter_mut().for_each(|recollection| recollection.so_far.reverse());
         Ok(all)
     }
+}
+
+impl Archive<'_> {
+    /// What was said in the newest turns of which a transcript is here, by their numbers.
+    fn newest_words(&self, session: &SessionId) -> Result<HashMap<u32, String>, SessionError> {
+        let name = transcript_ref_of(session);
+        let Some(tip) = self.find_transcript(session)? else {
+            return Ok(HashMap::new());
+        };
+        let revisions = ["--first-parent".into(), format!("-n{MOST_TRANSCRIPTS}"), tip.to_string()];
+        let mut words = HashMap::new();
+        for commit in self.repository.stream_commits(&revisions)? {
+            let said: Transcript = chain::read(&name, &self.repository.exact(commit?)?)?;
+            words.insert(said.turn, words_of(&said));
+        }
+        Ok(words)
+    }
+}
+
+/// What an agent said and which tools it used, each on a line below that of its turn.
+fn words_of(transcript: &Transcript) -> String {
+    let Ok(format) = transcript.events.parse::<EventFormat>() else {
+        return String::new();
+    };
+    let mut reader = EventReader::new(format);
+    let (mut words, mut tools) = (String::new(), Vec::new());
+    for line in transcript.lines.iter().filter(|line| line.voice == Voice::Stream) {
+        for event in reader.feed(format!("{}\n", line.text).as_bytes()) {
+            match event {
+                AgentEvent::Text(text) if format == EventFormat::Gemini => words += &text,
+                AgentEvent::Text(text) => words += &format!("{text} "),
+                AgentEvent::ToolCall { name, summary } => tools.push(format!("{name}: {summary}")),
+                _ => {}
+            }
+        }
+    }
+    let tell = |what: &str, text: &str| match text.trim() {
+        "" => String::new(),
+        text => format!("\n  {what}: {}", cut(text, LONGEST_WORDS).replace('\n', " ")),
+    };
+    tell("said", &words) + &tell("used", &tools.join("; "))
 }
 
 fn line_of(turn: &Turn) -> String {

@@ -1,23 +1,13 @@
 //! A record: one thing that happened in a session, with what the session came to so far.
 
-use std::collections::BTreeMap;
-
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    message::plain_text,
-    name::{Attempt, BranchName, Oid, SessionId, TaskId},
-};
+use super::{Checkpoint, Driver, End, Pause, Resumed, Start, Turn, moment};
+use crate::name::{BranchName, Oid, SessionId};
 
 /// Most of a record that is read, in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
-/// Most of a turn that is written: files, calls of tools, characters of a call, characters of a message.
-const MOST_FILES: usize = 2000;
-const MOST_TOOLS: usize = 500;
-const LONGEST_SUMMARY: usize = 200;
-const LONGEST_MESSAGE: usize = 4000;
 
 /// One thing that happened in a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -85,16 +75,6 @@ pub struct Context {
     pub checkpoint: Option<Oid>,
 }
 
-/// Who drives a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Driver {
-    /// A run of `garden` or `gardener`.
-    Run,
-    /// Another program, or a person with an agent, through `git arborist session`.
-    Other,
-}
-
 /// What a record is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -112,189 +92,6 @@ pub enum Happening {
     Pause(Pause),
     /// The session is over.
     End(End),
-}
-
-/// How a session begins.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Start {
-    /// Where it works: at least one, the first is the one that holds these records.
-    pub repositories: Vec<RepositoryStart>,
-    /// Its plan, as `path@blob`; null if it has none.
-    pub plan: Option<String>,
-    /// Its pipeline.
-    pub pipeline: String,
-    /// Who drives it.
-    pub driver: Driver,
-    /// What was asked for, by the names of options. For people, and for what may be taken up again without harm.
-    #[serde(default)]
-    pub options: BTreeMap<String, String>,
-    /// Where it comes from, if it is a replay.
-    #[serde(default)]
-    pub forked_from: Option<Fork>,
-}
-
-/// A repository as a session found it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RepositoryStart {
-    /// Its name in the workspace, or of its folder.
-    pub name: String,
-    /// The branch that is worked on.
-    #[schemars(with = "String")]
-    pub branch: BranchName,
-    /// The commit that it began at.
-    #[schemars(with = "String")]
-    pub base: Oid,
-}
-
-/// What a replay was forked from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Fork {
-    /// The session.
-    #[schemars(with = "String")]
-    pub session: SessionId,
-    /// The turn, whose tree it begins with.
-    pub turn: u32,
-}
-
-/// One turn of an agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Turn {
-    /// From 1, and only once in a session.
-    pub number: u32,
-    /// The task.
-    #[schemars(with = "String")]
-    pub node: TaskId,
-    /// The step: `implement`, `review` and so on.
-    pub step: String,
-    /// The attempt, from 0.
-    #[schemars(with = "u32")]
-    pub attempt: Attempt,
-    /// The model.
-    pub model: String,
-    /// Who serves it.
-    pub provider: String,
-    /// The runner that it was called by.
-    pub runner: String,
-    /// The paths that it wrote, deleted ones too.
-    #[serde(default)]
-    pub files: Vec<String>,
-    /// The tools that it called.
-    #[serde(default)]
-    pub tools: Vec<ToolCall>,
-    /// What it spent; null if the agent did not tell.
-    #[serde(default)]
-    pub tokens: Option<TokenCount>,
-    /// US dollars; null if the agent did not tell.
-    #[serde(default)]
-    pub cost: Option<f64>,
-    /// Its commit; null if it wrote nothing, or nothing that could be committed.
-    #[schemars(with = "Option<String>")]
-    pub commit: Option<Oid>,
-    /// Why something that it wrote is not in its commit; null if all is.
-    #[serde(default)]
-    pub not_committed: Option<String>,
-    /// The message of that commit, without its trailers.
-    #[serde(default)]
-    pub message: Option<String>,
-    /// The agent's own session, by which it can be continued.
-    #[serde(default)]
-    pub agent_session: Option<String>,
-    /// When it began, in RFC 3339.
-    #[serde(with = "moment")]
-    #[schemars(with = "String")]
-    pub started: i64,
-    /// When it ended, in RFC 3339.
-    #[serde(with = "moment")]
-    #[schemars(with = "String")]
-    pub ended: i64,
-}
-
-/// A call of a tool.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ToolCall {
-    /// The tool, as the program names it.
-    pub name: String,
-    /// One line: the command, the file, the pattern.
-    pub summary: String,
-}
-
-/// Tokens of a turn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TokenCount {
-    /// Read, cached ones included.
-    pub read: u64,
-    /// Written.
-    pub written: u64,
-}
-
-/// The end of a step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Checkpoint {
-    /// The task; null for what concerns the whole run.
-    #[schemars(with = "Option<String>")]
-    pub node: Option<TaskId>,
-    /// The step.
-    pub step: String,
-    /// How it ended, as in the subject of its commit.
-    pub status: String,
-    /// The head of each repository of the workspace. Best effort: they are asked one after the other, and one that could not
-    /// be asked is left out.
-    #[serde(default)]
-    #[schemars(with = "BTreeMap<String, String>")]
-    pub snapshot: BTreeMap<String, Oid>,
-}
-
-/// How a session goes on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Resumed {
-    /// The turn whose tree was brought back; null if it goes on from where it was.
-    pub turn: Option<u32>,
-    /// The commit that it goes on from.
-    #[schemars(with = "String")]
-    pub commit: Oid,
-}
-
-/// Why a session rests.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Pause {
-    /// In words.
-    pub why: String,
-}
-
-/// How a session ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct End {
-    /// Whether all was done.
-    pub result: Verdict,
-    /// More, in words.
-    #[serde(default)]
-    pub words: String,
-}
-
-/// Whether all was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// It was.
-    Complete,
-    /// Something failed.
-    Failed,
-}
-
-impl Turn {
-    /// The same, no longer than a record may be.
-    #[must_use]
-    pub(super) fn bounded(mut self) -> Self {
-        self.files.truncate(MOST_FILES);
-        self.tools.truncate(MOST_TOOLS);
-        for tool in &mut self.tools {
-            tool.name = cut(&tool.name, LONGEST_SUMMARY);
-            tool.summary = cut(&tool.summary, LONGEST_SUMMARY).replace('\n', " ");
-        }
-        self.message = self.message.map(|message| cut(&message, LONGEST_MESSAGE));
-        self.not_committed = self.not_committed.map(|why| cut(&why, LONGEST_MESSAGE));
-        self
-    }
 }
 
 impl Happening {
@@ -386,31 +183,5 @@ impl Totals {
                 (before, now) => Some(before.unwrap_or(0.0) + now.unwrap_or(0.0)),
             },
         }
-    }
-}
-
-/// The first so many characters, plain.
-pub(super) fn cut(text: &str, most: usize) -> String {
-    let plain = plain_text(text);
-    match plain.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &plain[..end]),
-        None => plain,
-    }
-}
-
-/// Seconds since 1970 as they stand in JSON: RFC 3339.
-mod moment {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    use super::Timestamp;
-
-    pub(super) fn serialize<S: Serializer>(seconds: &i64, serializer: S) -> Result<S::Ok, S::Error> {
-        let moment = Timestamp::from_second(*seconds).unwrap_or(Timestamp::UNIX_EPOCH);
-        serializer.collect_str(&moment)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse::<Timestamp>().map(Timestamp::as_second).map_err(D::Error::custom)
     }
 }

@@ -1,9 +1,11 @@
 //! What was said in a session, turn by turn: prompts, words of agents, what tools answered. It stays in this repository
 //! unless the user wants otherwise.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Archive, SessionError, chain, record::cut, transcript_ref_of};
+use super::{Archive, SessionError, chain, transcript_ref_of, turn_record::cut};
 use crate::name::{Attempt, Oid, SessionId, TaskId};
 
 /// Most of one line, in characters, and of all lines of a turn, in bytes.
@@ -23,6 +25,9 @@ pub struct Transcript {
     pub attempt: Attempt,
     /// Who was called.
     pub runner: String,
+    /// How it speaks, as runners are configured; empty where that was not written down.
+    #[serde(default)]
+    pub events: String,
     /// What was said, in order. It must have passed the redactor.
     pub lines: Vec<Line>,
 }
@@ -71,17 +76,28 @@ impl Transcript {
 }
 
 impl Archive<'_> {
-    /// What was said in a session, newest first, from at most `count` turns.
-    pub fn transcripts(&self, session: &SessionId, count: usize) -> Result<Vec<Transcript>, SessionError> {
-        let name = transcript_ref_of(session);
-        let Some(tip) = self.repository.find_ref(&name)? else {
-            return Ok(Vec::new());
+    /// Where what was said in each turn stands, by the number of the turn.
+    pub fn list_transcripts(&self, session: &SessionId) -> Result<HashMap<u32, Oid>, SessionError> {
+        let Some(tip) = self.find_transcript(session)? else {
+            return Ok(HashMap::new());
         };
-        let revisions = ["--first-parent".into(), format!("-n{count}"), tip.to_string()];
-        self.repository
-            .stream_commits(&revisions)?
-            .map(|commit| chain::read(&name, &self.repository.exact(commit?)?))
-            .collect()
+        let begin = format!("transcript of {session}: turn ");
+        let mut found = HashMap::new();
+        for commit in self.repository.stream_commits(&["--first-parent".into(), tip.to_string()])? {
+            let commit = commit?;
+            let number = std::str::from_utf8(commit.message())
+                .ok()
+                .and_then(|said| said.strip_prefix(&begin)?.split_once(' ')?.0.parse().ok());
+            found.extend(number.map(|number: u32| (number, commit.id)));
+        }
+        Ok(found)
+    }
+
+    /// What was said in the turn whose transcript stands at `commit`.
+    pub fn load_transcript(&self, session: &SessionId, commit: Oid) -> Result<Transcript, SessionError> {
+        let name = transcript_ref_of(session);
+        let loaded = self.repository.load_commits(&[commit])?.pop();
+        chain::read(&name, &loaded.ok_or_else(|| SessionError::Unknown(session.to_string()))?)
     }
 
     /// The newest commit of what was said in a session.

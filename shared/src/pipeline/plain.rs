@@ -1,0 +1,55 @@
+//! The one turn of an agent that tells of none: a record for the whole call, about the commit of its step.
+
+use super::{
+    Happening, TaskRun, Who,
+    turn_note::{Noted, TurnsOf},
+    turn_words::TurnMessage,
+};
+use crate::{
+    git::Change,
+    session::{Draft, Happening as Record, SessionError, Transcript, Turn, TurnDraft},
+};
+
+/// What such a call came to.
+pub(super) struct Plain {
+    turn: Turn,
+    transcript: Option<Transcript>,
+    words: String,
+}
+
+impl Plain {
+    pub(super) fn new(of: &TurnsOf<'_>, who: &Who, noted: Noted) -> Self {
+        let now = (of.scribe.clock)();
+        let TurnDraft { turn, transcript, .. } = of.drafted(who, &noted, (None, &[]), (0, now));
+        Self { turn, transcript, words: noted.words }
+    }
+}
+
+impl TaskRun<'_, '_, '_> {
+    /// Writes down the turn of an agent that told of none, if it was one. What it changed is in our newest commit.
+    pub(super) fn keep_plain(&mut self, plain: Option<Plain>, changes: &[Change]) {
+        let written = plain.map(|plain| self.write_plain(&plain, changes));
+        if let Some(Err(error)) = written {
+            let words = format!("a turn of {} could not be written down: {error}", self.task.id);
+            self.shop.tell(&self.task.id, Happening::Note { words });
+        }
+    }
+
+    fn write_plain(&self, plain: &Plain, changes: &[Change]) -> Result<(), SessionError> {
+        let Plain { turn, transcript, words } = plain;
+        let (recorder, scribe) = (&self.recorder, &self.shop.scribe);
+        let head = recorder.head();
+        let commit = (!changes.is_empty()).then_some(head);
+        let message = commit.map(|_| self.shop.options.message_by.unasked(words, changes));
+        let message = message.as_ref().map(TurnMessage::text);
+        let files = changes.iter().map(Change::shown).collect();
+        let turn = Turn { commit, message, files, ..turn.clone() };
+        let tip = (recorder.branch() == recorder.run()).then_some(head);
+        scribe.chronicle.append((scribe.clock)(), |number| {
+            let transcript = transcript.clone().map(|said| Transcript { turn: number, ..said });
+            let happening = Record::Turn(Turn { number, ..turn.clone() });
+            Ok::<_, SessionError>(Draft { about: Some(head), tip, transcript, ..Draft::of(happening) })
+        })?;
+        Ok(())
+    }
+}

@@ -1,0 +1,265 @@
+//! What agents did in another session, played again: their streams are read anew, and what their turns wrote is taken from
+//! the commits of these turns. Nobody is called.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    fs::File,
+    io::Write,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use super::{
+    Called, Errand, Expense, Follower, Happening, News, PipelineError, Reply, Who, Workshop,
+    call::{Hearing, file_error, lend},
+};
+use crate::{
+    agent::{AgentEvent, End, EventFormat, EventReader, FailureKind, Outcome, Tally, redact::Secrets},
+    git::{Change, GitError, Repository},
+    history::Event,
+    message::{Status, Step},
+    name::{Oid, SessionId, TaskId},
+    process::open_log,
+    session::{Archive, RecordedCall, RecordedTurn, Recording, Transcript, Voice},
+};
+
+/// The calls of another session that are not played yet.
+#[derive(Debug)]
+pub struct Playback {
+    session: SessionId,
+    tasks: Mutex<HashMap<TaskId, Calls>>,
+}
+
+/// The calls of one task.
+#[derive(Debug)]
+struct Calls {
+    left: VecDeque<RecordedCall>,
+    is_begun: bool,
+    /// The newest commit of what was played.
+    last: Option<Oid>,
+}
+
+/// What comes next.
+enum Next {
+    /// A call, and the newest commit of what was played before it.
+    Call(Box<RecordedCall>, Option<Oid>),
+    /// The recording begins behind the work that its first review is about.
+    Done,
+    /// Something else than what is to be done.
+    Missing,
+}
+
+impl Playback {
+    /// Of what was recorded.
+    #[must_use]
+    pub fn new(recording: Recording) -> Self {
+        let calls = |calls: Vec<RecordedCall>| Calls { left: calls.into(), is_begun: false, last: None };
+        let tasks = recording.calls.into_iter().map(|(task, found)| (task, calls(found)));
+        Self { session: recording.session, tasks: Mutex::new(tasks.collect()) }
+    }
+
+    fn next(&self, task: &TaskId, step: Step) -> Next {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(calls) = tasks.get_mut(task) else {
+            return Next::Missing;
+        };
+        let is_first = !std::mem::replace(&mut calls.is_begun, true);
+        match calls.left.pop_front() {
+            Some(call) if call.step == step => Next::Call(Box::new(call), calls.last),
+            Some(call) => {
+                calls.left.push_front(call);
+                if is_first { Next::Done } else { Next::Missing }
+            }
+            None => Next::Missing,
+        }
+    }
+
+    fn keep(&self, task: &TaskId, last: Option<Oid>) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        tasks.entry(task.clone()).and_modify(|calls| calls.last = last);
+    }
+
+    fn missing(&self, task: &TaskId, step: Step) -> PipelineError {
+        let (session, task) = (self.session.clone(), task.clone());
+        PipelineError::NotRecorded { session, task, step: step.as_str() }
+    }
+}
+
+impl Workshop<'_> {
+    /// Plays the call that was recorded for an errand.
+    pub(super) fn play(
+        &mut self,
+        playback: &Playback,
+        errand: Errand<'_>,
+        follower: Option<&mut (dyn Follower + '_)>,
+    ) -> Called {
+        let Errand { task, step, place, .. } = errand;
+        let mut expense = Expense::default();
+        let result = match playback.next(&task.id, step) {
+            Next::Call(call, last) => {
+                let voice = &mut self.voice;
+                let mut tell = |happening| voice(News::of(&task.id, happening));
+                let secrets = &self.secrets;
+                let mut player = Player { session: &playback.session, place, secrets, last, spoken: None };
+                let played = player.play(&call, errand, &mut tell, follower);
+                playback.keep(&task.id, player.last);
+                let tally = player.spoken.map(|spoken| spoken.tally);
+                expense.add(tally.as_ref().and_then(Tally::usage), Duration::ZERO);
+                played.and_then(|()| conclude(&call, tally).ok_or_else(|| playback.missing(&task.id, step)))
+            }
+            Next::Done => Ok(succeeded("It was done before the recording begins.".into())),
+            Next::Missing => Err(playback.missing(&task.id, step)),
+        };
+        Called { expense, result }
+    }
+}
+
+/// Plays one call.
+struct Player<'p> {
+    session: &'p SessionId,
+    place: &'p Repository,
+    secrets: &'p Secrets,
+    last: Option<Oid>,
+    spoken: Option<Spoken>,
+}
+
+/// What somebody has said so far.
+struct Spoken {
+    runner: String,
+    events: EventFormat,
+    reader: EventReader,
+    tally: Tally,
+}
+
+impl Player<'_> {
+    fn play(
+        &mut self,
+        call: &RecordedCall,
+        errand: Errand<'_>,
+        voice: &mut dyn FnMut(Happening),
+        mut follower: Option<&mut (dyn Follower + '_)>,
+    ) -> Result<(), PipelineError> {
+        let mut log = open_log(errand.log).map_err(|source| file_error(errand.log, source))?;
+        for turn in &call.turns {
+            let said = Archive::new(self.place).load_transcript(self.session, turn.transcript)?;
+            self.play_turn(turn, &said, (voice, lend(&mut follower)), &mut log)?;
+        }
+        if let (Step::Implement, Some(end)) = (call.step, &call.end) {
+            self.bring(end.commit)?;
+        }
+        if let Some(spoken) = &mut self.spoken {
+            Hearing::new(voice, lend(&mut follower), (&mut spoken.tally, self.secrets)).end();
+        }
+        Ok(())
+    }
+
+    fn play_turn(
+        &mut self,
+        recorded: &RecordedTurn,
+        said: &Transcript,
+        (voice, mut follower): (&mut dyn FnMut(Happening), Option<&mut (dyn Follower + '_)>),
+        log: &mut File,
+    ) -> Result<(), PipelineError> {
+        let events = said.events.parse().unwrap_or(EventFormat::Text);
+        let who = Who::recorded(&recorded.turn, events);
+        let is_same = |spoken: &Spoken| spoken.runner == said.runner && spoken.events == events;
+        if let Some(follower) = &mut follower {
+            if self.spoken.as_ref().is_some_and(is_same) {
+                follower.goes_on(who);
+            } else {
+                follower.begins(who);
+            }
+        }
+        let mut spoken = match self.spoken.take().filter(is_same) {
+            Some(spoken) => spoken,
+            None => Spoken::new(said.runner.clone(), events),
+        };
+        let lines: Vec<&str> = said
+            .lines
+            .iter()
+            .filter(|line| line.voice == Voice::Stream)
+            .map(|line| line.text.as_str())
+            .collect();
+        let Spoken { reader, tally, .. } = &mut spoken;
+        let mut hearing = Hearing::new(voice, lend(&mut follower), (tally, self.secrets));
+        for (left, line) in lines.iter().enumerate().map(|(at, line)| (lines.len() - at - 1, line)) {
+            let line = format!("{line}\n");
+            let _ = log.write_all(line.as_bytes());
+            let told = match events {
+                EventFormat::Text => reader.feed(line.as_bytes()),
+                _ => without_ends(reader.feed(line.as_bytes()), left),
+            };
+            if left == 0
+                && let Some(commit) = recorded.turn.commit
+            {
+                self.bring(commit)?;
+            }
+            hearing.hear(line.as_bytes(), &told);
+        }
+        hearing.settle();
+        self.spoken = Some(spoken);
+        Ok(())
+    }
+
+    /// Makes the worktree what it was at a commit of the task, as far as that differs from the one before.
+    fn bring(&mut self, commit: Oid) -> Result<(), GitError> {
+        let place = self.place;
+        let parent = || -> Result<Option<Oid>, GitError> {
+            Ok(place.load_commits(&[commit])?.first().and_then(|commit| commit.parents().next()))
+        };
+        let before = match self.last.replace(commit) {
+            Some(last) => Some(last),
+            None => parent()?,
+        };
+        let Some(before) = before else {
+            return Ok(());
+        };
+        let tree = place.tree_of(commit)?;
+        let mut changes = place.changes(place.tree_of(before)?, tree)?;
+        changes.retain(|change: &Change| !change.is_gitlink());
+        if changes.is_empty() { Ok(()) } else { place.put_back(tree, &changes) }
+    }
+}
+
+impl Spoken {
+    fn new(runner: String, events: EventFormat) -> Self {
+        Self { runner, events, reader: EventReader::new(events), tally: Tally::new(events) }
+    }
+}
+
+/// A recorded turn ends once, with its last line, whatever ended within it.
+fn without_ends(told: Vec<AgentEvent>, lines_left: usize) -> Vec<AgentEvent> {
+    let is_end = |event: &AgentEvent| matches!(event, AgentEvent::TurnEnded { .. });
+    let last = told.iter().rposition(is_end).filter(|_| lines_left == 0);
+    let kept = told.into_iter().enumerate().filter(|(at, event)| Some(*at) == last || !is_end(event));
+    let mut kept: Vec<AgentEvent> = kept.map(|(_, event)| event).collect();
+    if lines_left == 0 && last.is_none() {
+        kept.push(AgentEvent::TurnEnded { number: 0 });
+    }
+    kept
+}
+
+/// What a call came to: what its stream says, as far as what was written down then agrees. `None` if it had no end.
+fn conclude(call: &RecordedCall, tally: Option<Tally>) -> Option<Reply> {
+    let end = call.end.as_ref().filter(|end| !end.was_stopped())?;
+    let told = tally.map(|tally| tally.conclude(&End::Code(0)));
+    if end.status() == Status::ImplementFail {
+        let outcome =
+            Outcome::Failed { kind: FailureKind::Other, message: words_of(end), usage: None, session: None };
+        return Some(Reply { outcome, complaints: String::new() });
+    }
+    Some(match told {
+        Some(outcome @ Outcome::Success { .. }) => Reply { outcome, complaints: String::new() },
+        _ => succeeded(words_of(end)),
+    })
+}
+
+fn succeeded(text: String) -> Reply {
+    Reply { outcome: Outcome::Success { text, usage: None, session: None }, complaints: String::new() }
+}
+
+/// What somebody said, as it was written down.
+fn words_of(event: &Event) -> String {
+    let sections = event.body().sections.into_iter();
+    sections.map(|section| section.text).find(|text| !text.is_empty()).unwrap_or_default()
+}

@@ -1,0 +1,228 @@
+//! What a session recorded of its calls, so that they can be played again from one of its turns.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Archive, Happening, SessionError, Stored, Turn};
+use crate::{
+    git::Repository,
+    history::{Event, HistoryError, Reading, Run, Scope},
+    message::Step,
+    name::{Attempt, Oid, SessionId, TaskId},
+};
+
+/// What was recorded after a turn of a session, call by call.
+#[derive(Debug)]
+pub struct Recording {
+    /// The session.
+    pub session: SessionId,
+    /// The calls of each task, in order.
+    pub calls: HashMap<TaskId, Vec<RecordedCall>>,
+}
+
+/// One call of an agent.
+#[derive(Debug)]
+pub struct RecordedCall {
+    /// What it was called for.
+    pub step: Step,
+    attempt: Attempt,
+    /// What it did, turn by turn.
+    pub turns: Vec<RecordedTurn>,
+    /// What was written down when it was over; `None` if nothing was.
+    pub end: Option<Event>,
+}
+
+/// One turn.
+#[derive(Debug)]
+pub struct RecordedTurn {
+    /// As it was recorded.
+    pub turn: Turn,
+    /// Where what was said in it stands.
+    pub transcript: Oid,
+}
+
+/// Where a recording begins, and what is before that.
+struct Fork {
+    turn: u32,
+    before: HashSet<Oid>,
+}
+
+impl Fork {
+    fn has_event(&self, event: &Event) -> bool {
+        self.before.contains(&event.commit)
+    }
+
+    fn has_turn(&self, turn: &Turn, head: Oid) -> bool {
+        turn.number <= self.turn && self.before.contains(&head)
+    }
+}
+
+/// A turn on the way to its call.
+struct Found {
+    turn: Turn,
+    is_before: bool,
+}
+
+/// A call on the way to a recording.
+struct Draft {
+    step: Step,
+    attempt: Attempt,
+    turns: Vec<Found>,
+    end: Option<Event>,
+}
+
+impl Archive<'_> {
+    /// The commit that a session is forked at: the tree of a turn, or what the session began with.
+    pub fn fork_point(&self, newest: &Stored, turn: u32) -> Result<Oid, SessionError> {
+        if turn > 0 {
+            return Ok(self.turn(newest, turn)?.record.context.head);
+        }
+        Ok(self.start_of(newest)?.record.context.head)
+    }
+
+    /// What was recorded after a turn. Every turn of it must have a transcript.
+    pub fn recording(&self, newest: &Stored, turn: u32) -> Result<Recording, SessionError> {
+        let session = &newest.record.session;
+        let fork = self.fork(newest, turn)?;
+        let mut drafts = self.drafts(newest, &fork)?;
+        for task in run_of(self.repository, newest)?.tasks {
+            let drafts = drafts.entry(task.id).or_default();
+            end_all(drafts, task.events);
+        }
+        let said = self.list_transcripts(session)?;
+        let mut calls = HashMap::new();
+        let mut missing = Vec::new();
+        for (task, drafts) in drafts {
+            let later = drafts.into_iter().filter_map(|draft| draft.after(&fork));
+            let mut find = |turn: Turn| {
+                let transcript = said.get(&turn.number).copied();
+                missing.extend(transcript.is_none().then_some(turn.number));
+                Some(RecordedTurn { turn, transcript: transcript? })
+            };
+            let later = later.map(|draft| RecordedCall {
+                step: draft.step,
+                attempt: draft.attempt,
+                turns: draft.turns.into_iter().filter_map(|found| find(found.turn)).collect(),
+                end: draft.end,
+            });
+            calls.insert(task, joined(later));
+        }
+        match missing.into_iter().min() {
+            Some(number) => Err(SessionError::NoTranscript { session: session.clone(), number }),
+            None => Ok(Recording { session: session.clone(), calls }),
+        }
+    }
+
+    fn fork(&self, newest: &Stored, turn: u32) -> Result<Fork, SessionError> {
+        let base = self.start_of(newest)?.record.context.head;
+        let commit = self.fork_point(newest, turn)?;
+        let mut before: HashSet<Oid> =
+            self.repository.list_between(&[commit], &[base])?.into_iter().collect();
+        before.insert(base);
+        Ok(Fork { turn, before })
+    }
+
+    /// The turns of each task by their calls. A step that has ended, and a session that goes on, begin another.
+    fn drafts(&self, newest: &Stored, fork: &Fork) -> Result<HashMap<TaskId, Vec<Draft>>, SessionError> {
+        let mut records: Vec<Stored> = self.walk(newest)?.collect::<Result<_, _>>()?;
+        records.reverse();
+        let mut drafts: HashMap<TaskId, Vec<Draft>> = HashMap::new();
+        let mut open: HashSet<TaskId> = HashSet::new();
+        for Stored { record, .. } in records {
+            let head = record.context.head;
+            match record.happening {
+                Happening::Resume(_) => open.clear(),
+                Happening::Checkpoint(checkpoint) => {
+                    open.retain(|task| Some(task) != checkpoint.node.as_ref());
+                }
+                Happening::Turn(turn) => {
+                    let Some(step) = Step::ALL.iter().find(|step| step.as_str() == turn.step) else {
+                        continue;
+                    };
+                    let of_task = drafts.entry(turn.node.clone()).or_default();
+                    let kind = (*step, turn.attempt);
+                    let is_same = |last: &&mut Draft| (last.step, last.attempt) == kind;
+                    let is_open = !open.insert(turn.node.clone());
+                    let found = Found { is_before: fork.has_turn(&turn, head), turn };
+                    match of_task.last_mut().filter(|last| is_open && is_same(last)) {
+                        Some(last) => last.turns.push(found),
+                        None => of_task.push(Draft {
+                            step: *step,
+                            attempt: found.turn.attempt,
+                            turns: vec![found],
+                            end: None,
+                        }),
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(drafts)
+    }
+}
+
+/// What history says of a session's run, where its records end.
+fn run_of(repository: &Repository, newest: &Stored) -> Result<Run, SessionError> {
+    let context = &newest.record.context;
+    let scope = Scope { branch: context.branch.clone(), tip: Some(context.tip) };
+    Run::scan(repository, scope, Reading::Fresh).map_err(|error| match error {
+        HistoryError::Git(error) => error.into(),
+        other => SessionError::History(other.to_string()),
+    })
+}
+
+/// Each call ends with what was written down of its step. One that nothing else tells of had no turns.
+fn end_all(drafts: &mut Vec<Draft>, events: Vec<Event>) {
+    let mut next = 0;
+    for event in events {
+        let (step, status) = (event.status().step(), event.status());
+        let is_end = matches!(step, Step::Implement | Step::Review) && status != crate::message::Status::Turn;
+        let Some(attempt) = event.attempt().filter(|_| is_end) else {
+            continue;
+        };
+        let is_its = |draft: &Draft| (draft.step, draft.attempt) == (step, attempt);
+        match drafts[next..].iter().position(is_its) {
+            Some(at) => next += at,
+            None => drafts.insert(next, Draft { step, attempt, turns: Vec::new(), end: None }),
+        }
+        drafts[next].end = Some(event);
+        next += 1;
+    }
+}
+
+impl Draft {
+    /// What of it is after the fork, if anything is. A reviewer's word is one, so its call is whole.
+    fn after(mut self, fork: &Fork) -> Option<Self> {
+        if self.end.as_ref().is_some_and(|end| fork.has_event(end)) {
+            return None;
+        }
+        let is_begun = self.turns.iter().any(|found| !found.is_before);
+        if self.end.is_none() && !is_begun {
+            return None;
+        }
+        if self.step == Step::Implement {
+            self.turns.retain(|found| !found.is_before);
+        }
+        Some(self)
+    }
+}
+
+/// A step that was stopped from outside was taken again in the same attempt: to whoever plays it, that is one call.
+fn joined(calls: impl Iterator<Item = RecordedCall>) -> Vec<RecordedCall> {
+    let mut joined: Vec<RecordedCall> = Vec::new();
+    for call in calls {
+        match joined.last_mut() {
+            Some(last) if last.is_stopped() && (last.step, last.attempt) == (call.step, call.attempt) => {
+                last.turns.extend(call.turns);
+                last.end = call.end;
+            }
+            _ => joined.push(call),
+        }
+    }
+    joined
+}
+
+impl RecordedCall {
+    fn is_stopped(&self) -> bool {
+        self.end.as_ref().is_none_or(Event::was_stopped)
+    }
+}

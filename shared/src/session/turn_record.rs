@@ -1,0 +1,112 @@
+//! One turn of an agent as a record tells it, bounded.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::moment;
+use crate::{
+    message::plain_text,
+    name::{Attempt, Oid, TaskId},
+};
+
+/// Most of a turn that is written: files, calls of tools, characters of a call, characters of a message.
+const MOST_FILES: usize = 2000;
+const MOST_TOOLS: usize = 500;
+const LONGEST_SUMMARY: usize = 200;
+const LONGEST_MESSAGE: usize = 4000;
+
+/// One turn of an agent.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Turn {
+    /// From 1, and only once in a session.
+    pub number: u32,
+    /// The task.
+    #[schemars(with = "String")]
+    pub node: TaskId,
+    /// The step: `implement`, `review` and so on.
+    pub step: String,
+    /// The attempt, from 0.
+    #[schemars(with = "u32")]
+    pub attempt: Attempt,
+    /// The model.
+    pub model: String,
+    /// Who serves it.
+    pub provider: String,
+    /// The runner that it was called by.
+    pub runner: String,
+    /// The paths that it wrote, deleted ones too.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// The tools that it called.
+    #[serde(default)]
+    pub tools: Vec<ToolCall>,
+    /// What it spent; null if the agent did not tell.
+    #[serde(default)]
+    pub tokens: Option<TokenCount>,
+    /// US dollars; null if the agent did not tell.
+    #[serde(default)]
+    pub cost: Option<f64>,
+    /// Its commit; null if it wrote nothing, or nothing that could be committed.
+    #[schemars(with = "Option<String>")]
+    pub commit: Option<Oid>,
+    /// Why something that it wrote is not in its commit; null if all is.
+    #[serde(default)]
+    pub not_committed: Option<String>,
+    /// The message of that commit, without its trailers.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// The agent's own session, by which it can be continued.
+    #[serde(default)]
+    pub agent_session: Option<String>,
+    /// When it began, in RFC 3339.
+    #[serde(with = "moment")]
+    #[schemars(with = "String")]
+    pub started: i64,
+    /// When it ended, in RFC 3339.
+    #[serde(with = "moment")]
+    #[schemars(with = "String")]
+    pub ended: i64,
+}
+
+/// A call of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolCall {
+    /// The tool, as the program names it.
+    pub name: String,
+    /// One line: the command, the file, the pattern.
+    pub summary: String,
+}
+
+/// Tokens of a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TokenCount {
+    /// Read, cached ones included.
+    pub read: u64,
+    /// Written.
+    pub written: u64,
+}
+
+impl Turn {
+    /// The same, no longer than a record may be.
+    #[must_use]
+    pub(super) fn bounded(mut self) -> Self {
+        self.files.truncate(MOST_FILES);
+        self.tools.truncate(MOST_TOOLS);
+        for tool in &mut self.tools {
+            tool.name = cut(&tool.name, LONGEST_SUMMARY);
+            tool.summary = cut(&tool.summary, LONGEST_SUMMARY).replace('\n', " ");
+        }
+        self.message = self.message.map(|message| cut(&message, LONGEST_MESSAGE));
+        self.not_committed = self.not_committed.map(|why| cut(&why, LONGEST_MESSAGE));
+        self
+    }
+}
+
+/// The first so many characters, plain.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    let plain = plain_text(text);
+    match plain.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &plain[..end]),
+        None => plain,
+    }
+}
