@@ -256,7 +256,7 @@ fn all_worktrees_share_the_hook_and_a_bare_repository_gets_update() {
     garden.arborist_in(&linked, ["hooks", "test"]).succeeds();
 
     let bare = Garden::bare_ground(&["--bare"]);
-    bare.arborist(["hooks", "install"]).succeeds().out("update: write");
+    bare.arborist(["hooks", "install"]).succeeds().out("update: wrote");
     bare.arborist(["hooks", "test"]).succeeds().out("update: fires");
     assert!(!bare.path("hooks/commit-msg").exists());
     bare.arborist(["hooks", "uninstall"]).succeeds();

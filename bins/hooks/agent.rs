@@ -8,7 +8,11 @@ use arborist_core::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{event::Quoted, plan::Step};
+use super::{
+    event::Quoted,
+    plan::Step,
+    status::{AgentStatus, State},
+};
 
 /// The settings of Claude Code that are one user's own in one repository.
 const SETTINGS: &str = ".claude/settings.local.json";
@@ -34,21 +38,45 @@ pub(super) enum Wish {
     Uninstall,
 }
 
+/// Whether the settings here call us, where there is a checkout that could have some.
+pub(super) fn status(repository: &Repository) -> Option<AgentStatus> {
+    let path = repository.worktree.as_ref().map(|_| repository.top().join(SETTINGS))?;
+    let (state, note) = match load(&path) {
+        Ok(settings) => {
+            let ours = EVENTS.iter().filter(|(event, _)| {
+                settings["hooks"][event].as_array().is_some_and(|entries| entries.iter().any(is_ours))
+            });
+            match ours.count() {
+                0 => (State::Missing, None),
+                count if count == EVENTS.len() => (State::Installed, None),
+                _ => (State::Edited, Some("not all that we wrote is there".to_owned())),
+            }
+        }
+        Err(failure) => (State::Missing, Some(failure.message)),
+    };
+    let place = (state != State::Missing).then(|| path.to_string_lossy().into_owned());
+    Some(AgentStatus { agent: "claude", state, place, note })
+}
+
+fn load(path: &Path) -> Result<Value, Failure> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(unreadable(path, &error)),
+    };
+    match text.trim() {
+        "" => Ok(json!({})),
+        text => serde_json::from_str(text).map_err(|error| unreadable(path, &error)),
+    }
+}
+
 /// The step that brings the settings to where they should be; `None` if they are there.
 pub(super) fn plan(repository: &Repository, wish: Wish, binary: &Quoted) -> Result<Option<Step>, Failure> {
     if repository.worktree.is_none() {
         return Err(Failure::new(Exit::Fatal, "an agent works in a checkout, and this repository has none"));
     }
     let path = repository.top().join(SETTINGS);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(error) => return Err(unreadable(&path, &error)),
-    };
-    let old: Value = match text.as_deref().map(str::trim) {
-        None | Some("") => json!({}),
-        Some(text) => serde_json::from_str(text).map_err(|error| unreadable(&path, &error))?,
-    };
+    let old = load(&path)?;
     let mut new = old.clone();
     let settings = new.as_object_mut().ok_or_else(|| unreadable(&path, &"it is no object"))?;
     take_out(settings);

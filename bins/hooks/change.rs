@@ -87,19 +87,25 @@ pub(super) fn change_agent(wish: Wish, options: &Options, ui: &mut Ui) -> Outcom
     let repository = Repository::discover()?;
     let binary = Quoted::path(&own_path(agent::BINARY)?);
     let step = agent::plan(&repository, wish, &binary)?;
-    let verb = if options.mode == Mode::Show { "would " } else { "" };
     if let (Some(step), Mode::Apply) = (&step, options.mode) {
         apply::apply(step, &repository)?;
     }
-    if options.voice == Voice::Normal {
-        let done = step.map_or_else(|| "nothing to do".to_owned(), |step| format!("{verb}{step}"));
-        ui.line(&format!("claude: {done}"));
+    if options.voice == Voice::Quiet {
+        return Ok(Exit::Done);
+    }
+    let done = match (&step, options.mode) {
+        (None, _) => "nothing to do".to_owned(),
+        (Some(step), Mode::Show) => format!("would {step}"),
+        (Some(step), Mode::Apply) => step.done(),
+    };
+    ui.line(&format!("claude: {done}"));
+    if wish == Wish::Install && step.is_some() {
+        ui.hint("every turn that writes files becomes a commit on the branch that is checked out then");
     }
     Ok(Exit::Done)
 }
 
 fn carry_out(plans: &[Plan], options: &Options, repository: &Repository, ui: &mut Ui) -> Result<(), Failure> {
-    let verb = if options.mode == Mode::Show { "would " } else { "" };
     for plan in plans {
         let name = plan.event.as_str();
         let mut lines: Vec<String> = Vec::new();
@@ -107,7 +113,8 @@ fn carry_out(plans: &[Plan], options: &Options, repository: &Repository, ui: &mu
             if options.mode == Mode::Apply {
                 apply::apply(step, repository)?;
             }
-            lines.push(format!("{name}: {verb}{step}"));
+            let what = if options.mode == Mode::Show { format!("would {step}") } else { step.done() };
+            lines.push(format!("{name}: {what}"));
         }
         if lines.is_empty() && plan.left.is_empty() {
             lines.push(format!("{name}: nothing to do"));

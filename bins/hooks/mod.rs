@@ -205,7 +205,8 @@ fn status(ui: &mut Ui) -> Result<HooksStatus, Failure> {
     ui.configure(&config);
     let load = |event| Ok(HookStatus::of(&Site::load(event, &repository, &config)?));
     let hooks = Event::ALL.into_iter().map(load).collect::<Result<_, Failure>>()?;
-    Ok(HooksStatus::new(repository.version, &repository.hooks_dir(&config)?, hooks))
+    let agents = agent::status(&repository).into_iter().collect();
+    Ok(HooksStatus::new(repository.version, &repository.hooks_dir(&config)?, (hooks, agents)))
 }
 
 /// The hooks that make sense here, unless some were named; each once.

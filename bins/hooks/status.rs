@@ -37,6 +37,22 @@ pub struct HooksStatus {
     pub hooks_path_scope: Option<String>,
     /// One entry for each hook that we know.
     pub hooks: Vec<HookStatus>,
+    /// One entry for each interactive agent whose turns can be recorded.
+    pub agents: Vec<AgentStatus>,
+}
+
+/// Whether an interactive agent records its turns here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct AgentStatus {
+    /// The agent.
+    pub agent: &'static str,
+    /// Whether its settings call us.
+    pub state: State,
+    /// The file that they stand in.
+    pub place: Option<String>,
+    /// What else should be known.
+    pub note: Option<String>,
 }
 
 /// Where one hook stands.
@@ -60,12 +76,17 @@ pub struct HookStatus {
 }
 
 impl HooksStatus {
-    pub(super) fn new(git: GitVersion, dir: &HooksDir, hooks: Vec<HookStatus>) -> Self {
+    pub(super) fn new(
+        git: GitVersion,
+        dir: &HooksDir,
+        (hooks, agents): (Vec<HookStatus>, Vec<AgentStatus>),
+    ) -> Self {
         Self {
             git: git.to_string(),
             hooks_dir: dir.path.to_string_lossy().into_owned(),
             hooks_path_scope: dir.setting.as_ref().map(|setting| setting.scope.clone()),
             hooks,
+            agents,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What `git arborist hooks` says.
 
-use super::{HookStatus, HooksStatus, State, fault::shown, probe::Fired};
+use super::{HookStatus, HooksStatus, State, fault::shown, probe::Fired, status::AgentStatus};
 use crate::ui::{Tone, Ui};
 
 pub(super) const LONG_ABOUT: &str = "\
@@ -110,6 +110,12 @@ pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
         for line in chained.iter().chain(&hook.note) {
             ui.line(&format!("{:14}{line}", ""));
         }
+    }
+    for AgentStatus { agent, state, place, note } in &status.agents {
+        let (tone, word) = standing(*state);
+        let place = place.as_ref().map(|place| format!(": {place}")).unwrap_or_default();
+        ui.line(&format!("  {agent:<10}  {}{place}", ui.paint(tone, word)));
+        note.iter().for_each(|note| ui.line(&format!("{:14}{}", "", shown(note))));
     }
 }
 

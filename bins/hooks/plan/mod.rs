@@ -27,6 +27,21 @@ pub(super) enum Step {
     Remove { path: PathBuf },
 }
 
+impl Step {
+    /// What was done, for people.
+    pub(super) fn done(&self) -> String {
+        let words = self.to_string();
+        let (verb, rest) = words.split_once(' ').unwrap_or((&words, ""));
+        let past = match verb {
+            "rename" => "renamed",
+            "remove" => "removed",
+            "write" => "wrote",
+            other => other,
+        };
+        format!("{past} {rest}")
+    }
+}
+
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
