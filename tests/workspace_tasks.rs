@@ -60,6 +60,17 @@ fn the_base_of_each_repository_is_recorded_where_its_branch_begins() {
         assert!(start.contains(&format!("Arborist-Base: {base}")), "{start}");
     }
     town.arborist(["workspace", "status"]).succeeds().out(&town.session_branch("web"));
+    let id = town.session_branch("web").rsplit_once('/').map(|(_, id)| id.to_owned()).unwrap();
+    let shown = town.arborist(["session", "show", &id, "--json"]).answer();
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    for (n, repo) in ["repo", "backend", "web"].iter().enumerate() {
+        let recorded = &shown["repositories"][n];
+        assert_eq!(
+            (&recorded["name"], &recorded["branch"]),
+            (&(*repo).into(), &town.session_branch(repo).into())
+        );
+        assert_eq!(recorded["base"], town.git_in(&town.clone_of(repo), ["rev-parse", "HEAD"]).answer());
+    }
 }
 
 #[test]

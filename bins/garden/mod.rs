@@ -96,7 +96,7 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
     let wish = Wish { only: vec![task], ..Wish::default() };
     opened.approve(&args.common, &planned, None)?;
     let mut voice = Voice::new(&args.common, ui);
-    let opened = opened.settle(&args.common, &planned, &mut voice)?;
+    let opened = opened.settle(&args.common, (&planned, &run), &mut voice)?;
     let ended = opened.begin(&args.common, &planned, &mut voice, None)?.run(&wish);
     voice.end(&opened, &planned, ended)
 }

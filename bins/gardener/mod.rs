@@ -163,7 +163,7 @@ pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
     let jobs = args.lanes(&opened)?;
     opened.approve(&args.common, &planned, jobs)?;
     let mut voice = Voice::new(&args.common, ui);
-    let opened = opened.settle(&args.common, &planned, &mut voice)?;
+    let opened = opened.settle(&args.common, (&planned, &run), &mut voice)?;
     let lanes = match jobs {
         None => None,
         Some(jobs) => {

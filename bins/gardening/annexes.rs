@@ -18,6 +18,16 @@ use arborist_core::{
 
 use super::{Opened, Planned, Voice, open::pre_commit};
 
+/// Another repository of the workspace, as a run found it.
+pub(super) struct Supplied {
+    pub(super) section: Section,
+    repository: Repository,
+    /// The session's branch there, whether it is there already or not.
+    pub(super) branch: BranchName,
+    /// Where that begins, if it is not.
+    pub(super) base: Option<Oid>,
+}
+
 impl Opened {
     /// A task that names a repository that there is not would work in the wrong one.
     pub(super) fn require_repositories(&self, planned: &Planned) -> Result<(), Failure> {
@@ -53,6 +63,34 @@ impl Opened {
         if tests.any(is_tool) { self.workspace.foreign_tools() } else { BTreeSet::new() }
     }
 
+    /// Gets the other repositories, with what their remotes have. One in which the session has worked elsewhere, and not
+    /// here, has its branch.
+    pub(super) fn supply_others(
+        &self,
+        (session, planned): (&SessionId, &Planned),
+        run: &Run,
+        voice: &mut Voice<'_>,
+    ) -> Result<Vec<Supplied>, Failure> {
+        let mut others = Vec::new();
+        for section in self.workspace.sections.iter().filter(|section| !section.is_main) {
+            let branch = section.session_branch(&planned.pipeline(), session)?;
+            let is_here = match self.workspace.open(section)? {
+                Some(repository) => repository.find_branch(&branch)?.is_some(),
+                None => false,
+            };
+            let is_elsewhere = run.start.is_some() && !is_here;
+            let wanted = if is_elsewhere { Wanted::Everything } else { Wanted::Branch(None) };
+            let (repository, supply) = self.workspace.supply(section, wanted)?;
+            if is_elsewhere {
+                self.workspace.adopt(&repository, section)?;
+            }
+            let base = self.workspace.base(&repository, section)?;
+            voice.tell_supply(section, &supply, base);
+            others.push(Supplied { section: section.clone(), repository, branch, base });
+        }
+        Ok(others)
+    }
+
     /// A place in each of the other repositories.
     pub(super) fn annexes(
         &self,
@@ -61,19 +99,14 @@ impl Opened {
         voice: &mut Voice<'_>,
     ) -> Result<Vec<Annex>, Failure> {
         let mut annexes = Vec::new();
-        for section in self.workspace.sections.iter().filter(|section| !section.is_main) {
-            let (repository, supply) = self.workspace.supply(section, Wanted::Branch(None))?;
-            let base = self.workspace.base(&repository, section)?;
-            voice.tell_supply(section, &supply, base);
-            let branch = section.session_branch(&planned.pipeline(), session)?;
-            let is_new = repository.find_branch(&branch)?.is_none();
-            if is_new {
+        for Supplied { section, repository, branch, base } in &self.others {
+            if repository.find_branch(branch)?.is_none() {
                 let base = base.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
                 let made = RefMove { name: &branch.to_ref(), new: Some(base), old: None };
                 repository.move_refs(&[made], "arborist: session")?;
-                voice.tell_branch(section, &branch, base);
+                voice.tell_branch(section, branch, base);
             }
-            annexes.push(self.annex(section, (&repository, branch), (session, planned), voice)?);
+            annexes.push(self.annex(section, (repository, branch.clone()), (session, planned), voice)?);
         }
         Ok(annexes)
     }

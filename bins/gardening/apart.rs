@@ -8,12 +8,13 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, PlanFile, start},
     git::{Dirt, RefMove, Repository},
+    history::Run,
     message::PlanRef,
     name::{BranchName, Oid, PipelineName, SessionId},
     process::{Cancel, FileLock},
     session::{Chronicle, Happening},
     settings::Settings,
-    workspace::Workspace,
+    workspace::{Wanted, Workspace},
     worktree::Pool,
 };
 
@@ -97,15 +98,17 @@ fn choose_session(
 }
 
 impl Opened {
-    /// Leaves the user's checkout, if the run works apart from it: its branch and the first record appear together, then
+    /// Gets the other repositories. Then leaves the user's checkout, if the run works apart from it: its branch and the first record appear together, then
     /// the worktree. Killed anywhere, the same command goes on.
     pub(crate) fn settle(
         mut self,
         args: &GardeningArgs,
-        planned: &Planned,
+        (planned, run): (&Planned, &Run),
         voice: &mut Voice<'_>,
     ) -> Result<Self, Failure> {
-        let (Some(move_in), Some(session)) = (self.move_in.take(), self.session.get().cloned()) else {
+        let session = self.session(args, run).clone();
+        self.others = self.supply_others((&session, planned), run, voice)?;
+        let Some(move_in) = self.move_in.take() else {
             return Ok(self);
         };
         if !move_in.has_begun {
@@ -127,7 +130,7 @@ impl Opened {
     }
 
     fn begin_branch(
-        &self,
+        &mut self,
         args: &GardeningArgs,
         planned: &Planned,
         session: &SessionId,
@@ -140,12 +143,38 @@ impl Opened {
             }
             None => None,
         };
+        self.head = self.find_base(voice)?;
         let start = self.start(args, planned, plan);
         let (name, base) = (self.branch.to_ref(), self.head);
         let made = RefMove { name: &name, new: Some(base), old: None };
         Chronicle::begin_with(&self.repository, (session.clone(), start), clock::now(), &[made])?;
         voice.tell_branch(self.workspace.main(), &self.branch, base);
         Ok(())
+    }
+}
+
+impl Opened {
+    /// Where a new session begins: at what the user has, or at what the remote has on top of that.
+    fn find_base(&self, voice: &mut Voice<'_>) -> Result<Oid, Failure> {
+        let (repository, main) = (&self.repository, self.workspace.main());
+        let supply = self.workspace.refresh(repository, main, Wanted::Branch(None))?;
+        let seen = self.workspace.base(repository, main)?;
+        let here = repository.head.branch.as_ref();
+        let is_own = main.default_branch.as_ref().is_none_or(|branch| Some(branch) == here);
+        let base = match seen {
+            Some(seen) if !is_own || !repository.is_ancestor(seen, self.head)? => seen,
+            _ => self.head,
+        };
+        voice.tell_supply(main, &supply, Some(base));
+        if is_own && !repository.is_ancestor(self.head, base)? {
+            voice.warn(&format!(
+                "what you have committed is not at the remote of '{}', which has other commits: the run begins at {}, without yours",
+                main.name,
+                base.short()
+            ));
+            voice.hint("to begin with both, merge or rebase first, then use --new-run");
+        }
+        Ok(base)
     }
 }
 

@@ -25,7 +25,7 @@ use arborist_core::{
 
 use super::{
     GardeningArgs, Planned, Voice,
-    annexes::neighbour,
+    annexes::{Supplied, neighbour},
     apart::{Course, MoveIn, choose},
     voice::Begun,
 };
@@ -44,6 +44,8 @@ pub(crate) struct Opened {
     pub(super) lock: FileLock,
     /// What is left to do before the run works apart from the user's checkout.
     pub(super) move_in: Option<MoveIn>,
+    /// The other repositories of the workspace.
+    pub(super) others: Vec<Supplied>,
     /// Whether the run's branch was made for its session.
     pub(super) is_apart: bool,
     /// Whether the run's branch holds nothing of the run yet, and was made for it.
@@ -81,6 +83,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
         is_apart: session.is_some(),
         is_untouched: move_in.as_ref().is_some_and(|move_in| !move_in.is_written_on),
         move_in,
+        others: Vec::new(),
         workspace,
         repository,
         options,

@@ -76,8 +76,13 @@ impl Opened {
 
     pub(super) fn start(&self, args: &GardeningArgs, planned: &Planned, plan: Option<String>) -> Start {
         let (name, branch) = (repository_name(&self.repository), self.branch.clone());
+        let mut repositories = vec![RepositoryStart { name, branch, base: self.head }];
+        repositories.extend(self.others.iter().filter_map(|other| {
+            let (name, branch) = (other.section.name.to_string(), other.branch.clone());
+            Some(RepositoryStart { name, branch, base: other.base? })
+        }));
         Start {
-            repositories: vec![RepositoryStart { name, branch, base: self.head }],
+            repositories,
             plan,
             pipeline: planned.pipeline().to_string(),
             driver: Driver::Run,

@@ -4,6 +4,7 @@ mod agent_trace;
 mod diff;
 pub mod document;
 mod export;
+mod fetch;
 mod git_ai;
 mod hook;
 mod keep;
@@ -41,6 +42,9 @@ EXAMPLES
 
    Go on with a session, whatever your checkout looks like
        git arborist session resume 3f9a
+
+   Go on with the last one in a fresh clone: its branches and records are fetched from where they were pushed to
+       git clone <url> && cd <repository> && git arborist session resume
 
    Go on from an earlier turn; what came after it stays in history
        git arborist session resume 3f9a --turn 7 -- --runner codex

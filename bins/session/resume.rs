@@ -20,7 +20,8 @@ use arborist_core::{
 use clap::Args;
 
 use super::{
-    open::{IdArgs, Opened, open},
+    fetch::fetch,
+    open::{Opened, open},
     plumbing::append,
     restore,
     show::start_in,
@@ -33,8 +34,9 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
-    #[command(flatten)]
-    id: IdArgs,
+    /// The session: its id, or as much of it as tells it from others; without one, the last that is not complete
+    #[arg(value_name = "SESSION")]
+    id: Option<String>,
     /// Go on from the tree of this turn: a commit brings it back, and what came after it stays in history
     #[arg(long, value_name = "NUMBER")]
     turn: Option<u32>,
@@ -59,14 +61,22 @@ pub(super) struct Onward {
     options: Vec<OsString>,
 }
 
+impl Onward {
+    fn consent(&self) -> Consent {
+        if self.yes { Consent::Given } else { unasked_consent() }
+    }
+}
+
 /// Options of the run before that are taken up again: none of them names anything that is run.
 const TAKEN_UP: [&str; 5] = ["runner", "model", "jobs", "max-retries", "max-cost"];
 /// The same for those without a value.
 const SWITCHES: [&str; 2] = ["isolate", "keep-going"];
 
 pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
-    let opened = open(ui)?;
-    let newest = opened.require(&args.id)?;
+    let mut opened = open(ui)?;
+    let is_known = find(&opened, args).is_ok();
+    fetch(&mut opened, (is_known, args.onward.consent()), ui)?;
+    let newest = find(&opened, args)?;
     let record = &newest.record;
     let standing = opened.standing(newest);
     refuse(newest, standing, args.turn)?;
@@ -105,6 +115,20 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     }
     ui.note(&format!("session '{}' goes on on '{branch}' in '{}'", record.session, house.path.display()));
     go_on(&house, branch, options, &args.onward)
+}
+
+/// The session that is meant.
+fn find<'a>(opened: &'a Opened, args: &ResumeArgs) -> Result<&'a Stored, Failure> {
+    if let Some(id) = &args.id {
+        return Ok(opened.shelf.require(id)?);
+    }
+    let is_left = |stored: &&Stored| {
+        stored.record.context.driver == Driver::Run && opened.standing(stored) != Standing::Complete
+    };
+    opened.shelf.sessions.iter().find(is_left).ok_or_else(|| {
+        Failure::new(Exit::No, "there is no session to go on with")
+            .hint("see all of them: git arborist session list")
+    })
 }
 
 /// What cannot be gone on with, and why.
@@ -201,8 +225,7 @@ pub(super) fn house(
     if let Some(house) = pool.find_house()? {
         return Ok(house);
     }
-    let consent = if onward.yes { Consent::Given } else { unasked_consent() };
-    consent::require(&commands, consent)?;
+    consent::require(&commands, onward.consent())?;
     let house = pool.house(session)?;
     house.notes.iter().for_each(|note| ui.note(&note.to_string()));
     Ok(house)

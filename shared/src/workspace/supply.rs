@@ -87,13 +87,23 @@ impl Workspace {
                 });
             }
         };
-        let supply = match self.fetch(&repository, section, wanted) {
-            Ok(None) => Supply::Local,
-            Ok(Some(remote)) => Supply::Fetched { remote },
-            Err(WorkspaceError::Remote(RemoteError::Unreached { why, .. })) => Supply::Offline { why },
-            Err(error) => return Err(error),
-        };
+        let supply = self.refresh(&repository, section, wanted)?;
         Ok((repository, supply))
+    }
+
+    /// Asks the remote of a repository that is there what it has.
+    pub fn refresh(
+        &self,
+        repository: &Repository,
+        section: &Section,
+        wanted: Wanted<'_>,
+    ) -> Result<Supply, WorkspaceError> {
+        match self.fetch(repository, section, wanted) {
+            Ok(None) => Ok(Supply::Local),
+            Ok(Some(remote)) => Ok(Supply::Fetched { remote }),
+            Err(WorkspaceError::Remote(RemoteError::Unreached { why, .. })) => Ok(Supply::Offline { why }),
+            Err(error) => Err(error),
+        }
     }
 
     /// A clone that is killed leaves nothing at the path.
@@ -134,6 +144,12 @@ impl Workspace {
             Wanted::Branch(Some(branch)) => Some(branch.clone()),
             _ => self.default_branch(repository, section, &remote)?,
         };
+        // The user's own branch need not be anywhere else.
+        let is_own = section.is_main && section.default_branch.is_none();
+        let branch = match branch {
+            Some(branch) if is_own && !self.is_at(repository, &remote, &branch)? => None,
+            branch => branch,
+        };
         let mut specs: Vec<String> =
             branch.iter().map(|branch| tracking::refspec(section, &branch.to_ref())).collect();
         if wanted == Wanted::Everything {
@@ -149,6 +165,17 @@ impl Workspace {
             repository.fetch_refs((&remote, &specs), More::Newer, &self.network)?;
         }
         Ok(Some(remote))
+    }
+
+    /// Asks whether a remote has a branch.
+    fn is_at(
+        &self,
+        repository: &Repository,
+        remote: &str,
+        branch: &BranchName,
+    ) -> Result<bool, WorkspaceError> {
+        let found = repository.list_remote_refs((remote, &[&branch.to_ref()]), &self.network)?;
+        Ok(found.iter().any(|(name, _)| *name == branch.to_ref()))
     }
 
     /// The branch that work in a repository begins at.

@@ -1,0 +1,62 @@
+//! Sessions that a remote has: fetched before one is resumed, so that a fresh clone can go on.
+
+use arborist_core::{
+    consent::{self, Consent},
+    failure::Failure,
+    git::shown_url,
+    message::visible,
+    session::Archive,
+    settings::Settings,
+    workspace::{Section, Supply, Wanted, Workspace},
+};
+
+use super::open::Opened;
+use crate::{gardening::watch_signals, ui::Ui};
+
+/// Takes over what the remote of this repository has of sessions: the one that is configured; else, for a session that is
+/// not known here, the one that it was cloned from. One that cannot be reached is a warning.
+pub(super) fn fetch(
+    opened: &mut Opened,
+    (is_known, consent): (bool, Consent),
+    ui: &mut Ui,
+) -> Result<(), Failure> {
+    let settings = Settings::load(&opened.repository, &opened.config)?;
+    let workspace = Workspace::load(&opened.repository, &settings, &watch_signals())?;
+    let mut main = workspace.main().clone();
+    if main.remote.is_none() && !is_known {
+        main.remote = origin(opened)?;
+    }
+    if main.remote.is_none() {
+        return Ok(());
+    }
+    consent::require(&main.foreign_wish().into_iter().collect(), consent)?;
+    take_over(opened, (&workspace, &main), ui)?;
+    opened.shelf = Archive::new(&opened.repository).list()?;
+    Ok(())
+}
+
+/// The remote that a clone has by itself.
+fn origin(opened: &Opened) -> Result<Option<String>, Failure> {
+    let remotes = opened.repository.list_remotes()?;
+    Ok(match remotes.as_slice() {
+        [only] => Some(only.clone()),
+        several => several.iter().find(|name| *name == "origin").cloned(),
+    })
+}
+
+fn take_over(opened: &Opened, (workspace, main): (&Workspace, &Section), ui: &mut Ui) -> Result<(), Failure> {
+    let repository = &opened.repository;
+    match workspace.refresh(repository, main, Wanted::Everything)? {
+        Supply::Offline { why } => {
+            ui.warn(&format!("offline: what the remote has of sessions is not known ({})", visible(&why)));
+        }
+        Supply::Fetched { remote } | Supply::Cloned { remote } => {
+            let taken = workspace.adopt(repository, main)?;
+            if !taken.is_empty() {
+                ui.note(&format!("took over {} refs of sessions from {}", taken.len(), shown_url(&remote)));
+            }
+        }
+        Supply::Local => {}
+    }
+    Ok(())
+}
