@@ -9,19 +9,23 @@ use std::{
 
 use arborist_testkit::{Garden, TaskCommit};
 
-/// A remote whose `main` has so many commits behind the one where the branch of a finished task left it. The run began
-/// after that.
-fn remote(behind: usize) -> Garden {
+/// So many commits more.
+fn go_on(garden: &Garden, count: usize) {
+    for n in 0..count {
+        garden.git(["commit", "-q", "--allow-empty", "-m", &format!("{n}")]).succeeds();
+    }
+}
+
+/// A remote whose `main` has so many commits before and behind the one where the branch of a finished task left it. The run
+/// began after that.
+fn remote(before: usize, behind: usize) -> Garden {
     let garden = Garden::sprout();
-    garden.write("kept.txt", "kept\n");
-    garden.commit("kept\n");
+    go_on(&garden, before);
     garden.git(["checkout", "-q", "-b", "arborist/task/main/T1"]).succeeds();
     garden.write("t1.txt", "t1\n");
     garden.commit(TaskCommit::new("T1", "complete").trailer("Session", "s1").to_string());
     garden.git(["checkout", "-q", "main"]).succeeds();
-    for n in 0..behind {
-        garden.git(["commit", "-q", "--allow-empty", "-m", &format!("{n}")]).succeeds();
-    }
+    go_on(&garden, behind);
     garden.run_start("main", "s1");
     garden
 }
@@ -43,34 +47,34 @@ fn count(garden: &Garden, clone: &Path) -> usize {
 }
 
 #[test]
-fn a_merge_fetches_what_it_needs_in_steps_and_says_so() {
-    let garden = remote(70);
+fn a_merge_fetches_all_where_a_step_is_not_enough_and_says_so() {
+    let garden = remote(1, 70);
     let clone = shallow(&garden, "2");
     let said =
         garden.arborist_in(&clone, ["worktree", "sync", "--offline", "T1"]).succeeds().out("T1 has main at");
-    said.err(
-        "this clone is shallow, and a merge needs more: 550 commits further back were fetched from 'origin'",
-    );
+    said.err("this clone was shallow, and a merge needs more: the whole history was fetched from 'origin'");
     let base = garden.git_in(&clone, ["merge-base", "main", "arborist/task/main/T1"]).answer();
     assert_eq!(base, garden.git_in(&clone, ["rev-parse", "main"]).answer(), "it is merged");
 }
 
 #[test]
 fn no_more_is_fetched_than_one_step_where_that_is_enough() {
-    let garden = remote(60);
+    let garden = remote(70, 60);
     garden.git(["branch", "other"]).succeeds();
     let clone = shallow(&garden, "20");
     let refs = garden.git_in(&clone, ["for-each-ref", "refs/remotes"]).answer();
     assert_eq!(count(&garden, &clone), 20);
     garden.git(["commit", "-q", "--allow-empty", "-m", "elsewhere"]).succeeds();
     let said = garden.arborist_in(&clone, ["worktree", "sync", "--offline", "T1"]).succeeds();
-    said.err("50 commits further back were fetched from 'origin'");
+    said.err(
+        "this clone is shallow, and a merge needs more: 50 commits further back were fetched from 'origin'",
+    );
     assert_eq!(garden.git_in(&clone, ["for-each-ref", "refs/remotes"]).answer(), refs, "no ref is written");
 }
 
 #[test]
 fn where_nobody_can_be_asked_the_error_says_what_is_missing() {
-    let garden = remote(10);
+    let garden = remote(1, 10);
     let clone = shallow(&garden, "2");
     let tip = garden.git_in(&clone, ["rev-parse", "arborist/task/main/T1"]).answer();
     fs::rename(garden.path(""), garden.root().join("gone")).unwrap();
@@ -82,4 +86,41 @@ fn where_nobody_can_be_asked_the_error_says_what_is_missing() {
     garden.git_in(&clone, ["remote", "remove", "origin"]).succeeds();
     garden.arborist_in(&clone, sync).exits(128).err("it has no remote");
     assert_eq!(garden.git_in(&clone, ["rev-parse", "arborist/task/main/T1"]).answer(), tip);
+}
+
+/// The run began long ago, and a task was finished on its branch since.
+fn long_run(behind: usize) -> Garden {
+    let garden = Garden::sprout();
+    garden.run_start("main", "s1");
+    garden.git(["checkout", "-q", "-b", "arborist/task/main/T1"]).succeeds();
+    garden.write("t1.txt", "t1\n");
+    garden.commit(TaskCommit::new("T1", "complete").trailer("Session", "s1").to_string());
+    garden.git(["checkout", "-q", "main"]).succeeds();
+    go_on(&garden, behind);
+    garden
+}
+
+#[test]
+fn a_landing_fetches_what_it_needs_and_reading_does_not() {
+    let garden = long_run(70);
+    let clone = shallow(&garden, "2");
+    garden.arborist_in(&clone, ["state"]).exits(128).err("this is a shallow clone").err("--unshallow");
+    garden.arborist_in(&clone, ["merge", "list"]).succeeds();
+    assert_eq!(count(&garden, &clone), 2);
+    let said = garden.arborist_in(&clone, ["merge", "T1"]).succeeds();
+    said.err("a merge needs more").err("fetched from 'origin'").err("T1 landed as");
+    assert_eq!(fs::read_to_string(clone.join("t1.txt")).unwrap(), "t1\n");
+    garden.arborist_in(&clone, ["state", "T1"]).succeeds().out("complete");
+}
+
+#[test]
+fn a_landing_that_cannot_fetch_changes_nothing() {
+    let garden = long_run(10);
+    let clone = shallow(&garden, "2");
+    let refs = garden.git_in(&clone, ["for-each-ref"]).answer();
+    fs::rename(garden.path(""), garden.root().join("gone")).unwrap();
+    let said = garden.arborist_in(&clone, ["merge", "T1"]).exits(128);
+    said.err("more of this shallow clone could not be fetched: 'origin' could not be reached")
+        .err("--unshallow");
+    assert_eq!(garden.git_in(&clone, ["for-each-ref"]).answer(), refs);
 }

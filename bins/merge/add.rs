@@ -47,7 +47,7 @@ pub(super) enum Added {
 
 /// Runs the verb.
 pub(super) fn run(args: &AddArgs, scope: &ScopeArgs, ui: &mut Ui) -> Outcome {
-    let site = Site::open(scope, ui)?;
+    let site = Site::open_to_land(scope, ui)?;
     let added = enlist(&site, args)?;
     if scope.json {
         return document::print_queue(&site, ui);

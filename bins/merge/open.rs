@@ -5,9 +5,10 @@ use std::path::Path;
 use arborist_core::{
     failure::{Explain, Failure},
     gardener::start,
-    git::{Config, Repository},
-    history::{Reading, Run, Scope},
+    git::{Config, Network, Repository},
+    history::{HistoryError, Reading, Run, Scope},
     plan::Plan,
+    process::Cancel,
     queue::{Claim, Store, Target},
     settings::Settings,
 };
@@ -33,6 +34,23 @@ impl Site {
         Ok(Self { repository, scope, config })
     }
 
+    /// The same for one who lands something: what a shallow history lacks for that is fetched, and said so.
+    pub(super) fn open_to_land(args: &ScopeArgs, ui: &mut Ui) -> Result<Self, Failure> {
+        let site = Self::open(args, ui)?;
+        let is_readable = || match site.try_scan(Reading::Fresh)? {
+            Err(HistoryError::Shallow { .. }) => Ok(false),
+            // Whatever else is wrong is said by whoever asks for it.
+            _ => Ok::<_, Failure>(true),
+        };
+        if site.repository.is_shallow && !is_readable()? {
+            let settings = Settings::load(&site.repository, &site.config)?;
+            let network = Network { silence: settings.network_silence(), cancel: Cancel::new() };
+            let deepened = site.repository.deepen_until(&network, is_readable)?;
+            ui.note(&deepened.to_string());
+        }
+        Ok(site)
+    }
+
     pub(super) fn store(&self) -> Store<'_> {
         Store::new(&self.repository)
     }
@@ -44,10 +62,14 @@ impl Site {
 
     /// What history says, with what is parked for the run's branch.
     pub(super) fn scan(&self, reading: Reading) -> Result<Run, Failure> {
+        Ok(self.try_scan(reading)??)
+    }
+
+    fn try_scan(&self, reading: Reading) -> Result<Result<Run, HistoryError>, Failure> {
         let branch = self.scope.branch.clone();
         let position = Target::new(&self.repository, &branch).find()?;
         let tip = position.map(|position| position.tip()).or(self.scope.tip);
-        Ok(Run::scan(&self.repository, Scope { branch, tip }, reading)?)
+        Ok(Run::scan(&self.repository, Scope { branch, tip }, reading))
     }
 
     /// Gates that somebody has just changed in the checkout would not be those that are asked: better to say so.

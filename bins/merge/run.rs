@@ -64,7 +64,7 @@ struct Wish<'a> {
 
 /// `merge run`.
 pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
-    let site = Site::open(&args.landing.scope, ui)?;
+    let site = Site::open_to_land(&args.landing.scope, ui)?;
     let cancel = watch_signals();
     loop {
         let wish = Wish { tasks: &[], into: args.into.as_ref() };
@@ -85,7 +85,7 @@ pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
 
 /// `merge TASK…`: queue and land now.
 pub(super) fn land(add: &add::AddArgs, args: &LandingArgs, ui: &mut Ui) -> Outcome {
-    let site = Site::open(&args.scope, ui)?;
+    let site = Site::open_to_land(&args.scope, ui)?;
     for added in add::enlist(&site, add)? {
         if !args.quiet {
             ui.err(&format!("{}\n", add::sentence(&added)));

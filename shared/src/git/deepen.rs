@@ -33,22 +33,37 @@ pub enum DeepenError {
         /// Why not.
         why: String,
     },
+    /// More could not be got.
+    #[error("more of this shallow clone could not be fetched: {why}")]
+    Unfetched {
+        /// Why not.
+        why: String,
+    },
     /// Something else failed.
     #[error(transparent)]
     Git(#[from] GitError),
 }
 
+fn unfetched(error: RemoteError) -> DeepenError {
+    match error {
+        RemoteError::Git(error) => error.into(),
+        unreached => DeepenError::Unfetched { why: unreached.to_string() },
+    }
+}
+
 impl Explain for DeepenError {
     fn exit(&self) -> Exit {
         match self {
-            Self::Apart { .. } => Exit::Fatal,
+            Self::Apart { .. } | Self::Unfetched { .. } => Exit::Fatal,
             Self::Git(error) => error.exit(),
         }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Apart { .. } => Some("fetch it where there is a network: git fetch --unshallow".into()),
+            Self::Apart { .. } | Self::Unfetched { .. } => {
+                Some("fetch it where there is a network: git fetch --unshallow".into())
+            }
             Self::Git(error) => error.hint(),
         }
     }
@@ -77,28 +92,38 @@ impl Repository {
         if !self.is_shallow || !self.is_cut_off() || self.find_merge_base(a, b)?.is_some() {
             return Ok(None);
         }
-        let apart = |why: String| DeepenError::Apart { a, b, why };
-        let remote = self.find_usual_remote()?.ok_or_else(|| apart("it has no remote".into()))?;
-        let unreached = |error| match error {
-            RemoteError::Git(error) => error.into(),
-            unreached => apart(unreached.to_string()),
+        let apart = |error| match error {
+            DeepenError::Unfetched { why } => DeepenError::Apart { a, b, why },
+            other => other,
         };
-        let names = self.names_in_common(&remote, network).map_err(unreached)?;
+        let deepened =
+            self.deepen_until(network, || Ok::<_, DeepenError>(self.find_merge_base(a, b)?.is_some()));
+        deepened.map(Some).map_err(apart)
+    }
+
+    /// Fetches more of a shallow history, step by step, until it is enough or there is no more.
+    pub fn deepen_until<E: From<DeepenError>>(
+        &self,
+        network: &Network,
+        mut is_enough: impl FnMut() -> Result<bool, E>,
+    ) -> Result<Deepened, E> {
+        let remote = self.find_usual_remote().map_err(DeepenError::from)?;
+        let remote = remote.ok_or_else(|| DeepenError::Unfetched { why: "it has no remote".into() })?;
+        let names = self.names_in_common(&remote, network).map_err(unfetched)?;
+        let fetch = |more| self.fetch_refs((&remote, &names), more, network).map_err(unfetched);
         let mut sum = 0;
         for more in STEPS {
-            self.fetch_refs((&remote, &names), More::Commits(more), network).map_err(unreached)?;
+            fetch(More::Commits(more))?;
             sum += more;
-            if self.find_merge_base(a, b)?.is_some() {
-                return Ok(Some(Deepened { remote, by: Some(sum) }));
-            }
             if !self.is_cut_off() {
-                break;
+                return Ok(Deepened { remote, by: None });
+            }
+            if is_enough()? {
+                return Ok(Deepened { remote, by: Some(sum) });
             }
         }
-        if self.is_cut_off() {
-            self.fetch_refs((&remote, &names), More::Everything, network).map_err(unreached)?;
-        }
-        Ok(Some(Deepened { remote, by: None }))
+        fetch(More::Everything)?;
+        Ok(Deepened { remote, by: None })
     }
 
     /// Whether commits are known of which the parents are not here, at this moment.

@@ -3,7 +3,7 @@
 use super::Claim;
 use crate::{
     failure::{Exit, Explain},
-    git::{DeepenError, GitError},
+    git::GitError,
     history::HistoryError,
     message::Fault,
     name::{BranchName, Oid, TaskId},
@@ -18,8 +18,6 @@ use crate::{
 pub enum QueueError {
     #[error(transparent)]
     Git(#[from] GitError),
-    #[error(transparent)]
-    Deepen(#[from] DeepenError),
     #[error(transparent)]
     History(#[from] HistoryError),
     #[error(transparent)]
@@ -58,7 +56,6 @@ impl Explain for QueueError {
     fn exit(&self) -> Exit {
         match self {
             Self::Git(error) => error.exit(),
-            Self::Deepen(error) => error.exit(),
             Self::History(error) => error.exit(),
             Self::Worktree(error) => error.exit(),
             Self::Pipeline(error) => error.exit(),
@@ -80,7 +77,6 @@ impl Explain for QueueError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Git(error) => return error.hint(),
-            Self::Deepen(error) => return error.hint(),
             Self::History(error) => return error.hint(),
             Self::Worktree(error) => return error.hint(),
             Self::Pipeline(error) => return error.hint(),

@@ -6,7 +6,6 @@ use super::{Afterwards, Batch, Briefs, FanIn, Gate, RedTarget, Resolver};
 use crate::{
     agent::{AgentError, RunnerKind, redact::Secrets},
     failure::{Exit, Explain},
-    git::Network,
     name::TaskId,
     pipeline::{Sentry, Staff, backoff, call_limits},
     plan::{Plan, Task, TestCommand},
@@ -112,8 +111,6 @@ pub struct Options {
     pub secrets: Secrets,
     /// The wish to stop.
     pub cancel: Cancel,
-    /// How a remote is waited for, where a shallow history is too short for a merge.
-    pub network: Network,
     /// Seconds since 1970.
     pub clock: fn() -> i64,
 }
@@ -150,7 +147,6 @@ impl Options {
             log_dir: settings.text("log-dir").unwrap_or("spec/logs").to_owned(),
             secrets,
             cancel: cancel.clone(),
-            network: Network { silence: settings.network_silence(), cancel: cancel.clone() },
             clock,
         })
     }

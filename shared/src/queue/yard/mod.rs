@@ -79,14 +79,6 @@ impl<'a> Yard<'a> {
         Ok(tree)
     }
 
-    /// Merges two commits. Where a shallow history hides what they have in common, it is fetched, and said so.
-    fn join(&mut self, onto: Oid, theirs: Oid) -> Result<Merge, QueueError> {
-        if let Some(deepened) = self.repository.join_histories(onto, theirs, &self.options.network)? {
-            (self.voice)(News::Note { words: deepened.to_string() });
-        }
-        Ok(self.repository.merge(onto, theirs)?)
-    }
-
     /// Something is about to change: what was read holds no more.
     fn forget(&mut self) {
         self.seen = None;
@@ -155,7 +147,7 @@ impl Ground for Yard<'_> {
 
     fn merge(&mut self, onto: Oid, ticket: &Ticket) -> Result<Merged, QueueError> {
         let theirs = ticket.resolved.unwrap_or(ticket.source);
-        let tree = match self.join(onto, theirs)? {
+        let tree = match self.repository.merge(onto, theirs)? {
             Merge::Clean(tree) => tree,
             Merge::Conflicted(_, conflicts) => return Ok(Merged::Conflict(conflicts)),
         };

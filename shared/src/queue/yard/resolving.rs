@@ -64,7 +64,7 @@ impl Yard<'_> {
         if matches!(ticket.standing, Standing::Conflict { onto: known, .. } if known == onto) {
             return Ok(ticket.clone());
         }
-        let standing = match self.join(onto, ticket.resolved.unwrap_or(ticket.source))? {
+        let standing = match self.repository.merge(onto, ticket.resolved.unwrap_or(ticket.source))? {
             Merge::Clean(_) => Standing::Waiting,
             Merge::Conflicted(_, conflicts) => Standing::Conflict { onto, conflicts, escalated: false },
         };
