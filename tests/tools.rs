@@ -1,103 +1,18 @@
 //! `git arborist tools`, as an agent speaks with it.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-#![allow(clippy::needless_pass_by_value, reason = "arguments are read best where they are passed")]
+
+mod workbench;
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::Write,
     os::unix::fs::{PermissionsExt, symlink},
-    path::Path,
-    process::{Child, ChildStdin, ChildStdout, Stdio},
 };
 
 use arborist_testkit::Garden;
 use serde_json::{Value, json};
-
-/// A server, and a client that has introduced itself.
-struct Bench {
-    child: Child,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
-    asked: u64,
-    hello: Value,
-}
-
-impl Bench {
-    /// In the garden's repository, with these options.
-    fn open(garden: &Garden, args: &[&str]) -> Self {
-        Self::open_with(garden, args, &[])
-    }
-
-    fn open_with(garden: &Garden, args: &[&str], env: &[(&str, &str)]) -> Self {
-        let mut command = garden.command("git", &garden.path(""));
-        command.args(["arborist", "tools"]).args(args).envs(env.iter().copied());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().unwrap();
-        let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        let mut bench = Self { child, stdin, stdout, asked: 0, hello: Value::Null };
-        let client = json!({ "name": "test", "version": "0" });
-        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
-        bench.hello = bench.ask("initialize", &hello)["result"].clone();
-        bench.say(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        bench
-    }
-
-    fn say(&mut self, message: &Value) {
-        writeln!(self.stdin.as_mut().unwrap(), "{message}").unwrap();
-    }
-
-    fn ask(&mut self, method: &str, params: &Value) -> Value {
-        self.asked += 1;
-        self.say(&json!({ "jsonrpc": "2.0", "id": self.asked, "method": method, "params": params }));
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).unwrap();
-        let answer: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(answer["id"], self.asked, "{answer}");
-        answer
-    }
-
-    /// The pieces that a tool answers with, and whether it failed.
-    fn call(&mut self, tool: &str, arguments: Value) -> (Vec<String>, bool) {
-        let answer = self.ask("tools/call", &json!({ "name": tool, "arguments": arguments }));
-        let pieces = answer["result"]["content"].as_array().unwrap_or_else(|| panic!("{answer}"));
-        let pieces = pieces.iter().map(|piece| piece["text"].as_str().unwrap().to_owned()).collect();
-        (pieces, answer["result"]["isError"] == true)
-    }
-
-    /// What a tool answers that must succeed.
-    fn works(&mut self, tool: &str, arguments: Value) -> Vec<String> {
-        let (pieces, is_error) = self.call(tool, arguments);
-        assert!(!is_error, "{pieces:?}");
-        pieces
-    }
-
-    /// Why a tool fails that must fail.
-    fn fails(&mut self, tool: &str, arguments: Value) -> String {
-        let (pieces, is_error) = self.call(tool, arguments);
-        assert!(is_error, "{pieces:?}");
-        pieces.concat()
-    }
-
-    fn tools(&mut self) -> Vec<String> {
-        let answer = self.ask("tools/list", &json!({}));
-        let tools = answer["result"]["tools"].as_array().unwrap();
-        tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
-    }
-
-    /// Says no more; the server ends by itself.
-    fn close(mut self) {
-        drop(self.stdin.take());
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Bench {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use workbench::Bench;
 
 #[test]
 fn each_repository_has_its_tools() {
@@ -295,72 +210,6 @@ fn wrong_arguments_are_told_to_the_model() {
     let unknown = bench.ask("tools/nonsense", &json!({}));
     assert!(unknown["error"].is_object(), "{unknown}");
     bench.works("repo__write_file", json!({ "path": "still", "content": "here" }));
-}
-
-#[test]
-fn commands_run_in_their_repository_and_tell_how_they_ended() {
-    let garden = Garden::sprout();
-    let script = "where=echo $ARBORIST_REPO at $PWD; echo $API_TOKEN; echo oops >&2";
-    let args = [
-        "--root",
-        "a=.",
-        "--command",
-        &format!("a:{script}"),
-        "--command",
-        "a:fail=exit 7",
-        "--timeout",
-        "30",
-    ];
-    let mut bench = Bench::open_with(&garden, &args, &[("API_TOKEN", "hunter2hunter2")]);
-    let said = bench.works("a__where", json!({})).concat();
-    let top = garden.path("").canonicalize().unwrap();
-    assert!(said.contains(&format!("a at {}", top.display())) && said.contains("oops"), "{said}");
-    assert!(!said.contains("hunter2"), "secrets are not shown: {said}");
-    assert!(bench.fails("a__fail", json!({})).contains("failed with exit code 7"));
-    assert!(bench.fails("a__fail", json!({ "x": 1 })).contains("unknown field"));
-}
-
-#[test]
-fn a_command_that_takes_too_long_is_ended() {
-    let garden = Garden::sprout();
-    let args = ["--root", "a=.", "--command", "a:sleep=sleep 1000", "--timeout", "1"];
-    let mut bench = Bench::open(&garden, &args);
-    assert!(bench.fails("a__sleep", json!({})).contains("1 s"));
-}
-
-#[test]
-fn commands_of_tracked_files_need_approval() {
-    let garden = Garden::sprout();
-    garden.write(
-        ".arborist/config.toml",
-        "[workspace.repos.app]\npath = \".\"\n[workspace.repos.app.tools]\nhi = \"echo hi\"\n",
-    );
-    let mut bench = Bench::open(&garden, &[]);
-    let refused = bench.fails("app__hi", json!({}));
-    assert!(refused.contains("have not been approved") && refused.contains("tool: echo hi"), "{refused}");
-    bench.close();
-    fs::remove_file(garden.path(".arborist/config.toml")).unwrap();
-    garden.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
-    garden.git(["config", "arborist.workspace.repos.app.tools.hi", "echo hi"]).succeeds();
-    let mut bench = Bench::open(&garden, &[]);
-    assert!(bench.works("app__hi", json!({})).concat().contains("hi"), "the user's own need none");
-}
-
-#[test]
-fn no_command_outlives_the_client() {
-    let garden = Garden::sprout();
-    let script = "echo $$ > ../pid; sleep 1000";
-    let mut bench = Bench::open(&garden, &["--root", "a=.", "--command", &format!("a:wait={script}")]);
-    let call = json!({ "name": "a__wait", "arguments": {} });
-    bench.say(&json!({ "jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call }));
-    let file = garden.root().join("pid");
-    while !fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')) {
-        std::thread::yield_now();
-    }
-    let pid = garden.read("../pid").trim().to_owned();
-    bench.close();
-    let alive = garden.command("kill", Path::new("/")).args(["-0", &pid]).output().unwrap();
-    assert!(!alive.status.success());
 }
 
 #[test]
