@@ -95,17 +95,29 @@ impl Doing<'_> {
     ) -> Result<(), CleanupError> {
         let is_held =
             |candidate: &Candidate| candidate.commits == Commits::Held && needs_proof(candidate.what);
-        let asked: Vec<Oid> =
-            doomed.iter().filter(|one| is_held(&self.items[one.at].candidate)).map(|one| one.tip).collect();
-        if asked.is_empty() {
+        let is_session = |what: What| matches!(what, What::SessionBranch | What::Record);
+        let held: Vec<(What, Oid)> = doomed
+            .iter()
+            .map(|one| (&self.items[one.at].candidate, one.tip))
+            .filter(|(candidate, _)| is_held(candidate))
+            .map(|(candidate, tip)| (candidate.what, tip))
+            .collect();
+        if held.is_empty() {
             return Ok(());
         }
         let shelf = crate::session::Archive::new(self.sweep.repository).list()?;
         let now = crate::cleanup::survey::Refs::new(refs.values().cloned().collect(), &shelf);
-        let loose = self.sweep.repository.loose_commits(&asked, now.kept())?;
+        let mut loose: HashSet<(bool, Oid)> = HashSet::new();
+        for what in [What::SessionBranch, What::Branch] {
+            let asked = held.iter().filter(|(known, _)| is_session(*known) == is_session(what));
+            let asked: Vec<Oid> = asked.map(|(_, tip)| *tip).collect();
+            let found = self.sweep.repository.loose_commits(&asked, &now.kept_for(what))?;
+            loose.extend(found.into_keys().map(|commit| (is_session(what), commit)));
+        }
         let (items, fates) = (self.items, &mut self.fates);
         doomed.retain(|one| {
-            let is_loose = is_held(&items[one.at].candidate) && loose.contains_key(&one.tip);
+            let candidate = &items[one.at].candidate;
+            let is_loose = is_held(candidate) && loose.contains(&(is_session(candidate.what), one.tip));
             if is_loose {
                 fates[one.at] = Some(Fate::Kept("its commits are nowhere else by now".into()));
             }

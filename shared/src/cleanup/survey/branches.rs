@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Ground, branch_of, ours::Named, reflog_time};
+use super::{Ground, branch_of, ours::Named, readable, reflog_time};
 use crate::{
     cleanup::{Active, Candidate, CleanupError, Remotes, Spot, What},
     git::RefFacts,
@@ -77,8 +77,8 @@ impl Ground<'_> {
     /// What is the same for a branch here and at a remote.
     fn task_branch(&self, named: &Named<'_>, spot: Spot, ours: &HashSet<String>) -> Candidate {
         let Named { run, task, found } = named;
-        let mut candidate = Candidate::new(What::Branch, spot, format!("{run}/{task}"));
-        candidate.owners = vec![task.to_string(), format!("{run}/{task}")];
+        let mut candidate = Candidate::new(What::Branch, spot, format!("{}/{task}", readable(run)));
+        candidate.owners = vec![task.to_string(), format!("{run}/{task}"), candidate.name.clone()];
         candidate.run = Some((*run).to_owned());
         candidate.time = found.time;
         if !ours.contains(&found.name) {

@@ -167,19 +167,22 @@ impl<'a> Ground<'a> {
 
     /// Where the commits of all candidates are besides: here, and apart from that at each remote.
     fn tell_commits(&self, found: &mut [Candidate]) -> Result<(), CleanupError> {
-        let mut remotes: Vec<Option<String>> = found.iter().map(remote_of).collect();
+        for what in [What::SessionBranch, What::Branch] {
+            let kept = self.refs.kept_for(what);
+            let is_session =
+                |candidate: &Candidate| matches!(candidate.what, What::SessionBranch | What::Record);
+            let suits = |candidate: &&mut Candidate| {
+                remote_of(candidate).is_none() && is_session(candidate) == (what == What::SessionBranch)
+            };
+            self.tell_commits_of(found.iter_mut().filter(suits).collect(), &kept, self.refs.copies())?;
+        }
+        let mut remotes: Vec<String> = found.iter().filter_map(remote_of).collect();
         remotes.sort();
         remotes.dedup();
         for remote in remotes {
-            let (kept, copies) = match &remote {
-                Some(remote) => {
-                    let kept = self.refs.kept_at(remote);
-                    (kept.iter().filter_map(|found| found.commit).collect(), [].as_slice())
-                }
-                None => (self.refs.kept().to_vec(), self.refs.copies()),
-            };
-            let part = found.iter_mut().filter(|candidate| remote_of(candidate) == remote);
-            self.tell_commits_of(part.collect(), &kept, copies)?;
+            let kept: Vec<Oid> = self.refs.kept_at(&remote).iter().filter_map(|found| found.commit).collect();
+            let part = found.iter_mut().filter(|candidate| remote_of(candidate).as_ref() == Some(&remote));
+            self.tell_commits_of(part.collect(), &kept, &[])?;
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    cleanup::{Candidate, Spot},
+    cleanup::{Candidate, Spot, What},
     git::RefFacts,
     name::Oid,
     session::{Shelf, Stored},
@@ -58,8 +58,18 @@ impl Refs {
     }
 
     /// The commits that refs lead to which stay.
-    pub(in crate::cleanup) fn kept(&self) -> &[Oid] {
+    pub(super) fn kept(&self) -> &[Oid] {
         &self.kept
+    }
+
+    /// The commits that keep what a candidate has. Branches of sessions keep everything but themselves and their records: they
+    /// stay, or are saved before they go.
+    pub(in crate::cleanup) fn kept_for(&self, what: What) -> Vec<Oid> {
+        let mut kept = self.kept.clone();
+        if !matches!(what, What::SessionBranch | What::Record) {
+            kept.extend(self.sessions.iter().filter_map(|name| self.find(name)?.commit));
+        }
+        kept
     }
 
     /// The commits that only remembered branches of remotes lead to: they go with `fetch --prune`.

@@ -1,0 +1,62 @@
+//! A run on a branch of its session, cleaned up: what landed on that branch is kept by it, and by what is saved of it.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+mod compost;
+
+use std::fs;
+
+use compost::{Compost, find};
+
+const NOW: &[&str] = &["--older-than", "0"];
+
+/// A finished run of two tasks in lanes, on a branch of its session. Gives the session.
+fn finished() -> (Compost, String) {
+    let compost = Compost::new();
+    compost.write("tasks.md", "- [ ] T001 [P] a\n- [ ] T002 [P] b\n");
+    compost.commit("a plan\n");
+    compost.agent("echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\"; echo APPROVED");
+    compost.arborist(["gardener", "--session-branch", "--jobs", "2"]).succeeds().out("2 completed");
+    let sessions = compost.refs("refs/arborist/sessions");
+    let session = sessions[0].rsplit('/').next().unwrap().to_owned();
+    (compost, session)
+}
+
+#[test]
+fn everything_of_a_session_that_is_over_goes_and_its_tip_is_saved() {
+    let (compost, session) = finished();
+    let branch = format!("arborist/tasks/{session}");
+    let tip = compost.git(["rev-parse", &branch]).answer();
+    let place = compost.root().join(format!("repo.arborist/session-{session}"));
+    assert_eq!(compost.verdict(&[], "session", &branch).1, "younger than 7d");
+    fs::write(place.join("mine.txt"), "mine").unwrap();
+    let report = compost.report(NOW);
+    assert_eq!(find(&report, "worktree", &format!("session-{session}"))["reason"], "not committed: mine.txt");
+    assert_eq!(find(&report, "session", &branch)["outcome"], "kept", "it is checked out there");
+    for task in ["T001", "T002"] {
+        let item = find(&report, "branch", &format!("{branch}/{task}"));
+        assert_eq!(
+            (&item["outcome"], &item["reason"]),
+            (&"removed".into(), &"all of it is elsewhere".into())
+        );
+    }
+    fs::remove_file(place.join("mine.txt")).unwrap();
+    compost.cleanup(NOW).succeeds().out("is saved first");
+    assert!(!place.exists());
+    assert_eq!(compost.refs("refs/heads"), ["refs/heads/main"]);
+    assert_eq!(compost.git(["worktree", "list"]).answer().lines().count(), 1);
+    let saved = compost.refs("refs/arborist/saved");
+    assert_eq!((saved.len(), compost.git(["rev-parse", &saved[0]]).answer()), (1, tip.clone()));
+    compost.cleanup(&["restore", &saved[0]]).succeeds().out(&format!("branch '{branch}' is at"));
+    assert_eq!(compost.git(["rev-parse", &branch]).answer(), tip);
+}
+
+#[test]
+fn a_session_that_rests_keeps_all_that_is_its_own() {
+    let (compost, session) = finished();
+    let branch = format!("arborist/tasks/{session}");
+    compost.session(&session, (&branch, "run"), r#""kind":"pause","why":"lunch""#);
+    let before = compost.refs("refs/heads");
+    compost.cleanup(&["--older-than", "0", "--force"]).succeeds().out("its session is paused");
+    assert_eq!(compost.refs("refs/heads"), before);
+}
