@@ -124,3 +124,25 @@ fn a_landing_that_cannot_fetch_changes_nothing() {
         .err("--unshallow");
     assert_eq!(garden.git_in(&clone, ["for-each-ref"]).answer(), refs);
 }
+
+#[test]
+fn a_new_run_and_its_landings_need_no_more_than_the_newest_commit() {
+    let worker = "case \"$prompt\" in Review*) echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac";
+    let garden = Garden::planned("tasks.md", "- [ ] T001 [P] a\n- [ ] T002 [P] b\n", worker);
+    let source = format!("file://{}", garden.path("").display());
+    for (name, begin) in [("in-place", "--new-run"), ("apart", "--session-branch")] {
+        let clone = garden.root().join(name);
+        let place = clone.to_str().unwrap();
+        garden.git_in(garden.root(), ["clone", "-q", "--depth", "1", &source, place]).succeeds();
+        garden.arborist_in(&clone, ["gardener"]).exits(128).err("shallow").err("--new-run");
+        let jobs = ["gardener", "--jobs", "2", begin];
+        garden.arborist_in(&clone, jobs).succeeds().out("2 completed").never("fetched");
+        assert_eq!(garden.git_in(&clone, ["rev-parse", "--is-shallow-repository"]).answer(), "true");
+        garden.arborist_in(&clone, ["session", "list"]).succeeds().out("complete");
+    }
+    garden.arborist_in(&garden.root().join("in-place"), ["state", "--exit-code"]).succeeds();
+    garden
+        .arborist_in(&garden.root().join("in-place"), ["gardener"])
+        .succeeds()
+        .out("nothing was left to do");
+}

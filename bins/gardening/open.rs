@@ -48,7 +48,8 @@ pub(crate) struct Opened {
     pub(super) others: Vec<Supplied>,
     /// Whether the run's branch was made for its session.
     pub(super) is_apart: bool,
-    /// Whether the run's branch holds nothing of the run yet, and was made for it.
+    /// Whether the run's branch holds nothing of the run yet: it was made for it, or a new run was asked for where a shallow
+    /// history could not tell of old ones.
     is_untouched: bool,
     /// Where logs are kept: the user's checkout.
     home: PathBuf,
@@ -81,7 +82,8 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     Ok(Opened {
         home,
         is_apart: session.is_some(),
-        is_untouched: move_in.as_ref().is_some_and(|move_in| !move_in.is_written_on),
+        is_untouched: move_in.as_ref().is_some_and(|move_in| !move_in.is_written_on)
+            || args.new_run && repository.is_shallow,
         move_in,
         others: Vec::new(),
         workspace,

@@ -71,7 +71,10 @@ impl Explain for HistoryError {
             Self::Renamed { old, .. } => Some(format!(
                 "see the old run with --scope {old}\nbegin one under the new name with --new-run"
             )),
-            Self::Shallow { .. } => Some("fetch more of it: git fetch --unshallow (or --deepen=<n>)".into()),
+            Self::Shallow { .. } => Some(
+                "fetch more of it: git fetch --unshallow (or --deepen=<n>)\nbegin a run that needs nothing older with --new-run"
+                    .into(),
+            ),
             Self::ForkedRun { .. } => Some("begin a run that follows both with --new-run".into()),
             Self::ForkedPlan { .. } => Some("revert one of them".into()),
         }
