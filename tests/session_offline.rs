@@ -160,6 +160,20 @@ fn from_a_turn_only_what_came_after_it_is_played() {
 }
 
 #[test]
+fn what_is_played_is_told_as_json() {
+    let garden = garden("claude", WORK);
+    garden.arborist(["gardener"]).succeeds();
+    let id = session(&garden);
+    send_everybody_home(&garden);
+    let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline", "--json"]).succeeds();
+    let lines: Vec<Value> = said.stdout().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["event"], "run-begins");
+    assert_ne!(lines[0]["session"], id.as_str());
+    let begins = lines.iter().filter(|line| line["event"] == "step-begins" && line["step"] != "test");
+    assert!(begins.clone().count() == 2 && begins.clone().all(|line| line["by"] == "what was recorded"));
+}
+
+#[test]
 fn without_transcripts_nothing_is_begun() {
     let off = garden("claude", WORK);
     off.git(["config", "arborist.session.transcripts", "off"]).succeeds();

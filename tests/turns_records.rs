@@ -121,4 +121,8 @@ fn live_words_are_redacted_like_everything_else() {
     let garden = garden("claude", WORK);
     let said = garden.arborist(["gardener", "--json"]).succeeds();
     said.out("All is done").never("sk-ant-api03-AAAA");
+    let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0\n-----END PRIVATE KEY-----";
+    let garden = turning::garden("text", &format!("cat <<'KEY'\n{key}\nKEY\necho bye\n"));
+    let said = garden.arborist(["gardener", "--json"]).succeeds();
+    said.out("bye").never("MIIEvQIBADANBgkqhkiG9w0");
 }

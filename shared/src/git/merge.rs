@@ -162,12 +162,13 @@ impl Repository {
         Ok(self.load_commits(&[head])?.first().and_then(|commit| commit.parents().next()))
     }
 
-    /// The paths of this worktree that are in conflict.
+    /// The paths of this worktree that are in conflict. The index alone tells: no file is looked at.
     pub fn unmerged(&self) -> Result<Vec<String>, GitError> {
-        let printed =
-            self.git("diff").args(["--name-only", "-z", "--diff-filter=U", "--no-relative"]).stdout()?;
-        let names = printed.split(|b| *b == 0).filter(|name| !name.is_empty());
-        Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+        let printed = self.git("ls-files").args(["--unmerged", "-z", "--full-name", "--", ":/"]).stdout()?;
+        let sides = printed.split(|b| *b == 0).filter_map(|side| side.splitn(2, |b| *b == b'\t').nth(1));
+        let mut names: Vec<String> = sides.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        names.dedup();
+        Ok(names)
     }
 
     /// Whether the user's commits are signed.

@@ -215,7 +215,8 @@ pub(super) struct Hearing<'h> {
     voice: &'h mut (dyn FnMut(Happening) + 'h),
     pub(super) follower: Option<&'h mut (dyn Follower + 'h)>,
     tally: &'h mut Tally,
-    secrets: &'h Secrets,
+    /// Takes secrets out of what is told. A secret may have several lines, so it hears all of them.
+    redactor: Redactor,
     untold: Vec<Happening>,
 }
 
@@ -223,9 +224,9 @@ impl<'h> Hearing<'h> {
     pub(super) fn new(
         voice: &'h mut (dyn FnMut(Happening) + 'h),
         follower: Option<&'h mut (dyn Follower + 'h)>,
-        (tally, secrets): (&'h mut Tally, &'h Secrets),
+        (tally, secrets): (&'h mut Tally, &Secrets),
     ) -> Self {
-        Self { voice, follower, tally, secrets, untold: Vec::new() }
+        Self { voice, follower, tally, redactor: Redactor::new(secrets), untold: Vec::new() }
     }
 
     pub(super) fn hear(&mut self, printed: &[u8], events: &[AgentEvent]) {
@@ -233,7 +234,8 @@ impl<'h> Hearing<'h> {
         if let Some(follower) = &mut self.follower {
             follower.hear(printed, events);
         }
-        self.untold.extend(events.iter().filter_map(|event| told(event, self.secrets)));
+        let redactor = &mut self.redactor;
+        self.untold.extend(events.iter().filter_map(|event| told(event, redactor)));
     }
 
     /// The tree stands still only until the agent goes on, so it is looked at before anything is told.
@@ -269,7 +271,7 @@ fn end(ending: &Ending) -> End {
 }
 
 /// What is told of an event, without secrets.
-fn told(event: &AgentEvent, secrets: &Secrets) -> Option<Happening> {
+fn told(event: &AgentEvent, redactor: &mut Redactor) -> Option<Happening> {
     let words = match event {
         AgentEvent::Text(text) => text.clone(),
         AgentEvent::ToolCall { name, summary } => format!("{name}: {summary}"),
@@ -277,7 +279,9 @@ fn told(event: &AgentEvent, secrets: &Secrets) -> Option<Happening> {
         AgentEvent::TurnEnded { .. } => return Some(Happening::Turned),
         _ => return None,
     };
-    Some(Happening::Said { words: Redactor::redact(secrets, &words) })
+    let shown = redactor.feed(format!("{words}\n").as_bytes());
+    let words = String::from_utf8_lossy(&shown).trim_end_matches('\n').to_owned();
+    (!words.is_empty()).then_some(Happening::Said { words })
 }
 
 /// A program that gives up before its stream begins says why on standard error, and its last line is the reason.

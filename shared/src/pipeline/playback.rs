@@ -160,7 +160,7 @@ impl Player<'_> {
         (voice, mut follower): (&mut dyn FnMut(Happening), Option<&mut (dyn Follower + '_)>),
         log: &mut File,
     ) -> Result<(), PipelineError> {
-        let events = said.events.parse().unwrap_or(EventFormat::Text);
+        let events = said.events.parse().or_else(|_| said.runner.parse()).unwrap_or(EventFormat::Text);
         let who = Who::recorded(&recorded.turn, events);
         let is_same = |spoken: &Spoken| spoken.runner == said.runner && spoken.events == events;
         if let Some(follower) = &mut follower {

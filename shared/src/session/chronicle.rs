@@ -1,14 +1,14 @@
 //! Writes one session down. Several threads may share a chronicle, and other processes may write the same session: each
 //! record follows the newest by compare-and-swap, and is made anew where somebody else was faster.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use super::{
     Archive, Happening, Record, SessionError, Start, Stored, Transcript, chain, ref_of, transcript_ref_of,
 };
 use crate::{
     git::{GitError, RefMove, Repository, Signing},
-    name::{Oid, SessionId},
+    name::{ObjectKind, Oid, SessionId},
 };
 
 /// How often a record is made anew before we give up.
@@ -19,8 +19,8 @@ const TRIES: usize = 64;
 pub struct Chronicle {
     repository: Repository,
     session: SessionId,
-    /// What our commits hold, once it is known.
-    nothing: OnceLock<Oid>,
+    /// What our commits hold.
+    nothing: Oid,
     tips: Mutex<Tips>,
 }
 
@@ -93,7 +93,7 @@ impl Chronicle {
             return Err(if is_there { SessionError::Exists(session) } else { error.into() });
         }
         let tips = Mutex::new(Tips { newest: Stored { commit, record }, transcript: None });
-        Ok(Self { repository: repository.clone(), session, nothing: OnceLock::from(tree), tips })
+        Ok(Self { repository: repository.clone(), session, nothing: tree, tips })
     }
 
     /// Goes on with a session, if there is one of this name.
@@ -107,7 +107,9 @@ impl Chronicle {
     pub fn after(repository: &Repository, newest: Stored) -> Self {
         let (repository, session) = (repository.clone(), newest.record.session.clone());
         let tips = Mutex::new(Tips { newest, transcript: None });
-        Self { repository, session, nothing: OnceLock::new(), tips }
+        // The record that was read holds the same: it need not be stored again.
+        let nothing = Oid::of(ObjectKind::Tree, b"", repository.format);
+        Self { repository, session, nothing, tips }
     }
 
     /// The session that it writes.
@@ -182,15 +184,8 @@ impl Chronicle {
         subject: &str,
         value: &impl serde::Serialize,
     ) -> Result<Oid, SessionError> {
-        let tree = match self.nothing.get() {
-            Some(tree) => *tree,
-            None => {
-                let tree = self.repository.empty_tree()?;
-                *self.nothing.get_or_init(|| tree)
-            }
-        };
         let message = chain::message(subject, value)?;
-        Ok(self.repository.write_joint(tree, parents, &message, Signing::No)?)
+        Ok(self.repository.write_joint(self.nothing, parents, &message, Signing::No)?)
     }
 
     fn read_newest(&self) -> Result<Stored, SessionError> {
