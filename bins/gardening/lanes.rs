@@ -43,7 +43,8 @@ impl Opened {
             let test = TestCommand { command: command.clone(), ..TestCommand::default() };
             Gate::of_test("test", &test, (self.options.test_origin, queue.test_time))
         });
-        Ok(queue::Options { usual_test, ..queue.briefed(&planned.plan) })
+        let queue = queue.briefed(&planned.plan).spread(&self.workspace.sections, &planned.plan);
+        Ok(queue::Options { usual_test, ..queue })
     }
 
     pub(super) fn worktree_options(&self) -> WorktreeOptions {

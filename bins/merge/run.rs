@@ -143,7 +143,7 @@ pub(super) fn options(site: &Site, cancel: &Cancel, args: &LandingArgs) -> Resul
     options.worktrees.repo = Some(workspace.main().name.clone());
     options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
     if let Some(plan) = site.plan(&run)? {
-        options = options.briefed(&plan);
+        options = options.briefed(&plan).spread(&workspace.sections, &plan);
     }
     let tickets = site.store().load(Some(&site.scope.branch))?;
     let mut own: Vec<Gate> = tickets.iter().flat_map(|stored| stored.ticket.gates.clone()).collect();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    name::{Oid, digest},
+    name::{Oid, RepoName, digest},
     plan::TestCommand,
     settings::Origin,
 };
@@ -26,6 +26,9 @@ pub struct Gate {
     /// Whether it tests what only this task or this phase brings. That it is red on the target too says nothing then.
     #[serde(default)]
     pub own: bool,
+    /// The repository that it is asked in, at the head of the session there, if that is not the one that has the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<RepoName>,
 }
 
 impl Gate {
@@ -42,6 +45,7 @@ impl Gate {
             when: None,
             foreign: origin == Origin::Repository,
             own: false,
+            repo: None,
         }
     }
 
@@ -52,10 +56,20 @@ impl Gate {
         Self { own: true, timeout, ..Self::new(name, &test.command, origin) }
     }
 
+    /// The same for a task that works in another repository. How that was before the task nobody has asked.
+    #[must_use]
+    pub fn abroad(&self, repo: RepoName) -> Self {
+        Self { repo: Some(repo), own: true, when: None, ..self.clone() }
+    }
+
     /// What results are remembered by, besides the tree.
     #[must_use]
     pub fn key(&self) -> String {
-        digest(self.command.as_bytes())[..16].to_owned()
+        let known = match &self.repo {
+            Some(repo) => format!("{repo}:{}", self.command),
+            None => self.command.clone(),
+        };
+        digest(known.as_bytes())[..16].to_owned()
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
     plan::{Plan, Task, TestCommand},
     process::Cancel,
     settings::{Origin, Settings},
+    workspace::Section,
     worktree::WorktreeOptions,
 };
 
@@ -101,6 +102,8 @@ pub struct Options {
     pub test_time: u64,
     /// How all others are tested, if at all.
     pub usual_test: Option<Gate>,
+    /// The repository that a task works in first, where that is not the one that has the plan: its gates are asked there.
+    pub abroad: HashMap<TaskId, Section>,
     /// Patterns of ignored files that stay from one gate to the next.
     pub keep: Vec<String>,
     /// How worktrees for tests are made.
@@ -142,6 +145,7 @@ impl Options {
             tests: HashMap::new(),
             test_time: test_time(settings),
             usual_test: usual_test(settings),
+            abroad: HashMap::new(),
             keep: settings.words("merge.keep").unwrap_or_default().to_vec(),
             worktrees: WorktreeOptions::new(settings, cancel),
             log_dir: settings.text("log-dir").unwrap_or("spec/logs").to_owned(),
@@ -162,6 +166,18 @@ impl Options {
         let tests = |task: &Task| (task.id.clone(), task.test_commands.iter().map(gate).collect());
         let tested = plan.leaves().filter(|task| !task.test_commands.is_empty());
         Self { briefs: plan.tasks.iter().map(brief).collect(), tests: tested.map(tests).collect(), ..self }
+    }
+
+    /// The same for tasks that work in several repositories.
+    #[must_use]
+    pub fn spread(self, sections: &[Section], plan: &Plan) -> Self {
+        let others = || sections.iter().filter(|section| !section.is_main);
+        let first = |task: &Task| {
+            let name = task.repos.first()?;
+            let section = others().find(|section| section.name.as_str() == name)?;
+            Some((task.id.clone(), section.clone()))
+        };
+        Self { abroad: plan.tasks.iter().filter_map(first).collect(), ..self }
     }
 
     /// What a resolution of this task's conflict has to pass where there are no gates: nothing lands that only an agent

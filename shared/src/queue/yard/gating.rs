@@ -1,18 +1,22 @@
 //! Asking gates: in a scratch worktree at exactly the commit that is to land. What a gate said to a tree is remembered.
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Yard;
 use crate::{
-    git::{RefMove, Signing},
-    name::Oid,
+    git::{RefMove, Repository, Signing},
+    name::{BranchName, Oid, RepoName},
     pipeline::{PipelineError, Redaction},
     process::{Ending, Limits, Outcome, Program, Supervised, open_log},
     queue::{Asking, Failing, Gate, QueueError, Verdict, counting::ran_no_tests},
-    worktree::Scratch,
+    settings::Settings,
+    worktree::{Pool, Scratch, WorktreeOptions, run_variables},
 };
 
 const GATES: &str = "refs/arborist/gates/";
@@ -46,6 +50,21 @@ pub(in crate::queue) struct Said {
     tail: String,
 }
 
+/// Where a session is in another repository.
+struct Abroad {
+    name: RepoName,
+    repository: Repository,
+    branch: BranchName,
+    head: Oid,
+    tree: Oid,
+}
+
+/// A gate that nobody could ask.
+fn absent(gate: &Gate, repo: &RepoName, commit: Oid) -> Failing {
+    let why = format!("the session has no branch in the repository '{repo}' here");
+    Failing { gate: gate.clone(), commit, why, log: String::new(), tail: String::new() }
+}
+
 impl Yard<'_> {
     /// Asks each gate in turn, up to the first that does not let the commit through.
     pub(super) fn ask_all(
@@ -54,9 +73,17 @@ impl Yard<'_> {
         gates: &[Gate],
         asking: Asking,
     ) -> Result<(Verdict, usize), QueueError> {
-        let tree = self.tree_of(commit)?;
+        let merged = self.tree_of(commit)?;
         let mut runs = 0;
         for gate in gates {
+            let abroad = match &gate.repo {
+                Some(repo) => match self.find_abroad(repo)? {
+                    Some(abroad) => Some(abroad),
+                    None => return Ok((Verdict::Broken(absent(gate, repo, commit)), runs)),
+                },
+                None => None,
+            };
+            let tree = abroad.as_ref().map_or(merged, |abroad| abroad.tree);
             let key = (tree, gate.key());
             let known = match self.said.get(&key).cloned() {
                 Some(said) => Some(said),
@@ -66,7 +93,10 @@ impl Yard<'_> {
                 Some(said) if said.answer == Answer::Green || asking == Asking::Once => said,
                 _ => {
                     runs += 1;
-                    self.run(gate, commit, tree)?
+                    match &abroad {
+                        Some(abroad) => self.run_abroad(gate, abroad)?,
+                        None => self.run(gate, commit, tree)?,
+                    }
                 }
             };
             let (answer, failing) = (said.answer, said.failing(commit));
@@ -107,14 +137,55 @@ impl Yard<'_> {
     }
 
     fn run(&mut self, gate: &Gate, commit: Oid, tree: Oid) -> Result<Said, QueueError> {
+        let pool = self.pool()?;
+        self.run_in(&pool, gate, (commit, tree), Self::for_run)
+    }
+
+    /// The same in another repository, at the head of the session there.
+    fn run_abroad(&mut self, gate: &Gate, abroad: &Abroad) -> Result<Said, QueueError> {
+        // What is configured for worktrees is meant for the repository that has the plan.
+        let options = WorktreeOptions::new(&Settings::default(), &self.options.cancel);
+        let pool = Pool::open(&abroad.repository, &abroad.branch, options)?;
+        self.run_in(&pool, gate, (abroad.head, abroad.tree), |yard, program, place| {
+            let session = yard.options.worktrees.session.as_ref();
+            let variables = run_variables(&abroad.name, &abroad.branch, session, place);
+            variables.iter().fold(program, |program, (name, value)| program.env(name, value))
+        })
+    }
+
+    /// Where the session of this run is in another repository, if both are there.
+    fn find_abroad(&self, repo: &RepoName) -> Result<Option<Abroad>, QueueError> {
+        let section = self.options.abroad.values().find(|section| section.name == *repo);
+        let (Some(section), Some(session)) = (section, &self.options.worktrees.session) else {
+            return Ok(None);
+        };
+        let Ok(repository) = Repository::open_at(&section.path) else { return Ok(None) };
+        let Ok(Some((branch, head))) = section.find_session_branch(&repository, session) else {
+            return Ok(None);
+        };
+        let tree = repository.tree_of(head)?;
+        Ok(Some(Abroad { name: repo.clone(), repository, branch, head, tree }))
+    }
+
+    fn run_in(
+        &mut self,
+        pool: &Pool,
+        gate: &Gate,
+        (commit, tree): (Oid, Oid),
+        dress: impl Fn(&Self, Program, &Path) -> Program,
+    ) -> Result<Said, QueueError> {
         (self.voice)(crate::queue::News::Gating { gate: gate.name.clone(), commit });
         let log = self.new_log(&format!("gate-{}", gate.name))?;
         let file = open_log(&self.repository.top().join(&log))
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
-        let pool = self.pool()?;
         let mut scratch = pool.scratch("gate", commit)?;
         pool.refresh(&scratch, commit, &self.options.keep)?;
-        let ended = self.supervise(gate, &mut scratch, file);
+        let program = Program::new("sh")
+            .args(["-c", &gate.command])
+            .dir(&scratch.path)
+            .env("ARBORIST_GATE", &gate.name);
+        let program = dress(self, program, &scratch.path);
+        let ended = self.supervise(gate, program, &mut scratch, file);
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());
         }
@@ -134,12 +205,7 @@ impl Yard<'_> {
         Ok(said)
     }
 
-    fn supervise(&self, gate: &Gate, scratch: &mut Scratch, log: std::fs::File) -> Outcome {
-        let program = Program::new("sh")
-            .args(["-c", &gate.command])
-            .dir(&scratch.path)
-            .env("ARBORIST_GATE", &gate.name);
-        let program = self.for_run(program, &scratch.path);
+    fn supervise(&self, gate: &Gate, program: Program, scratch: &mut Scratch, log: std::fs::File) -> Outcome {
         let whole = Some(Duration::from_secs(gate.timeout));
         Supervised::new(program)
             .limits(Limits { whole, ..Limits::default() })

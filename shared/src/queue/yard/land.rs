@@ -58,6 +58,12 @@ impl Yard<'_> {
     pub(super) fn gates_for(&self, ticket: &Ticket, from: Oid, to: Oid) -> Result<Vec<Gate>, QueueError> {
         let mut gates = Vec::new();
         let own = ticket.resolved.map(|_| self.options.tests_of(&ticket.task)).unwrap_or_default();
+        if let Some(section) = self.options.abroad.get(&ticket.task) {
+            let there = self.options.gates.iter().chain(&own);
+            gates.extend(there.map(|gate| gate.abroad(section.name.clone())));
+            gates.extend(ticket.gates.iter().cloned());
+            return Ok(gates);
+        }
         for gate in self.options.gates.iter().chain(&ticket.gates).chain(&own) {
             let is_asked = match &gate.when {
                 Some(paths) => self.repository.touches(from, to, paths)?,

@@ -1,0 +1,63 @@
+//! Gates of tasks that work in another repository: they are asked there, about what the session has there.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+mod town;
+
+use std::fs;
+
+use town::Town;
+
+const PLAN: &str = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] [repo:backend] a\n- [ ] T002 [P] b\n";
+const WORKER: &str =
+    "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) echo x > \"$ARBORIST_TASK.txt\" ;;\nesac";
+
+fn town(gate: &str) -> Town {
+    let town = Town::of(&["backend"], PLAN);
+    town.agent(WORKER);
+    town.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
+    town
+}
+
+#[test]
+fn a_gate_is_asked_in_the_repository_of_its_task() {
+    let town = town(
+        "echo \"$ARBORIST_REPO $(ls T00*.txt | tr '\\n' ' ')\" >> \"$HOME/asked\"; test -e kept.txt -o -e tasks.md",
+    );
+    town.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed");
+    let asked = fs::read_to_string(town.home().join("asked")).unwrap();
+    let mut lines: Vec<&str> = asked.lines().map(str::trim).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!(lines, ["backend T001.txt", "repo T002.txt"]);
+    let clone = town.clone_of("backend");
+    assert_eq!(town.git_in(&clone, ["status", "--porcelain"]).answer(), "", "the checkout is the user's");
+    town.arborist(["state", "--exit-code"]).succeeds();
+}
+
+#[test]
+fn one_that_is_red_there_keeps_only_its_task_from_landing() {
+    let town = town("test \"$ARBORIST_REPO\" != backend");
+    let said = town.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
+    said.out("1 completed (T002)").out("T001").out("the gate 'check' is red");
+}
+
+#[test]
+fn one_that_nobody_can_ask_there_lets_nothing_through() {
+    let town = town("true");
+    town.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    town.arborist(["gardener", "--jobs", "2"]).exits(1);
+    let sessions =
+        town.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
+    let scope = format!("arborist/tasks/{}", sessions.trim());
+    fs::rename(town.clone_of("backend"), town.root().join("gone")).unwrap();
+    let said = town.arborist(["merge", "run", "--scope", &scope]);
+    assert_eq!(said.code(), 2, "{}", said.report());
+    assert!(
+        said.report().contains("the session has no branch in the repository 'backend' here"),
+        "{}",
+        said.report()
+    );
+    fs::rename(town.root().join("gone"), town.clone_of("backend")).unwrap();
+    town.arborist(["merge", "run", "--scope", &scope]).succeeds().err("T001 landed as");
+}
