@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 mod compost;
+mod town;
 
 use std::fs;
 
 use compost::{Compost, find};
+use town::Town;
 
 const NOW: &[&str] = &["--older-than", "0"];
 
@@ -59,4 +61,29 @@ fn a_session_that_rests_keeps_all_that_is_its_own() {
     let before = compost.refs("refs/heads");
     compost.cleanup(&["--older-than", "0", "--force"]).succeeds().out("its session is paused");
     assert_eq!(compost.refs("refs/heads"), before);
+}
+
+#[test]
+fn in_another_repository_of_the_workspace_nobody_can_tell_whether_it_is_over() {
+    let town = Town::of(&["backend"], "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n");
+    town.agent("echo x > x.txt; echo APPROVED");
+    town.arborist(["gardener"]).succeeds();
+    let (clone, branch) = (town.clone_of("backend"), town.session_branch("backend"));
+    let before = town.git_in(&clone, ["for-each-ref"]).answer();
+    let said = town.arborist_in(&clone, ["cleanup", "--older-than", "0", "--force"]).succeeds();
+    said.out(&branch)
+        .out("cannot be told: whether its session is over: it is recorded in another repository");
+    assert_eq!(town.git_in(&clone, ["for-each-ref"]).answer(), before);
+    assert_eq!(town.git_in(&clone, ["worktree", "list"]).answer().lines().count(), 2);
+}
+
+#[test]
+fn records_outlive_the_branch_of_their_session() {
+    let (compost, session) = finished();
+    compost.git(["config", "arborist.cleanup.keep-records", "0"]).succeeds();
+    let name = format!("{session} (records)");
+    let why = compost.verdict(&["--older-than", "0", "--only", "sessions"], "record", &name).1;
+    assert_eq!(why, "the branch of its session is still there");
+    compost.cleanup(NOW).succeeds();
+    assert_eq!(compost.verdict(NOW, "record", &name).0, "save");
 }

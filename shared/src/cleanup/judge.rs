@@ -36,6 +36,8 @@ pub enum Active {
     Unpushed(String),
     /// A landing waits for a checkout.
     Parked,
+    /// The branch of its session is still there.
+    Branched,
     /// Its run may go on with it.
     Unfinished(String),
     /// It is not ours, for this reason.
@@ -61,6 +63,7 @@ impl fmt::Display for Active {
             Self::GoingOn(what) => write!(f, "in the middle of a {what}"),
             Self::Unpushed(upstream) => write!(f, "not all of it is pushed to {upstream}"),
             Self::Parked => f.write_str("it waits for a checkout of its branch"),
+            Self::Branched => f.write_str("the branch of its session is still there"),
             Self::Unfinished(run) => write!(f, "'{run}' may go on with it"),
             Self::Foreign(why) => f.write_str(why),
         }

@@ -12,11 +12,13 @@ use crate::{
 
 const UNPROVED: &str = "nothing proves that git arborist made it";
 /// Where all branches of ours stand, of tasks and of sessions.
-const OURS: &str = "refs/heads/arborist/";
+pub(super) const OURS: &str = "refs/heads/arborist/";
 
 impl Ground<'_> {
     pub(super) fn branches(&self) -> Result<Vec<Candidate>, CleanupError> {
-        let here = self.refs.below(OURS).filter(|found| !self.refs.is_session_branch(&found.name));
+        let is_of_session =
+            |found: &RefFacts| self.refs.is_session_branch(&found.name) || self.is_recorded_elsewhere(found);
+        let here = self.refs.below(OURS).filter(|found| !is_of_session(found));
         let (mut named, mut others) = (Vec::new(), Vec::new());
         for found in here {
             match found.name.strip_prefix(TASK_REFS).and_then(|rest| Named::read(rest, found)) {

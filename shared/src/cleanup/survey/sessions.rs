@@ -1,17 +1,22 @@
 //! Sessions: those that are not over keep what is theirs; of the others the branch and, much later, the records go.
 
-use super::{Ground, branch_of, reflog_time, refs::session_branch};
+use super::{Ground, branch_of, branches::OURS, reflog_time, refs::session_branch};
 use crate::{
     cleanup::{Active, Candidate, Spot, What},
     git::{RefFacts, Repository},
-    name::SessionId,
+    name::{SessionId, TASK_REFS},
     session::{SESSIONS, Shelf, Standing, Stored, TRANSCRIPTS},
 };
+
+/// What cannot be told of a session that another repository of its workspace records.
+pub(super) const ELSEWHERE: &str = "whether its session is over: it is recorded in another repository";
 
 impl Ground<'_> {
     pub(super) fn sessions(&self) -> Vec<Candidate> {
         let branches = self.shelf.sessions.iter().filter_map(|stored| self.session_branch(stored));
         let mut found: Vec<Candidate> = branches.collect();
+        let elsewhere = self.refs.below(OURS).filter(|found| self.is_recorded_elsewhere(found));
+        found.extend(elsewhere.map(unrecorded));
         for prefix in [SESSIONS, TRANSCRIPTS] {
             found.extend(self.refs.below(prefix).map(|found| self.record(prefix, found)));
         }
@@ -40,6 +45,16 @@ impl Ground<'_> {
         Some(candidate)
     }
 
+    /// Whether this is the branch of a session that is recorded in another repository of its workspace: it says itself that it
+    /// is one, and nothing here tells of it.
+    pub(super) fn is_recorded_elsewhere(&self, found: &RefFacts) -> bool {
+        let branch = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name);
+        let is_task = found.name.starts_with(TASK_REFS);
+        !is_task
+            && !self.refs.is_session_branch(&found.name)
+            && found.subject.starts_with(&format!("task({branch}@"))
+    }
+
     /// The branches of sessions that a remote has.
     pub(super) fn remote_sessions(&self, remote: &str) -> Vec<Candidate> {
         let there = |stored: &Stored| {
@@ -65,6 +80,10 @@ impl Ground<'_> {
         let mut candidate = Candidate::new(What::Record, spot, format!("{session} ({kind})"));
         candidate.time = found.time;
         self.tell_session(&mut candidate, &session);
+        let stored = self.shelf.sessions.iter().find(|stored| stored.record.session.as_str() == session);
+        if stored.and_then(session_branch).is_some_and(|name| self.refs.find(&name).is_some()) {
+            candidate.active.push(Active::Branched);
+        }
         candidate.owners = vec![session];
         candidate
     }
@@ -93,6 +112,17 @@ impl Ground<'_> {
         let of_run = self.open_sessions.iter().filter(|open| open.run == run);
         candidate.active.extend(of_run.map(|open| Active::Session(open.standing.as_str())));
     }
+}
+
+/// One of which only its own repository could tell more.
+fn unrecorded(found: &RefFacts) -> Candidate {
+    let name = found.name.strip_prefix("refs/heads/").unwrap_or(&found.name).to_owned();
+    let spot = Spot::Ref { name: found.name.clone(), tip: found.target };
+    let mut candidate = Candidate::new(What::SessionBranch, spot, name.clone());
+    candidate.owners = name.rsplit('/').next().map(str::to_owned).into_iter().chain([name.clone()]).collect();
+    candidate.time = found.time;
+    candidate.unknown.push(ELSEWHERE.into());
+    candidate
 }
 
 /// A session that is not over.

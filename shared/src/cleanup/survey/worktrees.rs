@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use super::Ground;
+use super::{Ground, sessions::ELSEWHERE};
 use crate::{
     cleanup::{Active, Candidate, Content, Rules, Spot, What},
     git::{Dirt, GitError, GoingOn, Repository, Worktree, find_repository},
@@ -104,6 +104,9 @@ impl Ground<'_> {
         candidate.owners.push(last.to_owned());
         let Some(run) = branch.run_component().map(str::to_owned) else {
             candidate.run = Some(branch.component());
+            if self.refs.find(&branch.to_ref()).is_some_and(|found| self.is_recorded_elsewhere(found)) {
+                candidate.unknown.push(ELSEWHERE.into());
+            }
             self.tell_sessions(candidate);
             return self.tell_run(candidate);
         };
