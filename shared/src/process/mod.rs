@@ -6,6 +6,7 @@
 
 mod attendance;
 mod cancel;
+mod ear;
 mod ending;
 mod environment;
 mod family;
@@ -30,6 +31,7 @@ mod watch;
 
 pub use attendance::{Attendance, Ended};
 pub use cancel::Cancel;
+pub use ear::Ear;
 pub use ending::Ending;
 pub use find::{find_program, is_executable};
 pub use holder::Holder;

@@ -8,15 +8,19 @@ use std::{
     path::Path,
     process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{
-    ProcessError,
+    Ear, ProcessError,
     environment::{self, TRUST},
     nursery,
 };
+
+/// One that is asked something is not waited for longer than this. It is git, and what it is asked takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A program with its arguments, environment and place, ready to be started.
 #[derive(Debug)]
@@ -98,10 +102,13 @@ impl Program {
         self.launch()
     }
 
-    /// Starts it to be told things one after the other. Ctrl-C on the terminal does not reach it.
+    /// Starts it to be told things one after the other. Ctrl-C on the terminal does not reach it. To wait for an answer
+    /// without end is an error.
     pub fn converse(mut self) -> Result<Running, ProcessError> {
         self.command.stdin(Stdio::piped());
-        self.shielded().launch()
+        let mut running = self.shielded().launch()?;
+        running.patience = Some(PATIENCE);
+        Ok(running)
     }
 
     /// Runs it to its end with `input` on standard input.
@@ -172,7 +179,7 @@ impl Program {
         let program = self.command.get_program().to_os_string();
         let mut child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
         let pipes = child.stdout.take().zip(child.stderr.take()).map(|(out, err)| Pipes::Fresh(out, err));
-        Ok(Running { child, pipes, program })
+        Ok(Running { child, pipes, program, patience: None })
     }
 }
 
@@ -210,6 +217,7 @@ pub struct Running {
     child: Child,
     pipes: Option<Pipes>,
     program: OsString,
+    patience: Option<Duration>,
 }
 
 /// Our ends of its pipes.
@@ -218,14 +226,15 @@ enum Pipes {
     /// Nothing was read yet.
     Fresh(ChildStdout, ChildStderr),
     /// Its output is read as a stream, and what it complains of by a thread.
-    Streamed(BufReader<ChildStdout>, JoinHandle<Vec<u8>>),
+    Streamed(BufReader<Ear>, JoinHandle<Vec<u8>>),
 }
 
 impl Pipes {
-    fn streamed(self) -> Self {
+    fn streamed(self, patience: Option<Duration>) -> Self {
         let Self::Fresh(out, err) = self else { return self };
         widen(&out);
-        Self::Streamed(BufReader::with_capacity(1 << 18, out), thread::spawn(|| drain(err)))
+        let ear = Ear { pipe: out, patience };
+        Self::Streamed(BufReader::with_capacity(1 << 18, ear), thread::spawn(|| drain(err)))
     }
 
     /// The rest of both, output first.
@@ -243,8 +252,8 @@ impl Pipes {
 
 impl Running {
     /// Its standard output.
-    pub fn output(&mut self) -> Option<&mut BufReader<ChildStdout>> {
-        self.pipes = self.pipes.take().map(Pipes::streamed);
+    pub fn output(&mut self) -> Option<&mut BufReader<Ear>> {
+        self.pipes = self.pipes.take().map(|pipes| pipes.streamed(self.patience));
         match &mut self.pipes {
             Some(Pipes::Streamed(reader, _)) => Some(reader),
             _ => None,
@@ -329,6 +338,16 @@ mod tests {
         let finished = Program::new("sh").args(["-c", script]).finish_later().finish().unwrap();
         assert!(finished.status.success());
         assert_eq!((finished.stdout.len(), finished.stderr.len()), (400_000, 600_000));
+    }
+
+    #[test]
+    fn one_that_gives_no_answer_is_not_waited_for_without_end() {
+        let mut running = Program::new("sh").args(["-c", "read word; sleep 600"]).converse().unwrap();
+        running.patience = Some(Duration::from_millis(10));
+        running.tell(b"word\n").unwrap();
+        let error = running.output().unwrap().read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(running.finish().unwrap_err().source.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]
