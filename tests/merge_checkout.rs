@@ -4,6 +4,7 @@
 
 mod orchard;
 
+use arborist_testkit::Run;
 use orchard::Orchard;
 
 #[test]
@@ -126,4 +127,25 @@ fn an_ignored_folder_where_a_file_is_to_be_is_in_the_way() {
     orchard.write("T1.txt/mine", "mine");
     orchard.merge(&["T1"]).exits(2).out("1 parked (T1)").err("'T1.txt/mine' would be overwritten");
     assert_eq!(orchard.read("T1.txt/mine"), "mine");
+}
+
+#[test]
+fn a_checkout_that_the_user_switches_away_in_the_last_moment_is_not_touched() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.git(["branch", "other"]).succeeds();
+    let root = orchard.root().display().to_string();
+    let script = format!(
+        "#!/bin/sh\nPATH=${{PATH#*:}}\n\
+         case \" $* \" in *\" read-tree \"*) : > '{root}/touched' ;; esac\n\
+         case \" $* \" in *\" worktree list \"*) ;; *) exec git \"$@\" ;; esac\n\
+         git \"$@\" || exit\n[ -e '{root}/switched' ] || {{ : > '{root}/switched'; git switch -q other; }}\n"
+    );
+    orchard.plant("git", &script);
+    let mut merge = orchard.command("git-arborist-merge", &orchard.path(""));
+    Run::of(merge.arg("T1"), b"").succeeds().out("1 landed (T1)");
+    assert!(orchard.root().join("switched").exists(), "the user was faster");
+    assert!(!orchard.root().join("touched").exists(), "no file was written");
+    assert_eq!(orchard.git(["branch", "--show-current"]).answer(), "other");
+    assert_eq!(orchard.git(["status", "--porcelain"]).answer(), "");
+    assert!(!orchard.path("T1.txt").exists());
 }

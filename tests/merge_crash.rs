@@ -52,7 +52,7 @@ case " $* " in
     move "$@"
     exit
     ;;
-*" --batch "* | *" diff-tree "*" --stdin "*) step true ;;
+*" --batch"* | *" diff-tree "*" --stdin "*) step true ;;
 *) step REAL_GIT "$@" ;;
 esac
 exec REAL_GIT "$@"

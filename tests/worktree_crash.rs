@@ -18,7 +18,7 @@ PATH=${PATH#*:}
 echo >> "$ROOT/calls"
 read -r n how < "$ROOT/kill"
 # One that stays waits for words that would not come any more.
-case " $* " in *" --stdin-paths "* | *" --batch "* | *" diff-tree "*" --stdin "* | *" update-ref "*" --stdin "*) how=before ;; esac
+case " $* " in *" --stdin-paths "* | *" --batch"* | *" diff-tree "*" --stdin "* | *" update-ref "*" --stdin "*) how=before ;; esac
 if [ "$(wc -l < "$ROOT/calls")" -lt "$n" ]; then exec git "$@"; fi
 [ "$how" = after ] && git "$@" >/dev/null 2>&1
 kill -9 "$PPID"

@@ -1,6 +1,6 @@
 //! What is known of each worktree: where it stands, what history says of its task, how far its branch is.
 
-use std::{collections::HashMap, fs, path::Path};
+use std::{collections::HashMap, fs, path::Path, thread};
 
 use arborist_core::{
     failure::Failure,
@@ -48,7 +48,11 @@ pub(super) enum Wanted {
 /// All rows, as git lists them.
 pub(super) fn collect(opened: &Opened, wanted: Wanted) -> Result<Vec<Row>, Failure> {
     let Opened { repository, pool, .. } = opened;
-    let standings = pool.survey()?;
+    let (standings, known) = thread::scope(|scope| {
+        let reading = scope.spawn(|| read_first(opened));
+        (pool.survey(), reading.join().unwrap_or_default())
+    });
+    let standings = standings?;
     let mut branches: Vec<(BranchName, Oid)> = Vec::new();
     if wanted == Wanted::Branches {
         let refs = repository.list_refs(&[&format!("refs/heads/{TASK_BRANCHES}")])?.into_iter();
@@ -60,7 +64,7 @@ pub(super) fn collect(opened: &Opened, wanted: Wanted) -> Result<Vec<Row>, Failu
     }
     let mut rows: Vec<Row> = standings.into_iter().map(Row::of_worktree).collect();
     rows.extend(branches.into_iter().map(Row::of_branch));
-    let mut runs = Runs { repository, known: HashMap::new() };
+    let mut runs = Runs { repository, known };
     for row in &mut rows {
         runs.tell(row)?;
     }
@@ -137,6 +141,26 @@ struct Known {
     distances: HashMap<String, Distance>,
 }
 
+impl Known {
+    fn read(repository: &Repository, run: &BranchName, tip: Oid) -> Result<Self, Failure> {
+        thread::scope(|scope| {
+            let distances = scope.spawn(|| repository.distances(&run.task_refs(), tip));
+            let read = Run::scan(repository, Scope { branch: run.clone(), tip: Some(tip) }, Reading::Cached)?;
+            let distances = distances.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            Ok(Self { run: read, distances })
+        })
+    }
+}
+
+/// Most worktrees are of the run that is checked out: it is read while they are listed. What cannot be read is asked for
+/// again when it is needed.
+fn read_first(opened: &Opened) -> HashMap<BranchName, Known> {
+    let Opened { repository, scope: Scope { branch, .. }, pool, .. } = opened;
+    let tip = repository.head.commit.filter(|_| repository.head.branch.as_ref() == Some(branch));
+    let known = tip.filter(|_| pool.count() > 0).and_then(|tip| Known::read(repository, branch, tip).ok());
+    known.map(|known| (branch.clone(), known)).into_iter().collect()
+}
+
 impl Runs<'_> {
     fn tell(&mut self, row: &mut Row) -> Result<(), Failure> {
         let Some(branch) = row.branch.clone() else {
@@ -150,10 +174,7 @@ impl Runs<'_> {
             let Some(tip) = self.repository.find_branch(&run)? else {
                 return Ok(());
             };
-            let distances = self.repository.distances(&run.task_refs(), tip)?;
-            let scope = Scope { branch: run.clone(), tip: Some(tip) };
-            let read = Run::scan(self.repository, scope, Reading::Cached)?;
-            self.known.insert(run.clone(), Known { run: read, distances });
+            self.known.insert(run.clone(), Known::read(self.repository, &run, tip)?);
         }
         let Some(known) = self.known.get(&run) else {
             return Ok(());

@@ -8,7 +8,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{GitError, Repository, Signing, command::checked, write::id_of};
+use super::{GitError, Repository, Signing, Stamp, command::checked, write::id_of};
 use crate::name::{ObjectKind, Oid};
 
 /// Clocks are put forward and back at the quarters of an hour, so that for so many seconds a time zone stays.
@@ -26,6 +26,8 @@ pub(super) struct Authors(Arc<Mutex<Vec<Known>>>);
 struct Known {
     git_dir: PathBuf,
     quarter: u64,
+    /// The files that can say who it is, as they were.
+    files: Vec<Option<Stamp>>,
     example: Example,
 }
 
@@ -94,8 +96,12 @@ impl Repository {
 
     /// What git wrote of the author in this quarter of an hour, if it wrote anything.
     fn example_of(&self, quarter: u64) -> Result<Option<Vec<u8>>, GitError> {
+        let files = self.config_files();
         let known = self.authors.lock();
-        let found = known.iter().find(|known| known.git_dir == self.git_dir && known.quarter == quarter);
+        let is_it = |known: &&Known| {
+            known.git_dir == self.git_dir && known.quarter == quarter && known.files == files
+        };
+        let found = known.iter().find(is_it);
         let example = found.map(|known| known.example.clone());
         drop(known);
         let commit = match example {
@@ -114,9 +120,20 @@ impl Repository {
     }
 
     fn remember(&self, quarter: u64, example: Example) {
+        let files = self.config_files();
         let mut known = self.authors.lock();
         known.retain(|known| known.git_dir != self.git_dir);
-        known.push(Known { git_dir: self.git_dir.clone(), quarter, example });
+        known.push(Known { git_dir: self.git_dir.clone(), quarter, files, example });
+    }
+
+    /// The user's configuration and the repository's. What these include is not looked at: it is believed for a quarter.
+    fn config_files(&self) -> Vec<Option<Stamp>> {
+        let variable = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = variable("HOME").unwrap_or_default();
+        let global = variable("GIT_CONFIG_GLOBAL").unwrap_or_else(|| home.join(".gitconfig"));
+        let other = variable("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config")).join("git/config");
+        let own = [self.common_dir.join("config"), self.git_dir.join("config.worktree")];
+        own.iter().chain([&global, &other]).map(|file| Stamp::of(file)).collect()
     }
 }
 

@@ -201,6 +201,13 @@ impl GitCommand {
         self
     }
 
+    /// Runs it elsewhere.
+    #[must_use]
+    pub(super) fn dir(mut self, dir: &Path) -> Self {
+        self.program = self.program.dir(dir);
+        self
+    }
+
     /// Keeps a variable of ours from it.
     #[must_use]
     pub(super) fn env_remove(mut self, name: &str) -> Self {

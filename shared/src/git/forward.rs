@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GitCommand, GitError, Repository, command::without_prefix};
+use super::{GitCommand, GitError, RefMove, Repository, command::without_prefix};
 use crate::name::{BranchName, Oid};
 
 /// What came of a fast-forward.
@@ -38,16 +38,19 @@ impl Repository {
         branch: &BranchName,
         (from, to): (Oid, Oid),
     ) -> Result<Taken, GitError> {
-        let checkout = Checkout { place, branch };
+        let checkout = Checkout { repository: self, place, branch };
         if !checkout.is_on_branch()? {
             return Ok(Taken::Overtaken);
         }
         if let Some(why) = checkout.find_obstacle(&self.added(from, to)?)? {
             return Ok(Taken::Refused(why));
         }
-        checkout.change("update-index").args(["-q", "--refresh"]).finish()?;
-        if let Err(why) = checkout.bring(from, to)? {
-            return Ok(Taken::Refused(why));
+        if checkout.bring(from, to)?.is_err() {
+            // A file that was only touched stands in the way until git has looked at it again.
+            checkout.change("update-index").args(["-q", "--refresh"]).finish()?;
+            if let Err(why) = checkout.bring(from, to)? {
+                return Ok(Taken::Refused(why));
+            }
         }
         if checkout.is_on_branch()? && checkout.swap(from, to)? {
             return Ok(Taken::Done);
@@ -61,6 +64,7 @@ impl Repository {
 
 /// Somebody's checkout of a branch.
 struct Checkout<'a> {
+    repository: &'a Repository,
     place: &'a Path,
     branch: &'a BranchName,
 }
@@ -90,20 +94,41 @@ impl Checkout<'_> {
         Ok(Err(said.lines().next().unwrap_or_default().to_owned()))
     }
 
+    /// Whether it is the checkout that we were started in: there a git stays that can be asked.
+    fn is_here(&self) -> bool {
+        self.repository.worktree.as_deref() == Some(self.place)
+    }
+
     /// Moves the branch, if it is where it was.
     fn swap(&self, from: Oid, to: Oid) -> Result<bool, GitError> {
+        if self.is_here() {
+            let name = self.branch.to_ref();
+            let land = RefMove { name: &name, new: Some(to), old: Some(from) };
+            return Ok(self.repository.move_refs(&[land], "arborist: land").is_ok());
+        }
         let command = self.change("update-ref").args(["--create-reflog", "-m", "arborist: land"]);
         let ended = command.args([self.branch.to_ref(), to.to_string(), from.to_string()]).finish()?;
         Ok(ended.status.success())
     }
 
+    fn find_going_on(&self) -> Result<Option<&'static str>, GitError> {
+        for name in GOING_ON {
+            let is_there = if self.is_here() {
+                self.repository.find_commit(name)?.is_some()
+            } else {
+                self.git("rev-parse").args(["--quiet", "--verify", name]).finish()?.status.success()
+            };
+            if is_there {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
     /// What git itself would go over: an unfinished merge, and ignored files where new ones are to be.
     fn find_obstacle(&self, added: &[Vec<u8>]) -> Result<Option<String>, GitError> {
-        for name in GOING_ON {
-            let asked = self.git("rev-parse").args(["--quiet", "--verify", name]).finish()?;
-            if asked.status.success() {
-                return Ok(Some(format!("{name} is there: something else is not finished")));
-            }
+        if let Some(name) = self.find_going_on()? {
+            return Ok(Some(format!("{name} is there: something else is not finished")));
         }
         let mut lying = Vec::new();
         added.iter().for_each(|path| find_lying(self.place, Path::new(OsStr::from_bytes(path)), &mut lying));

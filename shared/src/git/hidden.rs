@@ -3,21 +3,29 @@
 
 use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
-use super::{Dirt, GitCommand, GitError, PrivateIndex, Repository, command::checked};
-use crate::process::Awaited;
+use super::{Dirt, GitCommand, GitError, PrivateIndex, Repository, command::checked, index_file::has_hidden};
+use crate::{name::ObjectFormat, process::Awaited};
 
-/// The question which files are hidden, while it is answered.
+/// The question which files are hidden, while it is answered; `None` if no file is.
 #[derive(Debug)]
-pub(super) struct HiddenReader(Awaited);
+pub(super) struct HiddenReader(Option<Awaited>);
 
 impl HiddenReader {
-    fn of(command: GitCommand) -> Self {
-        Self(command.args(["-v", "-z", "--cached", "--full-name", "--", ":/"]).finish_later())
+    /// Most indexes hide nothing, and that can be seen without git.
+    fn of(index: Option<&Path>, format: ObjectFormat, command: impl FnOnce() -> GitCommand) -> Self {
+        if index.and_then(|index| has_hidden(index, format)) == Some(false) {
+            return Self(None);
+        }
+        let command = command().args(["-v", "-z", "--cached", "--full-name", "--", ":/"]);
+        Self(Some(command.finish_later()))
     }
 
     /// Those that lie in the worktree at `top`. One that does not may be left out of a sparse checkout.
     pub(super) fn finish(self, top: &Path) -> Result<Vec<Vec<u8>>, GitError> {
-        let printed = checked("ls-files", self.0.finish()?)?;
+        let Some(asked) = self.0 else {
+            return Ok(Vec::new());
+        };
+        let printed = checked("ls-files", asked.finish()?)?;
         let hidden = printed.split(|byte| *byte == 0).filter_map(|record| match record {
             [tag, b' ', path @ ..] if *tag == b'S' || tag.is_ascii_lowercase() => Some(path),
             _ => None,
@@ -29,7 +37,7 @@ impl HiddenReader {
 
 impl Repository {
     pub(super) fn start_hidden(&self) -> HiddenReader {
-        HiddenReader::of(self.git("ls-files"))
+        HiddenReader::of(self.index_file().as_deref(), self.format, || self.git("ls-files"))
     }
 
     /// The hidden files that lie in the worktree.
@@ -54,7 +62,7 @@ impl Repository {
 
 impl PrivateIndex<'_> {
     pub(super) fn start_hidden(&self) -> HiddenReader {
-        HiddenReader::of(self.git("ls-files"))
+        HiddenReader::of(Some(&self.file.path), self.repository.format, || self.git("ls-files"))
     }
 
     /// Takes the marks off these paths, so that git looks at them.

@@ -1,9 +1,13 @@
 //! To start git costs more than most of what it is asked. What is asked many times for a task is asked of one that stays.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use super::GitError;
-use crate::process::Running;
+use super::{GitCommand, GitError, Repository};
+use crate::{name::ObjectKind, process::Running};
 
 /// A git that stays, once it was needed. Copies share it.
 #[derive(Debug, Clone, Default)]
@@ -30,13 +34,45 @@ impl Kept {
     }
 }
 
-/// The gits of a repository that write and read its objects, each for one purpose.
+/// What a git that stays is there for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Duty {
+    /// It writes objects of one kind.
+    Write(ObjectKind),
+    /// It tells what objects are and hold.
+    Read,
+    /// It compares trees.
+    Compare,
+    /// It moves refs, for this reason.
+    Move(String),
+}
+
+/// The gits that stay for a repository and its worktrees. Copies share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Clerks {
-    /// Write blobs, trees and commits.
-    pub(super) writers: [Kept; 3],
-    /// Reads trees.
-    pub(super) reader: Kept,
-    /// Compares trees.
-    pub(super) comparer: Kept,
+pub(super) struct Clerks(Arc<Mutex<HashMap<(PathBuf, Duty), Kept>>>);
+
+impl Clerks {
+    /// The one that has a duty at a git directory.
+    pub(super) fn find(&self, git_dir: &Path, duty: Duty) -> Kept {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry((git_dir.to_owned(), duty)).or_default().clone()
+    }
+}
+
+impl Repository {
+    /// The git that has a duty for all worktrees.
+    pub(super) fn clerk(&self, duty: Duty) -> Kept {
+        self.clerks.find(&self.common_dir, duty)
+    }
+
+    /// The git that has a duty for this worktree alone, whose `HEAD` it knows.
+    pub(super) fn own_clerk(&self, duty: Duty) -> Kept {
+        self.clerks.find(&self.git_dir, duty)
+    }
+
+    /// Starts a git that stays. It is in no lane: whoever wants to remove one would find it there.
+    pub(super) fn converse(&self, command: GitCommand) -> Result<Running, GitError> {
+        let command = command.env("GIT_FLUSH", "1");
+        if self.is_pinned { command.dir(&self.common_dir).converse() } else { command.converse() }
+    }
 }

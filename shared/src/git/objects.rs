@@ -3,11 +3,29 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::{GitError, RawCommit, Repository, command::checked};
-use crate::name::Oid;
+use crate::name::{ObjectKind, Oid};
+
+/// So many are asked for one after the other; for more a git of their own is started.
+const FEW: usize = 16;
 
 impl Repository {
     /// The exact bytes of these commits, in order. All of them must exist.
     pub fn load_commits(&self, ids: &[Oid]) -> Result<Vec<RawCommit>, GitError> {
+        if ids.len() <= FEW {
+            return ids.iter().map(|id| self.load_commit(*id)).collect();
+        }
+        self.load_many(ids)
+    }
+
+    fn load_commit(&self, id: Oid) -> Result<RawCommit, GitError> {
+        match self.ask_content(ObjectKind::Commit, id)? {
+            Some(Some(content)) => Ok(RawCommit::new(id, content)),
+            Some(None) => Err(GitError::Unknown(id.to_string(), "commit")),
+            None => self.load_many(&[id])?.pop().ok_or_else(|| GitError::Unknown(id.to_string(), "commit")),
+        }
+    }
+
+    fn load_many(&self, ids: &[Oid]) -> Result<Vec<RawCommit>, GitError> {
         let input = ids.iter().map(|id| format!("{id}\n")).collect::<String>();
         let command = self.git("cat-file").arg("--batch");
         let printed = checked("cat-file", command.finish_with(input.into_bytes())?)?;
@@ -22,6 +40,9 @@ impl Repository {
 
     /// The blob at `path` in a commit, if there is one.
     pub fn find_path(&self, commit: Oid, path: &str) -> Result<Option<Oid>, GitError> {
+        if let Some(found) = self.ask_for(&format!("{commit}:{path}"))? {
+            return Ok(found);
+        }
         let command = self.git("rev-parse").args(["--verify", "--quiet", "--end-of-options"]);
         let found = command.arg(format!("{commit}:{path}")).finish()?;
         Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok())
@@ -69,6 +90,9 @@ impl Repository {
 
     /// The bytes of a blob, if it is here.
     pub fn find_blob(&self, id: Oid) -> Result<Option<Vec<u8>>, GitError> {
+        if let Some(found) = self.ask_content(ObjectKind::Blob, id)? {
+            return Ok(found);
+        }
         let command = self.git("cat-file").arg("--batch");
         let printed = checked("cat-file", command.finish_with(format!("{id}\n").into_bytes())?)?;
         Ok(take_object(&mut printed.as_slice(), &id, "blob").ok())

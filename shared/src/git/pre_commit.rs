@@ -18,7 +18,7 @@ impl Repository {
         if let Some(head) = &head {
             hook = hook.env("GIT_DIR", &head.git_dir).env("GIT_WORK_TREE", self.top());
         }
-        let ended = hook.env("GIT_INDEX_FILE", &index.file).env("GIT_EDITOR", ":").finish()?;
+        let ended = hook.env("GIT_INDEX_FILE", &index.file.path).env("GIT_EDITOR", ":").finish()?;
         if ended.status.success() {
             return index.write_tree().map(Ok);
         }

@@ -86,6 +86,9 @@ impl Repository {
 
     /// What the ref of this full name points at, if there is one.
     pub fn find_ref(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        if let Some(found) = self.ask_for_ref(name)? {
+            return Ok(found);
+        }
         let refs = self.list_refs(&[name])?;
         Ok(refs.into_iter().find(|found| found.name == name).map(|found| found.target))
     }
@@ -106,6 +109,9 @@ impl Repository {
 
     /// The commit that `revision` names, if it names one.
     pub fn find_commit(&self, revision: &str) -> Result<Option<Oid>, GitError> {
+        if let Some(found) = self.ask_for_commit(revision)? {
+            return Ok(found);
+        }
         let printed = self
             .git("rev-parse")
             .args(["--verify", "--quiet", "--end-of-options"])

@@ -6,9 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, kept::Clerks, kept::Kept,
-};
+use super::{GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, kept::Clerks};
 use crate::name::{BranchName, ObjectFormat, Oid, RepoName};
 
 /// Where `HEAD` points.
@@ -41,9 +39,7 @@ pub struct Repository {
     pub head: Head,
     /// True if git is told where everything is instead of looking for it: what lies in this worktree is an agent's.
     pub(super) is_pinned: bool,
-    /// The git that moves refs for it, once it was needed.
-    pub(super) mover: Kept,
-    /// The gits that write and read objects for all worktrees, once they were needed.
+    /// The gits that stay, for all worktrees.
     pub(super) clerks: Clerks,
     /// As whom commits are written.
     pub(super) authors: Authors,
@@ -148,7 +144,6 @@ impl Repository {
             version,
             head,
             is_pinned: false,
-            mover: Kept::default(),
             clerks: Clerks::default(),
             authors: Authors::default(),
         })
@@ -172,6 +167,12 @@ impl Repository {
         let is_inside = self.common_dir.file_name().is_some_and(|name| name == ".git");
         let folder = self.common_dir.parent().filter(|_| is_inside).unwrap_or(&self.common_dir);
         RepoName::of_folder(folder)
+    }
+
+    /// The file of the index, unless our environment names another one to git.
+    pub(super) fn index_file(&self) -> Option<PathBuf> {
+        let is_usual = self.is_pinned || std::env::var_os("GIT_INDEX_FILE").is_none();
+        is_usual.then(|| self.git_dir.join("index"))
     }
 
     /// Tells git where this repository is, if it may not look for it by itself.

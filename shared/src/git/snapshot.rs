@@ -6,22 +6,22 @@ use std::{
     fs,
     os::unix::ffi::OsStrExt,
     os::unix::fs::MetadataExt,
-    path::{Component, Path, PathBuf},
+    path::{Component, Path},
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use super::{GitCommand, GitError, Repository, command::checked, write::id_of};
+use super::{GitCommand, GitError, IndexFile, Repository, command::checked, write::id_of};
 use crate::{
     message::visible,
     name::{ObjectFormat, Oid},
     process::ProcessError,
 };
 
-/// An index of our own, removed when dropped.
+/// An index of our own.
 #[derive(Debug)]
 pub struct PrivateIndex<'a> {
-    repository: &'a Repository,
-    pub(super) file: PathBuf,
+    pub(super) repository: &'a Repository,
+    pub(super) file: IndexFile,
 }
 
 /// What tells one writing of a file from the next.
@@ -33,7 +33,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    fn of(file: &Path) -> Option<Self> {
+    pub(super) fn of(file: &Path) -> Option<Self> {
         let found = fs::metadata(file).ok()?;
         Some(Self { inode: found.ino(), written: (found.mtime(), found.mtime_nsec()), size: found.size() })
     }
@@ -71,12 +71,13 @@ impl Repository {
         let folder = self.git_dir.join("arborist");
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let file = folder.join(format!("index-{name}-{}-{count}", std::process::id()));
+        let origin = Stamp::of(&self.git_dir.join("index"));
         let copy = || {
             fs::create_dir_all(&folder)?;
             copy_index(&self.git_dir.join("index"), &file)
         };
         copy().map_err(|source| ProcessError { program: "git".into(), source })?;
-        Ok(PrivateIndex { repository: self, file })
+        Ok(PrivateIndex { repository: self, file: IndexFile { path: file, origin } })
     }
 
     /// Whether worktree and index are as `HEAD` says, ignored files aside.
@@ -97,6 +98,15 @@ impl Repository {
     /// What lies in the worktree now, ignored files aside.
     pub fn snapshot(&self) -> Result<Oid, GitError> {
         self.private_index("snapshot")?.take_in()
+    }
+
+    /// The same with the index that holds it. Whether git has all of it is not asked: that is one look for each file, and
+    /// most of them are known. [`Repository::require_all`] is for those that are new.
+    pub fn take_snapshot(&self) -> Result<(Oid, IndexFile), GitError> {
+        let index = self.private_index("snapshot")?;
+        index.add_all()?;
+        let tree = id_of("write-tree", &index.git("write-tree").arg("--missing-ok").stdout()?)?;
+        Ok((tree, index.file))
     }
 
     /// What is staged.
@@ -216,13 +226,13 @@ impl PrivateIndex<'_> {
     /// that is the same file, the tree is the same.
     pub fn take_in_again(&self, seen: &mut Option<(Stamp, Oid)>) -> Result<Oid, GitError> {
         self.add_all()?;
-        if let (Some((stamp, tree)), Some(now)) = (*seen, Stamp::of(&self.file))
+        if let (Some((stamp, tree)), Some(now)) = (*seen, Stamp::of(&self.file.path))
             && stamp == now
         {
             return Ok(tree);
         }
         let tree = self.write_tree()?;
-        *seen = Stamp::of(&self.file).map(|stamp| (stamp, tree));
+        *seen = Stamp::of(&self.file.path).map(|stamp| (stamp, tree));
         Ok(tree)
     }
 
@@ -233,18 +243,11 @@ impl PrivateIndex<'_> {
     }
 
     pub(super) fn git(&self, name: &str) -> GitCommand {
-        self.repository.change(name).env("GIT_INDEX_FILE", &self.file)
+        self.repository.change(name).env("GIT_INDEX_FILE", &self.file.path)
     }
 
     pub(super) fn write_tree(&self) -> Result<Oid, GitError> {
         id_of("write-tree", &self.git("write-tree").stdout()?)
-    }
-}
-
-impl Drop for PrivateIndex<'_> {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.file);
-        let _ = fs::remove_file(with_lock(&self.file));
     }
 }
 
@@ -265,14 +268,13 @@ fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
+    // What a killed process left under this name may be more than a file of ours: it is not written into.
+    match fs::remove_file(to) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     fs::copy(from, to)?;
     fs::File::options().write(true).open(to)?.set_modified(age)
-}
-
-fn with_lock(file: &Path) -> PathBuf {
-    let mut name = file.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
 }
 
 /// Records `mode SP id TAB path NUL`; mode 0 removes.
@@ -309,4 +311,20 @@ pub(super) fn parse_changes(printed: &[u8]) -> Result<Vec<Change>, GitError> {
         changes.push(Change { path, before: there(before), after: there(after) });
     }
     Ok(changes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_never_written_into_what_lies_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let [index, left] = ["index", "left"].map(|name| folder.path().join(name));
+        fs::write(&index, "the user's").unwrap();
+        fs::hard_link(&index, &left).unwrap();
+        copy_index(&index, &left).unwrap();
+        fs::write(&left, "ours").unwrap();
+        assert_eq!(fs::read_to_string(&index).unwrap(), "the user's");
+    }
 }

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use super::{GitError, Repository, command::checked, write::id_of};
+use super::{GitError, Repository, command::checked, kept::Duty, write::id_of};
 use crate::{
     name::{ObjectKind, Oid},
     process::Running,
@@ -35,16 +35,15 @@ impl Repository {
         };
         let start = || {
             sweep(&folder);
-            self.hash_object(kind).args(["--no-filters", "--stdin-paths"]).converse()
+            self.converse(self.hash_object(kind).args(["--no-filters", "--stdin-paths"]))
         };
-        let told = self.clerks.writers[kind as usize].ask(start, |running| slip.hand_to(running))?;
+        let told = self.clerk(Duty::Write(kind)).ask(start, |running| slip.hand_to(running))?;
         Ok(told.ok())
     }
 
     /// What is stored was made by us from what is there already, so that no other form is asked of it.
     fn hash_object(&self, kind: ObjectKind) -> super::GitCommand {
-        let command = self.change("hash-object").env("GIT_FLUSH", "1");
-        command.args(["-w", "--literally", "-t", kind.as_str()])
+        self.change("hash-object").args(["-w", "--literally", "-t", kind.as_str()])
     }
 }
 

@@ -2,30 +2,62 @@
 
 use std::io::BufRead;
 
-use super::{GitError, RefMove, Repository, command::without_prefix, write::lines_of_moves};
-use crate::process::Running;
+use super::{
+    GitCommand, GitError, RefMove, Repository,
+    command::{checked, without_prefix},
+    kept::Duty,
+    write::lines_of_moves,
+};
+use crate::{name::Oid, process::Running};
 
-/// What a move is called in reflogs.
+/// What a move is called in reflogs where nothing else is said.
 const WHY: &str = "arborist";
 
 impl Repository {
-    /// Moves refs as [`Repository::move_refs`] does, by a git that stays.
-    pub fn move_refs_again(&self, moves: &[RefMove<'_>]) -> Result<(), GitError> {
-        let lines = format!("start\n{}prepare\ncommit\n", lines_of_moves(self.format, moves));
-        let start = || self.change("update-ref").args(["--create-reflog", "-m", WHY, "--stdin"]).converse();
-        let told = self.mover.ask(start, |running| {
-            running.tell(lines.as_bytes()).ok()?;
-            has_committed(running)
-        })?;
-        match told {
+    /// Moves refs in one transaction: all of them are where we believe them to be, or none is moved. The first is
+    /// the one that matters: after a crash it may be the only one that moved. Reflogs say why.
+    pub fn move_refs(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
+        match self.tell_mover(&lines_of_moves(self.format, moves), why)? {
             Ok(()) => Ok(()),
             // It was ended before it could say anything: unless it had done it, another one is asked.
             Err(complaint) if complaint.is_empty() && self.have_moved(moves)? => Ok(()),
-            Err(complaint) if complaint.is_empty() => self.move_refs(moves, WHY),
+            Err(complaint) if complaint.is_empty() => {
+                let input = lines_of_moves(self.format, moves).into_bytes();
+                checked("update-ref", self.update_refs(why).finish_with(input)?).map(drop)
+            }
             Err(complaint) => {
                 Err(GitError::Failed { command: "update-ref".into(), complaint: without_prefix(&complaint) })
             }
         }
+    }
+
+    /// The same for what happens all the time, and is no news to a reflog.
+    pub fn move_refs_again(&self, moves: &[RefMove<'_>]) -> Result<(), GitError> {
+        self.move_refs(moves, WHY)
+    }
+
+    /// Takes `HEAD` off its branch and leaves everything else as it is.
+    pub fn detach(&self, commit: Oid) -> Result<(), GitError> {
+        const WHY: &str = "arborist: free";
+        if self.tell_mover(&format!("option no-deref\nupdate HEAD {commit}\n"), WHY)?.is_ok() {
+            return Ok(());
+        }
+        let command = self.change("update-ref").args(["--no-deref", "-m", WHY, "HEAD"]);
+        command.arg(commit.to_string()).stdout().map(drop)
+    }
+
+    /// Has one transaction committed by the git that stays. If it was not, what that complained of is returned.
+    fn tell_mover(&self, commands: &str, why: &str) -> Result<Result<(), String>, GitError> {
+        let lines = format!("start\n{commands}prepare\ncommit\n");
+        let start = || self.converse(self.update_refs(why));
+        self.own_clerk(Duty::Move(why.to_owned())).ask(start, |running| {
+            running.tell(lines.as_bytes()).ok()?;
+            has_committed(running)
+        })
+    }
+
+    fn update_refs(&self, why: &str) -> GitCommand {
+        self.change("update-ref").args(["--create-reflog", "-m", why, "--stdin"])
     }
 
     /// Whether every ref is where it was to be.

@@ -1,12 +1,8 @@
 //! Trees: what differs between two of them, and one that differs from another.
 
-use std::{
-    collections::BTreeMap,
-    io::{BufRead, Read},
-    path::Path,
-};
+use std::{collections::BTreeMap, io::BufRead, path::Path};
 
-use super::{Change, GitError, Repository, snapshot::parse_changes};
+use super::{Change, GitError, Repository, kept::Duty, snapshot::parse_changes};
 use crate::{
     name::{ObjectKind, Oid},
     process::Running,
@@ -53,12 +49,10 @@ impl Repository {
     /// The paths that differ between two trees.
     pub fn changes(&self, before: Oid, after: Oid) -> Result<Vec<Change>, GitError> {
         const OPTIONS: [&str; 5] = ["-r", "-z", "--raw", "--no-renames", "--no-abbrev"];
-        let command = || self.git("diff-tree").env("GIT_FLUSH", "1").args(OPTIONS);
+        let command = || self.git("diff-tree").args(OPTIONS);
         let question = format!("{before} {after}\n");
-        let told = self
-            .clerks
-            .comparer
-            .ask(|| command().arg("--stdin").converse(), |running| compared(running, question.as_bytes()))?;
+        let start = || self.converse(command().arg("--stdin"));
+        let told = self.clerk(Duty::Compare).ask(start, |running| compared(running, question.as_bytes()))?;
         match told {
             Ok(printed) => parse_changes(&printed),
             Err(_) => parse_changes(&command().args([before.to_string(), after.to_string()]).stdout()?),
@@ -123,11 +117,10 @@ impl Repository {
     }
 
     fn entries_of(&self, tree: Oid) -> Result<Vec<Entry>, GitError> {
-        let start = || self.change("cat-file").env("GIT_FLUSH", "1").arg("--batch").converse();
-        let content = match self.clerks.reader.ask(start, |running| content_of(running, tree))? {
-            Ok(Some(content)) => content,
-            Ok(None) => return Err(GitError::Unknown(tree.to_string(), "tree")),
-            Err(_) => self.change("cat-file").args(["tree", &tree.to_string()]).stdout()?,
+        let content = match self.ask_content(ObjectKind::Tree, tree)? {
+            Some(Some(content)) => content,
+            Some(None) => return Err(GitError::Unknown(tree.to_string(), "tree")),
+            None => self.change("cat-file").args(["tree", &tree.to_string()]).stdout()?,
         };
         parse_tree(&content, tree.as_bytes().len())
             .ok_or_else(|| GitError::Strange { command: "cat-file".into(), what: format!("tree {tree}") })
@@ -156,24 +149,6 @@ fn parse_tree(mut content: &[u8], id_len: usize) -> Option<Vec<Entry>> {
         content = &content[end + 1 + id_len..];
     }
     Some(entries)
-}
-
-/// The content of a tree; `None` within if git does not have it.
-fn content_of(running: &mut Running, tree: Oid) -> Option<Option<Vec<u8>>> {
-    running.tell(format!("{tree}\n").as_bytes()).ok()?;
-    let output = running.output()?;
-    let mut header = String::new();
-    output.read_line(&mut header).ok().filter(|length| *length > 0)?;
-    let size: Option<usize> =
-        header.trim_end().strip_prefix(&format!("{tree} tree ")).and_then(|size| size.parse().ok());
-    let Some(size) = size else {
-        // Whatever else it is, how long it is is not known: the next one is asked of another.
-        return header.trim_end().ends_with(" missing").then_some(None);
-    };
-    let mut content = vec![0; size + 1];
-    output.read_exact(&mut content).ok()?;
-    content.pop();
-    Some(Some(content))
 }
 
 /// The records of one comparison: a line that repeats the question, then two NUL-terminated fields for each path.

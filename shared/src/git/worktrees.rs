@@ -1,6 +1,7 @@
 //! The worktrees of a repository, as git registers them, and what is done in one that is ours.
 
 use std::{
+    collections::HashMap,
     ffi::{OsStr, OsString},
     fs,
     os::unix::ffi::{OsStrExt, OsStringExt},
@@ -12,7 +13,6 @@ use std::{
 use super::{
     GitError, Head, Repository,
     command::{checked, without_prefix},
-    kept::Kept,
 };
 use crate::{
     message::visible,
@@ -76,15 +76,14 @@ impl Repository {
             main.git_dir = Some(self.common_dir.clone());
         }
         for worktree in found.iter_mut().skip(1) {
-            let home = homes.iter().find(|(path, _)| *path == worktree.path);
-            worktree.git_dir = home.map(|(_, git_dir)| git_dir.clone());
+            worktree.git_dir = homes.get(&worktree.path).cloned();
         }
         Ok(found)
     }
 
     /// Each linked worktree's top with its git directory, as the repository itself has it. What stands in a worktree
     /// is not asked: whoever works there can change it.
-    fn worktree_homes(&self) -> Vec<(PathBuf, PathBuf)> {
+    fn worktree_homes(&self) -> HashMap<PathBuf, PathBuf> {
         let entries = fs::read_dir(self.common_dir.join("worktrees")).into_iter().flatten().flatten();
         entries.filter_map(|entry| Some((top_of_home(&entry.path())?, entry.path()))).collect()
     }
@@ -117,7 +116,6 @@ impl Repository {
             worktree: Some(worktree.path.clone()),
             head: Head { branch: worktree.branch.clone(), commit: worktree.head },
             is_pinned: true,
-            mover: Kept::default(),
             ..self.clone()
         })
     }
@@ -137,8 +135,8 @@ impl Repository {
 
     /// Whether the rules of what is ignored differ between two commits.
     pub fn ignores_otherwise(&self, old: Oid, new: Oid) -> Result<bool, GitError> {
-        let command = self.git("diff-tree").args(["-r", "--quiet", &old.to_string(), &new.to_string()]);
-        Ok(command.args(["--", ":(top,glob)**/.gitignore"]).answer()?.is_none())
+        let changes = self.changes(self.tree_of(old)?, self.tree_of(new)?)?;
+        Ok(changes.iter().any(|change| change.path.rsplit(|b| *b == b'/').next() == Some(b".gitignore")))
     }
 
     /// The branch that `HEAD` is on now, unless it is detached.
@@ -168,15 +166,8 @@ impl Repository {
 
     /// The paths that `new` has and `old` has not.
     pub fn added(&self, old: Oid, new: Oid) -> Result<Vec<Vec<u8>>, GitError> {
-        let command =
-            self.git("diff-tree").args(["-r", "-z", "--name-only", "--no-renames", "--diff-filter=A"]);
-        Ok(names_of(&command.args([old.to_string(), new.to_string()]).stdout()?))
-    }
-
-    /// Takes `HEAD` off its branch and leaves everything else as it is.
-    pub fn detach(&self, commit: Oid) -> Result<(), GitError> {
-        let command = self.change("update-ref").args(["--no-deref", "-m", "arborist: free", "HEAD"]);
-        command.arg(commit.to_string()).stdout().map(drop)
+        let changes = self.changes(self.tree_of(old)?, self.tree_of(new)?)?;
+        Ok(changes.into_iter().filter(|change| change.before.is_none()).map(|change| change.path).collect())
     }
 
     /// What no commit holds, ignored files aside.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{GitCommand, GitError, Repository, command::checked};
+use super::{GitCommand, GitError, Repository};
 use crate::name::{ObjectFormat, ObjectKind, Oid};
 
 /// A commit to be written.
@@ -54,16 +54,11 @@ impl Repository {
         self.write_authored(author, (tree, &[parent]), message, signing)
     }
 
-    /// Moves refs in one transaction: all of them are where we believe them to be, or none is moved. The first is
-    /// the one that matters: after a crash it may be the only one that moved.
-    pub fn move_refs(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
-        let command = self.change("update-ref").args(["--create-reflog", "-m", why, "--stdin"]);
-        let input = lines_of_moves(self.format, moves).into_bytes();
-        checked("update-ref", command.finish_with(input)?).map(drop)
-    }
-
     /// The tree of a commit.
     pub fn tree_of(&self, commit: Oid) -> Result<Oid, GitError> {
+        if let Some(Some(tree)) = self.ask_for(&format!("{commit}^{{tree}}"))? {
+            return Ok(tree);
+        }
         let command =
             self.git("rev-parse").args(["--verify", "--end-of-options"]).arg(format!("{commit}^{{tree}}"));
         id_of("rev-parse", &command.stdout()?)

@@ -1,7 +1,7 @@
 //! A run: what its start says, and what its commits say of each task.
 
 use super::{
-    TaskHistory,
+    Memory, TaskHistory,
     branches::Branches,
     entry::Note,
     graph::Graph,
@@ -113,7 +113,7 @@ impl Run {
     /// Reads the run of `scope`.
     pub fn scan(repository: &Repository, scope: Scope, reading: Reading) -> Result<Self, HistoryError> {
         let refs = repository.start_listing_refs(&[&scope.branch.task_refs()])?;
-        Self::scan_beside(repository, scope, reading, || refs.finish())
+        Self::scan_by(repository, scope, |walker| walker.walk(reading), || refs.finish())
     }
 
     /// The same with refs that were listed already, the branches of the run's tasks among them.
@@ -123,20 +123,30 @@ impl Run {
         reading: Reading,
         refs: Vec<Ref>,
     ) -> Result<Self, HistoryError> {
-        Self::scan_beside(repository, scope, reading, || Ok(refs))
+        Self::scan_by(repository, scope, |walker| walker.walk(reading), || Ok(refs))
     }
 
-    fn scan_beside(
+    /// The same from git, but for what `memory` holds.
+    pub fn scan_again(
         repository: &Repository,
         scope: Scope,
-        reading: Reading,
+        refs: Vec<Ref>,
+        memory: &Memory,
+    ) -> Result<Self, HistoryError> {
+        Self::scan_by(repository, scope, |walker| memory.walk(walker), || Ok(refs))
+    }
+
+    fn scan_by(
+        repository: &Repository,
+        scope: Scope,
+        walk: impl FnOnce(&Walker<'_>) -> Result<Walk, HistoryError>,
         refs: impl FnOnce() -> Result<Vec<Ref>, GitError>,
     ) -> Result<Self, HistoryError> {
         let Some(tip) = scope.tip else {
             return Ok(Self { scope, start: None, tasks: Vec::new(), ignored: 0, other: None });
         };
         let walker = Walker { repository, branch: &scope.branch, tip };
-        let walk = walker.walk(reading)?;
+        let walk = walk(&walker)?;
         if walk.start.is_none() {
             refuse_renamed(repository, &scope, &walk.graph)?;
         }

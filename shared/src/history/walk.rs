@@ -107,7 +107,7 @@ impl Walker<'_> {
         Ok(found.entries)
     }
 
-    fn read_git(&self, cache: Option<&Cache>) -> Result<Walk, HistoryError> {
+    pub(super) fn read_git(&self, cache: Option<&Cache>) -> Result<Walk, HistoryError> {
         let mut found = self.read_until_start()?;
         if let Some(start) = found.start
             && !is_one_line(&found.entries)
@@ -161,7 +161,7 @@ impl Walker<'_> {
 
     /// A parent that the cache does not hold must lie before the run. For those of the start that is so by
     /// definition; of the others git is asked, so that a cache with a hole hides nothing.
-    fn has_true_edges(&self, walk: &Walk) -> Option<()> {
+    pub(super) fn has_true_edges(&self, walk: &Walk) -> Option<()> {
         let graph = &walk.graph;
         let start = graph.entry(walk.start?);
         if graph.is_chain() && graph.entries.last().is_some_and(|oldest| oldest.id == start.id) {
@@ -203,7 +203,7 @@ impl Walker<'_> {
         Ok(found)
     }
 
-    fn read_all(&self, revisions: &[String]) -> Result<Found, HistoryError> {
+    pub(super) fn read_all(&self, revisions: &[String]) -> Result<Found, HistoryError> {
         let mut found = Found::default();
         for commit in self.repository.stream_commits(revisions)? {
             found.add(self.authentic(commit?)?, self.branch);
@@ -236,8 +236,8 @@ impl Walker<'_> {
 }
 
 #[derive(Default)]
-struct Found {
-    entries: Vec<Entry>,
+pub(super) struct Found {
+    pub(super) entries: Vec<Entry>,
     start: Option<Entry>,
     /// `None` once they are too many to be kept.
     commits: Option<Vec<RawCommit>>,
@@ -298,7 +298,7 @@ fn proved(commits: &[RawCommit], branch: &BranchName) -> Option<Vec<Entry>> {
 }
 
 /// Chooses the last start of the run, and leaves out what cannot be reached or lies before it.
-fn settle(entries: Vec<Entry>, tip: Oid) -> Result<Walk, HistoryError> {
+pub(super) fn settle(entries: Vec<Entry>, tip: Oid) -> Result<Walk, HistoryError> {
     let graph = Graph::new(entries);
     let Some(top) = graph.find(tip) else {
         return Ok(Walk { graph, start: None });

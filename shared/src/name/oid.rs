@@ -31,7 +31,7 @@ impl ObjectFormat {
 }
 
 /// What an object is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
     /// The content of a file.
     Blob,

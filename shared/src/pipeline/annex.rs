@@ -110,7 +110,7 @@ impl<'a> Room<'a> {
         match entry {
             Some(entry) => {
                 let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
-                self.recorder.deliver(entry, delivery, &ended)?;
+                self.recorder.deliver_with(work.whole_index(), entry, delivery, &ended)?;
             }
             None => self.recorder.repository().move_refs(&ended, "arborist: nothing changed")?,
         }

@@ -40,6 +40,12 @@ impl Dirt {
         Ok(dirt)
     }
 
+    /// Whether everything was as the branch has it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether a change is of something that is the user's.
     #[must_use]
     pub fn holds(&self, change: &Change) -> bool {

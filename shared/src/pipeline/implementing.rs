@@ -53,6 +53,7 @@ impl TaskRun<'_, '_, '_> {
         let prompt = implement(self.subject(), &self.events) + &self.shop.words_on_places(self.task);
         let (prompt, session) = self.shop.recall(&self.task.id, &chain, prompt);
         let log = self.shop.home.join(self.log_path("implement"));
+        self.recorder.unsettle();
         let begun = place::begin(self.recorder, &self.shop.sentry, &self.task.id, attempt)?;
         let mut rooms = annex::enter(annexes, self.task, attempt)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
@@ -140,7 +141,8 @@ impl TaskRun<'_, '_, '_> {
         entry.body = body;
         entry.trailers = called.expense.trailers();
         let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
-        let event = self.recorder.deliver(entry, delivery, &[begun.unfinished.ended()])?;
+        let ended = [begun.unfinished.ended()];
+        let event = self.recorder.deliver_with(work.whole_index(), entry, delivery, &ended)?;
         self.keep_plain(plain, &work.changes);
         self.recorded(event, why.as_deref(), called.expense);
         Ok(())

@@ -5,7 +5,10 @@ use std::thread;
 
 use super::{Dirt, PipelineError, PreCommit, Sentry, guard::Watch};
 use crate::{
-    git::{self, Change, GitError, HeadOf, NewCommit, PrivateIndex, RefMove, Repository, Signing, Stamp},
+    git::{
+        self, Change, GitError, HeadOf, IndexFile, NewCommit, PrivateIndex, RefMove, Repository, Signing,
+        Stamp,
+    },
     name::{Attempt, Oid, TaskId},
     record::{Mark, Recorder, Unfinished},
 };
@@ -23,6 +26,8 @@ pub struct Begun {
     before: Oid,
     /// What of that is not committed.
     dirt: Dirt,
+    /// The user's index then. If that is not what it was, somebody has staged something.
+    index: Option<Stamp>,
     /// Submodules with something in them that is not committed there.
     inside: Vec<String>,
     watch: Watch,
@@ -46,6 +51,7 @@ impl Begun {
         after: Oid,
         all: Vec<Change>,
     ) -> Result<(Oid, Vec<Change>), GitError> {
+        recorder.repository().require_all(&all)?;
         let count = all.len();
         let is_ours = |change: &Change| !change.is_gitlink() && !self.dirt.holds(change);
         let changes: Vec<Change> = all.into_iter().filter(is_ours).collect();
@@ -69,6 +75,15 @@ pub struct Work {
     pub changes: Vec<Change>,
     /// What the agent did that it may not do, in a sentence; it has been undone.
     pub trespass: Option<String>,
+    /// What lay in the worktree, and the index that has taken it in, if nothing of either is the user's.
+    seen: Option<(Oid, IndexFile)>,
+}
+
+impl Work {
+    /// The index that holds all of the commit, if that is all that lies in the worktree.
+    pub fn whole_index(&self) -> Option<&IndexFile> {
+        self.seen.as_ref().filter(|(tree, _)| *tree == self.tree).map(|(_, index)| index)
+    }
 }
 
 /// Remembers what lies in the worktree, and marks that an attempt begins.
@@ -80,6 +95,7 @@ pub fn begin(
 ) -> Result<Begun, GitError> {
     let repository = recorder.repository();
     let watch = sentry.watch(repository);
+    let index = repository.index_stamp();
     let (before, dirt) = if repository.is_clean()? {
         (recorder.tree(), Dirt::default())
     } else {
@@ -90,7 +106,7 @@ pub fn begin(
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = Mark { task, attempt, head, head_tree, tree: before };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
-    Ok(Begun { unfinished, head, tree: head_tree, before, dirt, inside, watch })
+    Ok(Begun { unfinished, head, tree: head_tree, before, dirt, index, inside, watch })
 }
 
 /// Looks at a worktree at the end of each turn. Its index is its own, so that where nothing changed nothing is read again.
@@ -130,7 +146,7 @@ pub fn turn(recorder: &Recorder<'_>, begun: &Begun, after: Oid) -> Result<Option
     }
     let all = repository.changes(recorder.tree(), after)?;
     let (tree, changes) = begun.deliverable(recorder, after, all)?;
-    Ok((!changes.is_empty()).then_some(Work { tree, tip, changes, trespass: None }))
+    Ok((!changes.is_empty()).then_some(Work { tree, tip, changes, trespass: None, seen: None }))
 }
 
 /// What has changed since, with everything undone that an agent may not do. `noticed` is what was undone before.
@@ -140,11 +156,11 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Resu
     begun.look_again(&mut trespasses);
     // The worktree and the branch are two questions, and neither waits for the other.
     let (after, moved) = thread::scope(|scope| {
-        let after = scope.spawn(|| repository.snapshot());
+        let after = scope.spawn(|| repository.take_snapshot());
         let moved = put_back_branch(recorder, &begun.unfinished.name, begun.head);
         (after.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), moved)
     });
-    let (after, (tip, moved)) = (after?, moved?);
+    let ((after, index), (tip, moved)) = (after?, moved?);
     trespasses.extend(moved);
     let touched = repository.changes(begun.before, after)?;
     let nested: Vec<String> =
@@ -166,7 +182,9 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Resu
     let sorted = begun.dirt.sort(repository, &begun.unfinished, (begun.before, after), files)?;
     trespasses.extend(sorted.trespass);
     let (tree, changes) = begun.deliverable(recorder, after, all)?;
-    Ok(Work { tree, tip, changes, trespass: joined(&trespasses) })
+    let is_ours = begun.dirt.is_empty() && index.follows(begun.index);
+    let seen = is_ours.then_some((after, index));
+    Ok(Work { tree, tip, changes, trespass: joined(&trespasses), seen })
 }
 
 /// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or
@@ -187,6 +205,8 @@ pub(super) fn ask_hook(
         return Ok(None);
     }
     let repository = recorder.repository();
+    // The hook may write to the worktree, too.
+    work.seen = None;
     match repository.pre_commit(work.tree, begun.head)? {
         Ok(tree) if tree == work.tree => Ok(None),
         Ok(tree) => {

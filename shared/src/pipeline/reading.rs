@@ -10,8 +10,9 @@ use crate::{
 /// A place that somebody only reads in, as it was before.
 #[derive(Debug)]
 pub(super) struct Lent {
-    /// What git said of it, and whether that was nothing to speak of.
-    status: Vec<u8>,
+    /// What git said of it; `None` if that needed not be asked.
+    status: Option<Vec<u8>>,
+    /// Whether worktree and index held what the branch holds, and nothing else.
     is_clean: bool,
     /// What lay in the worktree.
     tree: Oid,
@@ -24,8 +25,9 @@ pub(super) struct Lent {
 pub(super) fn lend(recorder: &Recorder<'_>, sentry: &Sentry) -> Result<Lent, GitError> {
     let repository = recorder.repository();
     let watch = sentry.watch(repository);
-    let status = repository.status()?;
-    let is_clean = says_nothing(&status);
+    // Where nobody was at work since the last commit, there is nothing new to see.
+    let status = if recorder.is_settled() { None } else { Some(repository.status()?) };
+    let is_clean = status.as_deref().is_none_or(says_nothing);
     let (tree, staged) = if is_clean {
         (recorder.tree(), recorder.tree())
     } else {
@@ -43,12 +45,19 @@ impl Lent {
         attempt: &str,
     ) -> Result<Option<String>, GitError> {
         let mut trespasses = self.watch.restore();
-        let is_untouched = self.is_clean && recorder.repository().status()? == self.status;
+        let is_untouched = self.is_clean && self.is_as_before(recorder, &recorder.repository().status()?);
         if !is_untouched {
             trespasses.extend(put_back_branch(recorder, attempt)?);
             trespasses.extend(self.put_back_files(recorder, attempt)?);
         }
         Ok(place::joined(&trespasses))
+    }
+
+    fn is_as_before(&self, recorder: &Recorder<'_>, status: &[u8]) -> bool {
+        match &self.status {
+            Some(before) => status == before,
+            None => says_nothing(status) && tells_of(recorder, status),
+        }
     }
 
     fn put_back_files(&self, recorder: &Recorder<'_>, attempt: &str) -> Result<Option<String>, GitError> {
@@ -83,4 +92,10 @@ fn put_back_branch(recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>
 /// Whether a status tells of the branch only.
 fn says_nothing(status: &[u8]) -> bool {
     status.split(|byte| *byte == 0).all(|line| line.is_empty() || line.starts_with(b"# "))
+}
+
+/// Whether a status tells that our branch is checked out, where we left it.
+fn tells_of(recorder: &Recorder<'_>, status: &[u8]) -> bool {
+    let head = [format!("# branch.oid {}", recorder.head()), format!("# branch.head {}", recorder.branch())];
+    head.iter().all(|wanted| status.split(|byte| *byte == 0).any(|line| line == wanted.as_bytes()))
 }

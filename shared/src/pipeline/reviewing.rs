@@ -58,6 +58,7 @@ impl TaskRun<'_, '_, '_> {
             let (_, _, plain) = turns.finish();
             self.keep_plain(plain, &[]);
             let trespass = lent.take_back(self.recorder, &self.mark_of(attempt))?;
+            self.recorder.unsettle();
             expense.add(called.expense.usage, called.expense.time);
             let called = self.cut_short(Called { expense, ..discounted(called, trespass) });
             match &called.result {

@@ -80,6 +80,9 @@ impl TaskRun<'_, '_, '_> {
         let (commands, has_command) = self.shop.options.tests_of(self.task);
         self.announce("test", attempt, &commands[0].command);
         let log = self.log_path("test");
+        if has_command {
+            self.recorder.unsettle();
+        }
         let result = self.shop.test(self.task, &commands, &log)?;
         let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
         let mut entry = self.entry(status, attempt);

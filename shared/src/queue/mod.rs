@@ -41,7 +41,7 @@ use std::{collections::HashMap, sync::mpsc::channel, thread};
 use claim::Held;
 
 use crate::{
-    git::Repository,
+    git::{Repository, Signing},
     name::{BranchName, TaskId},
     process::FileLock,
 };
@@ -116,6 +116,14 @@ impl<'a> Queue<'a> {
         yard.hand_over(&ticket)
     }
 
+    fn signing(&self, options: &Options) -> Result<Signing, QueueError> {
+        if let Some(signing) = options.signing.get() {
+            return Ok(*signing);
+        }
+        let signing = self.repository.signing()?;
+        Ok(*options.signing.get_or_init(|| signing))
+    }
+
     fn yard<'b>(
         &'b self,
         options: &'b Options,
@@ -129,7 +137,7 @@ impl<'a> Queue<'a> {
             options,
             voice,
             store: Store::new(self.repository),
-            signing: self.repository.signing()?,
+            signing: self.signing(options)?,
             stored: HashMap::new(),
             trees: HashMap::new(),
             said: HashMap::new(),

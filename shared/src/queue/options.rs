@@ -1,11 +1,16 @@
 //! What was meant by the configuration, for everything that a queue does.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::OnceLock,
+};
 
 use super::{Afterwards, Batch, Briefs, FanIn, Gate, RedTarget, Resolver};
 use crate::{
     agent::{AgentError, RunnerKind, redact::Secrets},
     failure::{Exit, Explain},
+    git::Signing,
+    history::Memory,
     name::TaskId,
     pipeline::{Sentry, Staff, backoff, call_limits},
     plan::{Plan, Task, TestCommand},
@@ -94,6 +99,10 @@ pub struct Options {
     pub resolve_attempts: u32,
     /// Watches what they must leave alone, together with all other agents.
     pub sentry: Sentry,
+    /// What is remembered of the run from one drain to the next.
+    pub memory: Memory,
+    /// Whether merge commits are signed, once it was asked.
+    pub signing: OnceLock<Signing>,
     /// What the plan says of tasks, for whoever resolves them.
     pub briefs: Briefs,
     /// How tasks are tested that have test commands of their own.
@@ -141,6 +150,8 @@ impl Options {
             resolver: resolver(staff)?,
             resolve_attempts: resolve_attempts(settings),
             sentry: Sentry::default(),
+            memory: Memory::default(),
+            signing: OnceLock::new(),
             briefs: Briefs::new(),
             tests: HashMap::new(),
             test_time: test_time(settings),

@@ -14,6 +14,8 @@ use crate::{
 /// Where tickets stand.
 pub const TICKETS: &str = "refs/arborist/queue/tickets/";
 const LOG: &str = "refs/arborist/queue/log/";
+/// So many tickets are looked for one by one.
+const FEW: usize = 4;
 
 /// A ticket and the ref that holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,10 +106,24 @@ impl<'a> Store<'a> {
         let Some(first) = tickets.first() else {
             return Ok(());
         };
-        let known = self.load(Some(&first.scope))?;
+        let known = if self.are_new(&tickets)? { Vec::new() } else { self.load(Some(&first.scope))? };
         let with_old = |ticket: Ticket| (known.iter().find(|old| old.ticket.task == ticket.task), ticket);
         let writes: Vec<(Option<&Stored>, Ticket)> = tickets.into_iter().map(with_old).collect();
         self.write(&writes).map(drop)
+    }
+
+    /// Whether these, if they are few, are known to supersede nothing.
+    fn are_new(&self, tickets: &[Ticket]) -> Result<bool, QueueError> {
+        if tickets.len() > FEW {
+            return Ok(false);
+        }
+        for ticket in tickets {
+            let name = format!("{}{}", folder_of(&ticket.scope), ticket.task);
+            if self.repository.find_ref(&name)?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Writes tickets, each over what it was, if it was there at all.

@@ -57,8 +57,11 @@ impl<'a> Target<'a> {
 
     /// Where it is. What is parked counts only while it follows the branch.
     pub fn find(&self) -> Result<Option<Position>, QueueError> {
-        let (own, landing) = (self.into.to_ref(), self.into.landing_ref());
-        self.find_among(&self.repository.list_refs(&[&own, &landing])?)
+        let mut refs = Vec::new();
+        for name in [self.into.to_ref(), self.into.landing_ref()] {
+            refs.extend(self.repository.find_ref(&name)?.map(|target| Ref { name, target }));
+        }
+        self.find_among(&refs)
     }
 
     /// The same among refs that were listed already.

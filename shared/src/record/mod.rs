@@ -156,6 +156,8 @@ pub struct Recorder<'a> {
     repository: &'a Repository,
     hand: Hand,
     tip: Tip,
+    /// What worktree and index are known to hold, while nobody else is at work there.
+    settled: Option<Oid>,
 }
 
 impl<'a> Recorder<'a> {
@@ -167,13 +169,13 @@ impl<'a> Recorder<'a> {
         head: Oid,
     ) -> Result<Self, GitError> {
         let hand = Hand::new(repository, branch.clone(), session)?;
-        Ok(Self { hand, tip: Tip::new(repository, branch, head)?, repository })
+        Ok(Self::at(repository, hand, Tip::new(repository, branch, head)?))
     }
 
     /// For a run that is written down at `tip`, on its own branch or on a task's.
     #[must_use]
     pub fn at(repository: &'a Repository, hand: Hand, tip: Tip) -> Self {
-        Self { repository, hand, tip }
+        Self { repository, hand, tip, settled: None }
     }
 
     /// For which run it writes, and how.
@@ -216,6 +218,17 @@ impl<'a> Recorder<'a> {
     #[must_use]
     pub fn branch(&self) -> &BranchName {
         &self.tip.branch
+    }
+
+    /// Whether worktree and index are known to hold what the newest commit holds, and nothing else.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.settled == Some(self.tip.tree)
+    }
+
+    /// Somebody else goes to work in the worktree.
+    pub fn unsettle(&mut self) {
+        self.settled = None;
     }
 
     /// Writes an entry whose commit holds `tree`.

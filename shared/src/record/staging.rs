@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use super::{Announcement, Entry, RecordError, Recorder};
 use crate::{
-    git::{Change, GitError, RefMove, Repository},
+    git::{Change, GitError, IndexFile, RefMove, Repository},
     history::Event,
     name::{BranchName, Oid},
 };
@@ -58,8 +58,20 @@ impl Recorder<'_> {
         delivery: Delivery<'_>,
         others: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
+        self.deliver_with(None, entry, delivery, others)
+    }
+
+    /// The same where everything that lies in the worktree is committed: `index`, which has taken all of it in, becomes the
+    /// user's own.
+    pub fn deliver_with(
+        &mut self,
+        index: Option<&IndexFile>,
+        entry: Entry<'_>,
+        delivery: Delivery<'_>,
+        others: &[RefMove<'_>],
+    ) -> Result<Event, RecordError> {
         let Delivery { tree, tip, changes } = delivery;
-        self.bring(changes, others, |recorder, moves| recorder.record_over(entry, tree, tip, moves))
+        self.bring((changes, index), others, |recorder, moves| recorder.record_over(entry, tree, tip, moves))
     }
 
     /// The same for a turn. An agent is still at work in the checkout, so nothing is written there, and its own git may
@@ -111,19 +123,28 @@ impl Recorder<'_> {
         tree: Oid,
         changes: &[Change],
     ) -> Result<Oid, RecordError> {
-        self.bring(changes, &[], |recorder, moves| recorder.record_run(announcement, tree, moves))
+        self.bring((changes, None), &[], |recorder, moves| recorder.record_run(announcement, tree, moves))
+    }
+
+    fn stage(&mut self, changes: &[Change], index: Option<&IndexFile>) -> Result<(), GitError> {
+        match index.filter(|_| !changes.is_empty()) {
+            Some(index) if self.repository().install(index, changes)? => self.settled = Some(self.tree()),
+            Some(_) => {}
+            None => self.repository().bring(changes)?,
+        }
+        Ok(())
     }
 
     /// Writes something down with a mark, brings what it changes into the index, and takes the mark away.
     fn bring<T>(
         &mut self,
-        changes: &[Change],
+        (changes, index): (&[Change], Option<&IndexFile>),
         others: &[RefMove<'_>],
         write: impl FnOnce(&mut Self, &[RefMove<'_>]) -> Result<T, RecordError>,
     ) -> Result<T, RecordError> {
         if changes.is_empty() || self.branch() != self.run() {
             let written = write(self, others)?;
-            self.repository().bring(changes)?;
+            self.stage(changes, index)?;
             return Ok(written);
         }
         let before = self.head();
@@ -131,7 +152,7 @@ impl Recorder<'_> {
         let begun = RefMove { name: &mark, new: Some(before), old: None };
         let moves: Vec<RefMove<'_>> = others.iter().copied().chain([begun]).collect();
         let written = write(self, &moves)?;
-        self.repository().bring(changes)?;
+        self.stage(changes, index)?;
         end(self.repository(), &mark, before)?;
         Ok(written)
     }

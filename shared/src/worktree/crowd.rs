@@ -22,7 +22,8 @@ impl Pool {
     }
 
     /// How many worktrees git has that are locked with our reason.
-    fn count(&self) -> usize {
+    #[must_use]
+    pub fn count(&self) -> usize {
         let homes =
             fs::read_dir(self.repository.common_dir.join("worktrees")).into_iter().flatten().flatten();
         let is_ours = |home: &fs::DirEntry| {

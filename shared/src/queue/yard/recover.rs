@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::Yard;
 use crate::{
     git::{RawCommit, Ref},
-    history::{Event, Ground, Reading, Run, Scope, State, TaskHistory},
+    history::{Event, Ground, Run, Scope, State, TaskHistory},
     message::Status,
     name::{Oid, TaskId},
     queue::{
@@ -102,7 +102,7 @@ impl Yard<'_> {
             return Ok(known);
         }
         let scope = Scope { branch: self.scope.clone(), tip: Some(tip) };
-        let run = Run::scan_listed(self.repository, scope, Reading::Fresh, branches.clone())?;
+        let run = Run::scan_again(self.repository, scope, branches.clone(), &self.options.memory)?;
         Ok(KnownRun { run, branches })
     }
 

@@ -1,0 +1,123 @@
+//! A look into the file of an index, which costs less than to start git. It answers one question only: whether git is told
+//! not to look at some files. What it does not understand, git is asked about.
+
+use std::{fs, io, path::Path};
+
+use crate::name::ObjectFormat;
+
+/// What stands before the name of an entry, but for the object's id and the flags.
+const FACTS: usize = 40;
+/// Set on an entry that is assumed not to change.
+const ASSUMED: u16 = 0x8000;
+/// Set on an entry that has more flags.
+const EXTENDED: u16 = 0x4000;
+/// Set among these on an entry whose file is not looked at.
+const SKIPPED: u16 = 0x4000;
+/// The length of a name, or that it is longer than can be said.
+const LENGTH: u16 = 0x0fff;
+/// Extensions without which entries do not tell everything: the rest is in another file, or whole folders are one entry.
+const ELSEWHERE: [&[u8]; 2] = [b"link", b"sdir"];
+
+/// Whether an entry is marked so that git does not look at its file; `None` if git has to be asked.
+pub(super) fn has_hidden(file: &Path, format: ObjectFormat) -> Option<bool> {
+    match fs::read(file) {
+        Ok(bytes) => scan(&bytes, format.hex_len() / 2),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Some(false),
+        Err(_) => None,
+    }
+}
+
+fn scan(bytes: &[u8], id_len: usize) -> Option<bool> {
+    let body = bytes.get(..bytes.len().checked_sub(id_len)?)?;
+    let mut rest = body.strip_prefix(b"DIRC")?;
+    let (version, count) = (take_number(&mut rest)?, take_number(&mut rest)?);
+    if !(2..=4).contains(&version) {
+        return None;
+    }
+    let mut has_hidden = false;
+    for _ in 0..count {
+        let entry = rest;
+        rest = rest.get(FACTS + id_len..)?;
+        let flags = take_flags(&mut rest)?;
+        let more = if flags & EXTENDED == 0 { 0 } else { take_flags(&mut rest)? };
+        has_hidden |= flags & ASSUMED != 0 || more & SKIPPED != 0;
+        rest = if version == 4 {
+            let after = rest.iter().position(|byte| byte & 0x80 == 0)? + 1;
+            let name = rest.get(after..)?;
+            name.get(memchr::memchr(0, name)? + 1..)?
+        } else {
+            let length = match flags & LENGTH {
+                LENGTH => memchr::memchr(0, rest)?,
+                length => usize::from(length),
+            };
+            let used = entry.len() - rest.len() + length;
+            entry.get(used + 8 - used % 8..)?
+        };
+    }
+    while !rest.is_empty() {
+        let name = rest.get(..4)?;
+        if ELSEWHERE.contains(&name) {
+            return None;
+        }
+        rest = &rest[4..];
+        let size = take_number(&mut rest)?;
+        rest = rest.get(usize::try_from(size).ok()?..)?;
+    }
+    Some(has_hidden)
+}
+
+fn take_number(rest: &mut &[u8]) -> Option<u32> {
+    let (number, more) = rest.split_first_chunk()?;
+    *rest = more;
+    Some(u32::from_be_bytes(*number))
+}
+
+fn take_flags(rest: &mut &[u8]) -> Option<u16> {
+    let (flags, more) = rest.split_first_chunk()?;
+    *rest = more;
+    Some(u16::from_be_bytes(*flags))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Program;
+
+    /// What is told of an index that git wrote after these commands.
+    fn told(format: &str, script: &str) -> Option<bool> {
+        let folder = tempfile::tempdir().unwrap();
+        let begin = format!(
+            "git init -q --object-format={format} . && mkdir a && echo x > a/b && echo y > c && echo z > {} && git add -A",
+            "long".repeat(50)
+        );
+        let program = Program::new("sh").args(["-c", &format!("{begin} && {script}")]).dir(folder.path());
+        let ended = program.env("HOME", folder.path()).env("GIT_CONFIG_NOSYSTEM", "1").finish().unwrap();
+        assert!(ended.status.success(), "{script}: {}", ended.complaint());
+        let format = if format == "sha1" { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 };
+        has_hidden(&folder.path().join(".git/index"), format)
+    }
+
+    #[test]
+    fn marked_entries_are_seen_in_every_form_of_an_index() {
+        for format in ["sha1", "sha256"] {
+            for version in 2..=4 {
+                let version = format!("git update-index --index-version {version}");
+                assert_eq!(told(format, &version), Some(false), "{format} {version}");
+                for mark in ["--assume-unchanged", "--skip-worktree"] {
+                    let script = format!("{version} && git update-index {mark} c");
+                    assert_eq!(told(format, &script), Some(true), "{format} {script}");
+                }
+            }
+        }
+        assert_eq!(told("sha1", "git rm -rfq . && git add -N ."), Some(false));
+        assert_eq!(told("sha1", "touch d && git add -N d"), Some(false));
+    }
+
+    #[test]
+    fn what_is_not_all_in_the_file_is_not_told() {
+        assert_eq!(told("sha1", "git update-index --split-index"), None);
+        assert_eq!(scan(b"DIRC\0\0\0\x05\0\0\0\0aaaaaaaaaaaaaaaaaaaa", 20), None);
+        assert_eq!(scan(b"", 20), None);
+        assert_eq!(has_hidden(Path::new("/no/such/index"), ObjectFormat::Sha1), Some(false));
+    }
+}

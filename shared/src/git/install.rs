@@ -1,0 +1,90 @@
+//! An index of ours in the place of the user's own. Where everything that lies in a worktree was taken in and committed, ours
+//! is what git would have to make of theirs, file by file.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use super::{Change, GitError, Repository, Stamp, index_file::has_hidden};
+
+/// The file of an index of our own, removed when dropped.
+#[derive(Debug)]
+pub struct IndexFile {
+    pub(super) path: PathBuf,
+    /// The user's own index, as it was when this was copied from it.
+    pub(super) origin: Option<Stamp>,
+}
+
+impl IndexFile {
+    /// Whether the user's own index was then what it had been at `stamp`.
+    #[must_use]
+    pub fn follows(&self, stamp: Option<Stamp>) -> bool {
+        stamp.is_some() && self.origin == stamp
+    }
+
+    fn lock(&self) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(".lock");
+        name.into()
+    }
+}
+
+impl Drop for IndexFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+        let _ = fs::remove_file(self.lock());
+    }
+}
+
+impl Repository {
+    /// Makes `index` the user's own, which holds all of `HEAD` then, and writes those files of `changes` that are not in the
+    /// checkout. Where that cannot be, only these paths of the user's own are brought to what `HEAD` holds, and false is
+    /// returned.
+    pub fn install(&self, index: &IndexFile, changes: &[Change]) -> Result<bool, GitError> {
+        let is_in_place = self.put_in_place(index);
+        if is_in_place {
+            self.write_missing(changes)?;
+        } else {
+            self.bring(changes)?;
+        }
+        Ok(is_in_place)
+    }
+
+    /// The user's own index as it is now.
+    #[must_use]
+    pub fn index_stamp(&self) -> Option<Stamp> {
+        Stamp::of(&self.index_file()?)
+    }
+
+    /// As git does it: whoever makes the lock file has the lock, and its renaming is the moment that counts. If the user's
+    /// own is not what ours was copied from, somebody staged something since: then it stays.
+    fn put_in_place(&self, index: &IndexFile) -> bool {
+        let (Some(own), lock) = (self.index_file(), self.git_dir.join("index.lock")) else {
+            return false;
+        };
+        let Ok(locked) = File::options().write(true).create_new(true).open(&lock) else {
+            return false;
+        };
+        // An index that is not all in one file, or hides something, is not to be replaced by a copy.
+        let is_plain = [&own, &index.path].iter().all(|file| has_hidden(file, self.format) == Some(false));
+        let is_there = is_plain
+            && index.follows(Stamp::of(&own))
+            && copy_into(&locked, &index.path, &own).is_ok()
+            && fs::rename(&lock, &own).is_ok();
+        if !is_there {
+            let _ = fs::remove_file(&lock);
+        }
+        is_there
+    }
+}
+
+/// The copy is as old as the original, since git looks again at whatever is not older than its index, and is for the same
+/// people as the one that it replaces.
+fn copy_into(mut to: &File, from: &Path, like: &Path) -> io::Result<()> {
+    let mut from = File::open(from)?;
+    io::copy(&mut from, &mut to)?;
+    to.set_permissions(fs::metadata(like)?.permissions())?;
+    to.set_modified(from.metadata()?.modified()?)
+}

@@ -1,0 +1,159 @@
+//! What objects are and hold, and where names lead, asked of a git that stays.
+
+use std::{
+    io::{BufRead, Read},
+    path::Path,
+};
+
+use super::{Change, GitError, Repository, command::checked, kept::Duty};
+use crate::{
+    name::{ObjectKind, Oid},
+    process::Running,
+};
+
+/// So many questions and their answers fit into what a pipe holds.
+const AT_ONCE: usize = 200;
+
+/// What a name leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Found {
+    id: Oid,
+    is_commit: bool,
+}
+
+impl Repository {
+    /// The object that a name made of an object's id leads to, such as `{id}^{tree}`. `None` outside if the git that stays
+    /// gave no answer.
+    pub(super) fn ask_for(&self, name: &str) -> Result<Option<Option<Oid>>, GitError> {
+        let found = self.look_up(&self.common_dir, &[name.to_owned()])?;
+        Ok(found.map(|found| found.into_iter().flatten().next().map(|found| found.id)))
+    }
+
+    /// The same for the commit that any revision names.
+    pub(super) fn ask_for_commit(&self, revision: &str) -> Result<Option<Option<Oid>>, GitError> {
+        let is_id = revision.parse::<Oid>().is_ok();
+        let git_dir = if is_id { &self.common_dir } else { &self.git_dir };
+        let found = self.look_up(git_dir, &[format!("{revision}^{{commit}}")])?;
+        let commit = |found: Found| found.is_commit.then_some(found.id);
+        Ok(found.map(|found| found.into_iter().flatten().find_map(commit)))
+    }
+
+    /// The same for a ref of this full name. Where there is none, git looks for the name elsewhere too: if anything is to be
+    /// found there, no answer is given.
+    pub(super) fn ask_for_ref(&self, name: &str) -> Result<Option<Option<Oid>>, GitError> {
+        if !is_plain(name) {
+            return Ok(None);
+        }
+        let is_shared = ["refs/heads/", "refs/arborist/"].iter().any(|folder| name.starts_with(folder));
+        let git_dir = if is_shared { &self.common_dir } else { &self.git_dir };
+        let elsewhere = ["refs/", "refs/tags/", "refs/heads/", "refs/remotes/"];
+        let mut names: Vec<String> = elsewhere.iter().map(|folder| format!("{folder}{name}")).collect();
+        names.extend([format!("refs/remotes/{name}/HEAD"), name.to_owned()]);
+        let Some(mut found) = self.look_up(git_dir, &names)? else {
+            return Ok(None);
+        };
+        let own = found.pop().flatten();
+        let is_alone = found.iter().all(Option::is_none);
+        Ok(is_alone.then(|| own.map(|own| own.id)))
+    }
+
+    /// What an object of this kind holds; `None` within if it is not here or of another kind.
+    pub(super) fn ask_content(&self, kind: ObjectKind, id: Oid) -> Result<Option<Option<Vec<u8>>>, GitError> {
+        let kept = self.clerk(Duty::Read);
+        let told =
+            kept.ask(|| self.start_reader(&self.common_dir), |running| content_of(running, kind, id))?;
+        Ok(told.ok())
+    }
+
+    /// Refuses changes that lead to what git does not have: no commit could be read that holds them.
+    pub fn require_all(&self, changes: &[Change]) -> Result<(), GitError> {
+        let files = changes.iter().filter(|change| !change.is_gitlink());
+        let ids: Vec<String> = files.filter_map(|change| Some(change.after?.1.to_string())).collect();
+        for some in ids.chunks(AT_ONCE) {
+            let found = match self.look_up(&self.common_dir, some)? {
+                Some(found) => found.iter().map(Option::is_some).collect(),
+                None => self.have(some)?,
+            };
+            if let Some((id, _)) = some.iter().zip(found).find(|(_, is_here)| !is_here) {
+                return Err(GitError::Unknown(id.clone(), "file"));
+            }
+        }
+        Ok(())
+    }
+
+    fn have(&self, ids: &[String]) -> Result<Vec<bool>, GitError> {
+        let command = self.git("cat-file").arg("--batch-check");
+        let printed = checked("cat-file", command.finish_with((ids.join("\n") + "\n").into_bytes())?)?;
+        Ok(String::from_utf8_lossy(&printed).lines().map(|line| !line.ends_with(" missing")).collect())
+    }
+
+    fn look_up(&self, git_dir: &Path, names: &[String]) -> Result<Option<Vec<Option<Found>>>, GitError> {
+        if names.iter().any(|name| name.contains(['\n', '\0'])) {
+            return Ok(None);
+        }
+        let question: String = names.iter().map(|name| format!("info {name}\n")).collect();
+        let told = self.clerks.find(git_dir, Duty::Read).ask(
+            || self.start_reader(git_dir),
+            |running| {
+                running.tell(question.as_bytes()).ok()?;
+                names.iter().map(|_| read_info(running)).collect()
+            },
+        )?;
+        Ok(told.ok())
+    }
+
+    fn start_reader(&self, git_dir: &Path) -> Result<Running, GitError> {
+        let command = self.git("cat-file").arg("--batch-command");
+        self.converse(if self.is_pinned { command.env("GIT_DIR", git_dir) } else { command })
+    }
+}
+
+/// Whether a name that leads to no ref cannot lead to a commit either: git would take the end of `v1-4-gabcdef` for one.
+fn is_plain(name: &str) -> bool {
+    let is_described =
+        name.rsplit_once("-g").is_some_and(|(_, rest)| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    name.starts_with("refs/") && !is_described
+}
+
+/// One line: `<id> <kind> <size>`, or the name with a word why not.
+fn read_info(running: &mut Running) -> Option<Option<Found>> {
+    let line = read_line(running)?;
+    if line.ends_with(" missing") || line.ends_with(" ambiguous") {
+        return Some(None);
+    }
+    let mut words = line.split(' ');
+    let id = words.next()?.parse().ok()?;
+    Some(Some(Found { id, is_commit: words.next()? == "commit" }))
+}
+
+fn content_of(running: &mut Running, kind: ObjectKind, id: Oid) -> Option<Option<Vec<u8>>> {
+    running.tell(format!("contents {id}\n").as_bytes()).ok()?;
+    let line = read_line(running)?;
+    if line.ends_with(" missing") {
+        return Some(None);
+    }
+    let mut words = line.strip_prefix(&format!("{id} "))?.split(' ');
+    let found = words.next()?;
+    let mut content = vec![0; words.next()?.parse::<usize>().ok()? + 1];
+    running.output()?.read_exact(&mut content).ok()?;
+    content.pop();
+    Some((found == kind.as_str()).then_some(content))
+}
+
+fn read_line(running: &mut Running) -> Option<String> {
+    let mut line = Vec::new();
+    running.output()?.read_until(b'\n', &mut line).ok()?;
+    let line = line.strip_suffix(b"\n")?;
+    Some(String::from_utf8_lossy(line).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_git_would_read_as_a_commit_is_told() {
+        assert!(is_plain("refs/heads/main") && is_plain("refs/heads/a-green"));
+        assert!(!is_plain("refs/heads/v1-4-gabcdef") && !is_plain("HEAD"));
+    }
+}

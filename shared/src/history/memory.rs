@@ -1,0 +1,58 @@
+//! What was read of a run before, for one who reads it again and again. Commits never change, so only new ones are asked for.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{
+    HistoryError,
+    entry::Entry,
+    walk::{Walk, Walker, settle},
+};
+use crate::name::{BranchName, Oid};
+
+/// The commits of a run, as they were read last. Copies share them.
+#[derive(Debug, Clone, Default)]
+pub struct Memory(Arc<Mutex<Option<Remembered>>>);
+
+#[derive(Debug)]
+struct Remembered {
+    branch: BranchName,
+    tip: Oid,
+    entries: Vec<Entry>,
+}
+
+impl Memory {
+    fn lock(&self) -> MutexGuard<'_, Option<Remembered>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads a run as git has it. What is remembered of it is not asked for again.
+    pub(super) fn walk(&self, walker: &Walker<'_>) -> Result<Walk, HistoryError> {
+        let mut remembered = self.lock();
+        let known = remembered.take().filter(|known| known.branch == *walker.branch);
+        let walk = match known.and_then(|known| walker.read_since(known.tip, known.entries)) {
+            Some(walk) => walk,
+            None => walker.read_git(None)?,
+        };
+        let entries = walk.graph.entries.clone();
+        *remembered = Some(Remembered { branch: walker.branch.clone(), tip: walker.tip, entries });
+        Ok(walk)
+    }
+}
+
+impl Walker<'_> {
+    /// What git itself gave before, up to `old`, and from git only what is new since. `None` if that is of no use.
+    fn read_since(&self, old: Oid, known: Vec<Entry>) -> Option<Walk> {
+        if self.repository.is_shallow {
+            return None;
+        }
+        let mut entries = Vec::new();
+        if old != self.tip {
+            entries = self.read_all(&[self.tip.to_string(), format!("^{old}")]).ok()?.entries;
+        }
+        entries.extend(known);
+        let walk = settle(entries, self.tip).ok()?;
+        walk.start?;
+        self.has_true_edges(&walk)?;
+        Some(walk)
+    }
+}
