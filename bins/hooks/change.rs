@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Repository},
+    message::visible,
     process::find_program,
 };
 
@@ -98,7 +99,7 @@ pub(super) fn change_agent(wish: Wish, options: &Options, ui: &mut Ui) -> Outcom
         (Some(step), Mode::Show) => format!("would {step}"),
         (Some(step), Mode::Apply) => step.done(),
     };
-    ui.line(&format!("claude: {done}"));
+    ui.line(&visible(&format!("claude: {done}")));
     if wish == Wish::Install && step.is_some() {
         ui.hint("every turn that writes files becomes a commit on the branch that is checked out then");
     }
@@ -120,7 +121,7 @@ fn carry_out(plans: &[Plan], options: &Options, repository: &Repository, ui: &mu
             lines.push(format!("{name}: nothing to do"));
         }
         if options.voice == Voice::Normal {
-            lines.iter().for_each(|line| ui.line(line));
+            lines.iter().for_each(|line| ui.line(&visible(line)));
         }
     }
     Ok(())

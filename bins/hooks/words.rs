@@ -1,5 +1,7 @@
 //! What `git arborist hooks` says.
 
+use arborist_core::message::visible;
+
 use super::{HookStatus, HooksStatus, State, fault::shown, probe::Fired, status::AgentStatus};
 use crate::ui::{Tone, Ui};
 
@@ -99,21 +101,21 @@ EXAMPLES
 pub(super) fn status(status: &HooksStatus, ui: &mut Ui) {
     let scope = status.hooks_path_scope.as_ref().map(|scope| format!(" (core.hooksPath, {scope})"));
     let (git, dir) = (&status.git, &status.hooks_dir);
-    ui.line(&format!("git {git} takes hooks from '{dir}'{}", scope.unwrap_or_default()));
+    ui.line(&format!("git {git} takes hooks from '{}'{}", visible(dir), visible(&scope.unwrap_or_default())));
     for hook in &status.hooks {
         let (tone, word) = standing(hook.state);
-        let place = hook.place.as_ref().map(|place| format!(": {place}")).unwrap_or_default();
+        let place = hook.place.as_ref().map(|place| format!(": {}", visible(place))).unwrap_or_default();
         let manager = hook.manager.map(|manager| format!(" ({} is here)", manager.as_str()));
         let (name, word) = (hook.event.as_str(), ui.paint(tone, word));
         ui.line(&format!("  {name:<10}  {word}{place}{}", manager.unwrap_or_default()));
         let chained = hook.chained.as_ref().map(|path| format!("calls '{path}' first"));
         for line in chained.iter().chain(&hook.note) {
-            ui.line(&format!("{:14}{line}", ""));
+            ui.line(&format!("{:14}{}", "", visible(line)));
         }
     }
     for AgentStatus { agent, state, place, note } in &status.agents {
         let (tone, word) = standing(*state);
-        let place = place.as_ref().map(|place| format!(": {place}")).unwrap_or_default();
+        let place = place.as_ref().map(|place| format!(": {}", visible(place))).unwrap_or_default();
         ui.line(&format!("  {agent:<10}  {}{place}", ui.paint(tone, word)));
         note.iter().for_each(|note| ui.line(&format!("{:14}{}", "", shown(note))));
     }

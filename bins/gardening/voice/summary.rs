@@ -5,6 +5,7 @@ use std::path::Path;
 use arborist_core::{
     gardener::{Needs, Summary, Unlanded},
     history::{Run, State},
+    message::visible,
     name::{Oid, TaskId},
     plan::Plan,
     progress::{Boxes, Progress, Standing},
@@ -133,7 +134,7 @@ pub(super) fn lines(document: &SummaryDocument) -> Vec<String> {
         let range = format!("git log {}..{}", shortened(&document.from), shortened(&document.to));
         lines.push(entry("log", &range));
     }
-    lines.extend(document.worktree.as_ref().map(|worktree| entry("work", worktree)));
+    lines.extend(document.worktree.as_ref().map(|worktree| entry("work", &visible(worktree))));
     lines.extend(merge_line(document));
     lines.extend(document.next.as_ref().map(|next| entry("next", next)));
     lines
