@@ -154,3 +154,16 @@ fn a_run_does_not_end_the_agents_of_one_with_a_similar_name() {
     assert!(orphan.lives());
     orphan.end();
 }
+
+#[test]
+fn a_branch_that_is_called_like_a_lane_is_protected_by_its_own_agent() {
+    let compost = Compost::new();
+    compost.git(["checkout", "-q", "-b", "x.lane-2"]).succeeds();
+    let orphan = Orphan::of_a_run_in(&compost, &compost.path(""));
+    let done = TaskCommit::new("T1", "complete").branch("x.lane-2").to_string();
+    let tip = compost.commit_on("x.lane-2", "t.txt", "t", &done);
+    compost.git(["update-ref", "refs/heads/arborist/task/x.lane-2/T1", &tip]).succeeds();
+    let why = "what a run of 'x.lane-2' started is still alive";
+    assert_eq!(compost.verdict(ALL, "branch", "x.lane-2/T1").1, why);
+    orphan.end();
+}

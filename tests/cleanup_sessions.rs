@@ -87,3 +87,58 @@ fn records_outlive_the_branch_of_their_session() {
     compost.cleanup(NOW).succeeds();
     assert_eq!(compost.verdict(NOW, "record", &name).0, "save");
 }
+
+/// A session that somebody else drives has this name, and a branch of the user ends in it.
+fn with_own_branch() -> Compost {
+    let compost = Compost::new();
+    compost.git(["switch", "-q", "-c", "release/v1"]).succeeds();
+    compost.write("mine.txt", "mine");
+    compost.commit("mine\n");
+    compost
+}
+
+#[test]
+fn a_branch_of_the_user_is_not_the_branch_of_a_session_that_has_its_name() {
+    let compost = with_own_branch();
+    compost.arborist(["session", "start", "--id", "v1"]).succeeds();
+    compost.arborist(["session", "end", "--session", "v1"]).succeeds();
+    compost.git(["switch", "-q", "main"]).succeeds();
+    compost.cleanup(&["--older-than", "0", "--force"]).succeeds().never("release/v1");
+    assert_eq!(compost.refs("refs/heads/release"), ["refs/heads/release/v1"]);
+}
+
+#[test]
+fn nor_is_it_on_the_word_of_a_record_that_a_stranger_wrote() {
+    let compost = with_own_branch();
+    compost.git(["branch", "arborist/tasks/v2"]).succeeds();
+    compost.git(["switch", "-q", "main"]).succeeds();
+    let over = r#""kind":"end","result":"complete""#;
+    compost.session("v1", ("release/v1", "run"), over);
+    compost.session("v2", ("arborist/tasks/v2", "run"), over);
+    let before = compost.refs("refs/heads");
+    compost
+        .cleanup(&["--older-than", "0", "--force"])
+        .succeeds()
+        .out("nothing proves that git arborist made it");
+    assert_eq!(compost.refs("refs/heads"), before);
+}
+
+#[test]
+fn where_its_log_is_gone_the_start_of_its_run_proves_it() {
+    let (compost, session) = finished();
+    fs::remove_dir_all(compost.path(".git/logs/refs/heads/arborist/tasks")).unwrap();
+    let branch = format!("arborist/tasks/{session}");
+    assert_eq!(compost.verdict(NOW, "session", &branch).0, "save");
+}
+
+#[test]
+fn locks_that_cannot_be_read_count_as_held() {
+    let compost = Compost::new();
+    compost.write("spec/logs/T1_test_20250216T143022.log", "x");
+    fs::create_dir_all(compost.path(".git/arborist")).unwrap();
+    let locks = compost.path(".git/arborist/locks");
+    let _ = fs::remove_dir_all(&locks);
+    fs::write(&locks, "no folder").unwrap();
+    let why = compost.verdict(NOW, "log", "T1_test_20250216T143022.log").1;
+    assert!(why.starts_with("cannot be told: whether somebody is still at work: "), "{why}");
+}

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use arborist_core::{
     cleanup::{Fate, Mode, Options, Plan, Reclaimed, Remotes, Rules, Sweep, Topic, Unsaved, Verdict},
     failure::{Exit, Failure},
-    git::Network,
+    git::{Network, Repository},
     process::Cancel,
     settings::{AGES, Age, Settings},
+    workspace::Workspace,
 };
 use clap::{Args, builder::PossibleValuesParser};
 
@@ -54,7 +55,7 @@ const LONG: Age = Age::days(90);
 const CACHES: [&str; 2] = ["target/", "node_modules/"];
 
 impl SweepArgs {
-    fn options(&self, settings: &Settings) -> Result<Options, Failure> {
+    fn options(&self, repository: &Repository, settings: &Settings) -> Result<Options, Failure> {
         let age = |key: &str, usual| settings.age(key).unwrap_or(usual);
         let given = self.older_than.as_deref().map(parse_age).transpose()?;
         let topics: Vec<Topic> = Topic::ALL
@@ -77,6 +78,7 @@ impl SweepArgs {
             network: Network { silence: settings.network_silence(), cancel: Cancel::new() },
             log_dir: dir("log-dir", "spec/logs"),
             report_dir: dir("report-dir", "spec/reports"),
+            section: Workspace::load(repository, settings, &Cancel::new())?.main().clone(),
         })
     }
 }
@@ -97,7 +99,7 @@ pub(super) struct Outcomes {
 
 pub(super) fn run(args: &SweepArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
-    let options = args.options(&opened.settings)?;
+    let options = args.options(&opened.repository, &opened.settings)?;
     let older_than = options.rules.older_than;
     let sweep = Sweep::new(&opened.repository, opened.pool, options);
     let plan = sweep.plan()?;

@@ -128,6 +128,12 @@ impl Compost {
         self.git(["update-ref", &format!("refs/arborist/sessions/{id}"), &commit]).succeeds();
     }
 
+    /// A branch as a run makes it for its session.
+    pub(crate) fn session_branch(&self, name: &str, tip: &str) {
+        let name = format!("refs/heads/{name}");
+        self.git(["update-ref", "--create-reflog", "-m", "arborist: session", &name, tip]).succeeds();
+    }
+
     /// The names of all refs below a prefix.
     pub(crate) fn refs(&self, prefix: &str) -> Vec<String> {
         let listed = self.git(["for-each-ref", "--format=%(refname)", prefix]).answer();

@@ -1,6 +1,6 @@
 //! What runs still leave alive when they are killed: agents, tests and gates, known by the locks that they share.
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
 
 use super::{Active, survey::readable};
 use crate::process::{Attendance, FileLock};
@@ -10,16 +10,27 @@ use crate::process::{Attendance, FileLock};
 pub(super) struct LeftRunning {
     held: Vec<String>,
     unknown: Vec<String>,
+    /// Why the folder could not be read to its end, if it could not.
+    unread: Option<String>,
 }
 
-/// Between the name of a run's lock and that of a lane.
-const LANE: &str = ".lane-";
+/// Between the name of a run's lock and that of a lane. No branch can have this in its name.
+const LANE: char = '~';
 
 impl LeftRunning {
-    /// Looks at all locks of a folder.
+    /// Looks at all locks of a folder. Only one that is not there has none.
     pub(super) fn find(locks: &Path) -> Self {
         let mut found = Self::default();
-        for entry in fs::read_dir(locks).into_iter().flatten().flatten() {
+        let entries = match fs::read_dir(locks) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
+            Err(error) => return Self { unread: Some(error.to_string()), ..found },
+        };
+        for entry in entries {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => return Self { unread: Some(error.to_string()), ..found },
+            };
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(name) = name.strip_suffix(Attendance::SUFFIX) else { continue };
             match FileLock::look(&entry.path()) {
@@ -46,9 +57,10 @@ impl LeftRunning {
             let run = run_in(name).map(readable);
             return Ok(Some(Active::LeftRunning(run.unwrap_or_else(|| name.clone()))));
         }
-        match self.unknown.iter().find(|name| suits(name)) {
-            Some(name) => Err(format!("whether somebody is still at work: {name}")),
-            None => Ok(None),
+        match (&self.unread, self.unknown.iter().find(|name| suits(name))) {
+            (Some(why), _) => Err(format!("whether somebody is still at work: {why}")),
+            (None, Some(name)) => Err(format!("whether somebody is still at work: {name}")),
+            (None, None) => Ok(None),
         }
     }
 }
@@ -56,8 +68,7 @@ impl LeftRunning {
 /// The component of the run that a lock is of.
 fn run_in(name: &str) -> Option<&str> {
     let run = name.strip_prefix("run-")?;
-    let lane = run.rsplit_once(LANE).filter(|(_, number)| number.bytes().all(|b| b.is_ascii_digit()));
-    Some(lane.map_or(run, |(run, _)| run))
+    Some(run.split_once(LANE).map_or(run, |(run, _)| run))
 }
 
 #[cfg(test)]
@@ -66,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_lock_is_of_one_run_only() {
-        let names = ["run-main", "run-main.lane-2", "run-v1.2", "run-v1.lane-x", "worktree-gate-1-abc"];
-        assert_eq!(names.map(run_in), [Some("main"), Some("main"), Some("v1.2"), Some("v1.lane-x"), None]);
+        let names = ["run-main", "run-main~lane-2", "run-v1.2", "run-v1.lane-2", "worktree-gate-1-abc"];
+        assert_eq!(names.map(run_in), [Some("main"), Some("main"), Some("v1.2"), Some("v1.lane-2"), None]);
     }
 }

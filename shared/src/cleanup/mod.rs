@@ -24,6 +24,7 @@ pub use saved::{Part, SavedWork, list_saved};
 
 use crate::{
     git::{Network, Repository},
+    workspace::Section,
     worktree::Pool,
 };
 
@@ -44,6 +45,8 @@ pub struct Options {
     pub log_dir: String,
     /// Where reports are.
     pub report_dir: String,
+    /// What is configured for this repository as part of a workspace.
+    pub section: Section,
 }
 
 /// What becomes of branches of remotes.
@@ -97,6 +100,11 @@ impl<'a> Sweep<'a> {
         let verdicts = judge_all(&candidates, &self.options.rules);
         let items = candidates.into_iter().zip(verdicts);
         Ok(Plan { items: items.map(|(candidate, verdict)| Item { candidate, verdict }).collect() })
+    }
+
+    /// Who can tell which branches were made for sessions.
+    fn maker(&self) -> survey::Maker<'_> {
+        survey::Maker { repository: self.repository, section: &self.options.section }
     }
 
     fn covers(&self, topic: Topic) -> bool {

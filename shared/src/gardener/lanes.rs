@@ -67,7 +67,7 @@ impl Lanes<'_> {
     /// Ends what a crashed run left running in lanes. Gives the processes.
     pub fn clear(&self) -> Result<Vec<u32>, GardenerError> {
         let folder = self.lock.path().parent().unwrap_or(Path::new("."));
-        let prefix = format!("{}.lane-", file_name(self.lock.path()));
+        let prefix = format!("{}~lane-", file_name(self.lock.path()));
         let mut ended = Vec::new();
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -81,7 +81,7 @@ impl Lanes<'_> {
     }
 
     fn attendance(&self, lane: &Path) -> std::path::PathBuf {
-        let name = format!("{}.{}{}", file_name(self.lock.path()), file_name(lane), Attendance::SUFFIX);
+        let name = format!("{}~{}{}", file_name(self.lock.path()), file_name(lane), Attendance::SUFFIX);
         self.lock.path().with_file_name(name)
     }
 }

@@ -151,10 +151,19 @@ impl Repository {
         Ok(found)
     }
 
-    /// Whether the log of a ref has an entry that begins with this.
-    pub fn is_in_reflog(&self, name: &str, beginning: &str) -> Result<bool, GitError> {
+    /// The newest commits of the line of `tip` whose message has this in it, at most so many.
+    pub fn commits_saying(&self, tip: Oid, words: &str, most: usize) -> Result<Vec<Oid>, GitError> {
+        let command = self.git("rev-list").args(["--first-parent", "--fixed-strings"]);
+        let command = command.arg(format!("--grep={words}")).args([format!("-n{most}"), tip.to_string()]);
+        let printed = command.stdout()?;
+        let text = String::from_utf8_lossy(&printed);
+        text.lines().map(|line| line.parse().map_err(|_| strange("rev-list", line))).collect()
+    }
+
+    /// What the log of a ref says of each time that it was written, newest first.
+    pub fn read_reflog(&self, name: &str) -> Result<Vec<String>, GitError> {
         let ended = self.git("reflog").args(["show", "--format=%gs", name, "--"]).finish()?;
-        Ok(String::from_utf8_lossy(&ended.stdout).lines().any(|line| line.starts_with(beginning)))
+        Ok(String::from_utf8_lossy(&ended.stdout).lines().map(str::to_owned).collect())
     }
 
     /// The newest commits of `tip` that are no merges, at most so many.

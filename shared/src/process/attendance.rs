@@ -37,7 +37,7 @@ const BIRTH: Duration = Duration::from_secs(2);
 pub struct Ended(pub Vec<u32>);
 
 impl Attendance {
-    /// Where the lock of the processes stands that the holder of the lock at `lock` starts. A name may have dots in it.
+    /// Where the lock of the processes stands that the holder of the lock at `lock` starts.
     #[must_use]
     pub fn beside(lock: &Path) -> PathBuf {
         let mut name = lock.file_name().unwrap_or_default().to_owned();
@@ -45,8 +45,8 @@ impl Attendance {
         lock.with_file_name(name)
     }
 
-    /// How the names of such locks end.
-    pub const SUFFIX: &str = ".attendance";
+    /// How the names of such locks end. No branch can have this in its name.
+    pub const SUFFIX: &str = "~attendance";
 
     /// Takes the lock at `path`. Whatever of an earlier attempt still lives is ended first: asked, and made to after
     /// `grace`. `run` proves that its driver is gone. If something could not be ended, the lock is held.

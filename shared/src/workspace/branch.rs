@@ -19,7 +19,8 @@ impl Section {
     }
 
     /// A session branch is one by its whole form: the prefix, a pipeline, and the session.
-    pub(super) fn is_session_branch(&self, branch: &BranchName, session: &SessionId) -> bool {
+    #[must_use]
+    pub fn is_session_branch(&self, branch: &BranchName, session: &SessionId) -> bool {
         let rest = branch.as_str().strip_prefix(&self.prefix).and_then(|rest| rest.rsplit_once('/'));
         let is_task = branch.to_ref().starts_with(TASK_REFS);
         !is_task && rest.is_some_and(|(_, last)| last == session.as_str())

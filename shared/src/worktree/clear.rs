@@ -152,7 +152,7 @@ impl Pool {
         if let Some(holder) = FileLock::look(&Attendance::beside(&lock))? {
             return Ok(Some(holder));
         }
-        let suffix = format!(".{}{}", survey::name_of(path), Attendance::SUFFIX);
+        let suffix = format!("~{}{}", survey::name_of(path), Attendance::SUFFIX);
         for entry in fs::read_dir(self.places.locks()).into_iter().flatten().flatten() {
             let is_of_place = entry.file_name().to_string_lossy().ends_with(&suffix);
             if is_of_place && let Some(holder) = FileLock::look(&entry.path())? {

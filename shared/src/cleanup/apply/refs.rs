@@ -7,7 +7,7 @@ use super::{Doing, Fate};
 use crate::{
     cleanup::{
         Candidate, CleanupError, Commits, Save, Spot, Verdict, What,
-        survey::{branch_of, find_going_on},
+        survey::{self, branch_of, find_going_on},
     },
     git::{RefFacts, RefMove},
     name::{BranchName, Oid, TASK_REFS},
@@ -106,7 +106,7 @@ impl Doing<'_> {
             return Ok(());
         }
         let shelf = crate::session::Archive::new(self.sweep.repository).list()?;
-        let now = crate::cleanup::survey::Refs::new(refs.values().cloned().collect(), &shelf);
+        let now = survey::Refs::new(refs.values().cloned().collect(), &shelf, self.sweep.maker())?;
         let mut loose: HashSet<(bool, Oid)> = HashSet::new();
         for what in [What::SessionBranch, What::Branch] {
             let asked = held.iter().filter(|(known, _)| is_session(*known) == is_session(what));

@@ -107,7 +107,7 @@ impl Doing<'_> {
     ) -> Result<HashSet<Oid>, CleanupError> {
         let repository = self.sweep.repository;
         let shelf = Archive::new(repository).list()?;
-        let refs = Refs::new(repository.start_surveying_refs().finish()?, &shelf);
+        let refs = Refs::new(repository.start_surveying_refs().finish()?, &shelf, self.sweep.maker())?;
         let prefix = format!("refs/remotes/{remote}/");
         let is_so = |name: &str, tip: Oid| {
             let there = name.strip_prefix(&prefix).map(|name| format!("refs/heads/{name}"));

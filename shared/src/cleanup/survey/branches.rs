@@ -10,7 +10,7 @@ use crate::{
     queue::{Claimant, TICKETS},
 };
 
-const UNPROVED: &str = "nothing proves that git arborist made it";
+pub(super) const UNPROVED: &str = "nothing proves that git arborist made it";
 /// Where all branches of ours stand, of tasks and of sessions.
 pub(super) const OURS: &str = "refs/heads/arborist/";
 

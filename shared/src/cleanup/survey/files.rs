@@ -67,14 +67,16 @@ impl Ground<'_> {
         let locks = self.sweep.repository.common_dir.join("arborist/locks");
         for entry in fs::read_dir(locks).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_held = || FileLock::find_holder(&entry.path()).is_some();
-            if let Some(run) = name.strip_prefix("run-")
-                && !name.ends_with(Attendance::SUFFIX)
-                && is_held()
-            {
-                return Ok(Some(Active::Run(super::readable(run))));
+            let Some(run) = name.strip_prefix("run-").filter(|_| !name.ends_with(Attendance::SUFFIX)) else {
+                continue;
+            };
+            match FileLock::look(&entry.path()) {
+                Ok(None) => {}
+                Ok(Some(_)) => return Ok(Some(Active::Run(super::readable(run)))),
+                Err(error) => return Err(format!("whether a run of '{run}' is under way: {error}")),
             }
         }
+        // It has read the same folder, and knows whether that could be done.
         self.left_running.any()
     }
 

@@ -3,6 +3,7 @@
 
 mod branches;
 mod files;
+mod made_for;
 mod ours;
 mod refs;
 mod sessions;
@@ -10,6 +11,7 @@ mod sizes;
 mod small;
 mod worktrees;
 
+pub(super) use made_for::Maker;
 pub(super) use refs::{Refs, reflog_time};
 pub(super) use sizes::{measure, size_of};
 pub(super) use worktrees::{content_of, find_going_on};
@@ -95,7 +97,7 @@ impl<'a> Ground<'a> {
             going_on: find_going_on(&worktrees),
             occupants: Occupants::find(),
             here: std::env::current_dir().ok(),
-            refs: Refs::new(refs.finish()?, &notes),
+            refs: Refs::new(refs.finish()?, &notes, sweep.maker())?,
             open_sessions: sessions::find_open(repository, &notes),
             shelf: notes,
             worktrees,

@@ -28,7 +28,7 @@ const HEAD: u64 = 16 * 1024;
 /// So many of the newest landings are looked at.
 const MOST: usize = 10_000;
 /// What we write into logs begins with this.
-const WE: &str = "arborist: ";
+pub(super) const WE: &str = "arborist: ";
 
 impl<'a> Named<'a> {
     /// What stands behind the prefix of all branches of tasks is `{run}/{task}`.
@@ -63,7 +63,9 @@ impl Ground<'_> {
         for named in open {
             let is_logged = || match has_log_files {
                 true => Ok(false),
-                false => repository.is_in_reflog(&named.found.name, WE),
+                false => repository
+                    .read_reflog(&named.found.name)
+                    .map(|log| log.iter().any(|message| message.starts_with(WE))),
             };
             if self.is_told(named, &loose, &landings)? || is_logged()? {
                 ours.insert(named.found.name.clone());

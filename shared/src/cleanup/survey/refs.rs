@@ -7,11 +7,12 @@ use std::{
     path::Path,
 };
 
+use super::made_for::Maker;
 use crate::{
-    cleanup::{Candidate, Spot, What},
+    cleanup::{Candidate, CleanupError, Spot, What},
     git::RefFacts,
-    name::Oid,
-    session::{Shelf, Stored},
+    name::{Oid, SessionId},
+    session::Shelf,
 };
 
 /// All refs, by their names.
@@ -20,7 +21,12 @@ pub(in crate::cleanup) struct Refs {
     places: HashMap<String, usize>,
     kept: Vec<Oid>,
     copies: Vec<Oid>,
-    sessions: HashSet<String>,
+    /// The branches here that were made for sessions.
+    sessions: HashMap<String, SessionId>,
+    /// The same by their sessions.
+    branches: HashMap<String, String>,
+    /// What records say that such branches are called.
+    told: HashSet<String>,
 }
 
 /// What may go at any time, or is ours: it does not count as a place where something is kept.
@@ -42,11 +48,27 @@ const USUAL: [&str; 2] = ["refs/heads/main", "refs/heads/master"];
 const TAIL: u64 = 1024;
 
 impl Refs {
-    pub(in crate::cleanup) fn new(mut all: Vec<RefFacts>, shelf: &Shelf) -> Self {
+    pub(in crate::cleanup) fn new(
+        mut all: Vec<RefFacts>,
+        shelf: &Shelf,
+        maker: Maker<'_>,
+    ) -> Result<Self, CleanupError> {
         all.sort_by(|a, b| a.name.cmp(&b.name));
-        let sessions: HashSet<String> = shelf.sessions.iter().filter_map(session_branch).collect();
-        let places = all.iter().enumerate().map(|(at, found)| (found.name.clone(), at)).collect();
-        let stays = |found: &&RefFacts| is_kept(&found.name) && !is_of_session(&sessions, &found.name);
+        let places: HashMap<String, usize> =
+            all.iter().enumerate().map(|(at, found)| (found.name.clone(), at)).collect();
+        let (mut sessions, mut told) = (HashMap::new(), HashSet::new());
+        for stored in &shelf.sessions {
+            let Some(name) = maker.name_for(stored) else { continue };
+            told.insert(name.clone());
+            if let Some(at) = places.get(&name)
+                && maker.has_made(&all[*at], &stored.record.session)?
+            {
+                sessions.insert(name, stored.record.session.clone());
+            }
+        }
+        let stays = |found: &&RefFacts| {
+            is_kept(&found.name) && !sessions.contains_key(&found.name) && !is_copy(&told, &found.name)
+        };
         let (copies, kept): (Vec<&RefFacts>, Vec<&RefFacts>) =
             all.iter().filter(stays).partition(|found| found.name.starts_with("refs/remotes/"));
         let commits = |found: Vec<&RefFacts>| -> Vec<Oid> {
@@ -54,7 +76,8 @@ impl Refs {
             commits.into_iter().collect()
         };
         let (kept, copies) = (commits(kept), commits(copies));
-        Self { all, places, kept, copies, sessions }
+        let branches = sessions.iter().map(|(name, session)| (session.to_string(), name.clone())).collect();
+        Ok(Self { all, places, kept, copies, sessions, branches, told })
     }
 
     /// The commits that refs lead to which stay.
@@ -67,7 +90,7 @@ impl Refs {
     pub(in crate::cleanup) fn kept_for(&self, what: What) -> Vec<Oid> {
         let mut kept = self.kept.clone();
         if !matches!(what, What::SessionBranch | What::Record) {
-            kept.extend(self.sessions.iter().filter_map(|name| self.find(name)?.commit));
+            kept.extend(self.sessions.keys().filter_map(|name| self.find(name)?.commit));
         }
         kept
     }
@@ -90,7 +113,12 @@ impl Refs {
     }
 
     pub(super) fn is_session_branch(&self, name: &str) -> bool {
-        self.sessions.contains(name)
+        self.sessions.contains_key(name)
+    }
+
+    /// The branch that was made for a session, if it is here.
+    pub(super) fn branch_of_session(&self, session: &SessionId) -> Option<&RefFacts> {
+        self.find(self.branches.get(session.as_str())?)
     }
 
     pub(super) fn has_upstreams(&self) -> bool {
@@ -140,27 +168,17 @@ impl Refs {
     /// The commits that the branches of one remote lead to which stay there.
     pub(in crate::cleanup) fn kept_at(&self, remote: &str) -> Vec<&RefFacts> {
         let prefix = format!("refs/remotes/{remote}/");
-        let stays = |found: &&RefFacts| is_kept(&found.name) && !is_of_session(&self.sessions, &found.name);
+        let stays = |found: &&RefFacts| is_kept(&found.name) && !is_copy(&self.told, &found.name);
         let there = self.below(&prefix).filter(stays);
         there.collect()
     }
 }
 
-/// The branch that was made for a session and for nothing else: it ends in the session's own name.
-pub(super) fn session_branch(stored: &Stored) -> Option<String> {
-    let (branch, session) = (&stored.record.context.branch, &stored.record.session);
-    let is_own = branch.as_str().ends_with(&format!("/{session}")) && branch.run_component().is_none();
-    is_own.then(|| branch.to_ref())
-}
-
-/// Whether this is the branch of a session, here or at a remote.
-fn is_of_session(sessions: &HashSet<String>, name: &str) -> bool {
-    let is_copy = |rest: &str| {
-        let mut ends = rest.match_indices('/').map(|(at, _)| &rest[at + 1..]);
-        ends.any(|end| sessions.contains(&format!("refs/heads/{end}")))
-    };
-    let copy = name.strip_prefix("refs/remotes/").filter(|_| !sessions.is_empty());
-    sessions.contains(name) || copy.is_some_and(is_copy)
+/// Whether this is what a remote has of the branch of a session, as far as records tell.
+fn is_copy(told: &HashSet<String>, name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("refs/remotes/").filter(|_| !told.is_empty()) else { return false };
+    let mut ends = rest.match_indices('/').map(|(at, _)| &rest[at + 1..]);
+    ends.any(|end| told.contains(&format!("refs/heads/{end}")))
 }
 
 fn is_kept(name: &str) -> bool {

@@ -1,6 +1,10 @@
 //! Sessions: those that are not over keep what is theirs; of the others the branch and, much later, the records go.
 
-use super::{Ground, branch_of, branches::OURS, reflog_time, refs::session_branch};
+use super::{
+    Ground, branch_of,
+    branches::{OURS, UNPROVED},
+    reflog_time,
+};
 use crate::{
     cleanup::{Active, Candidate, Spot, What},
     git::{RefFacts, Repository},
@@ -24,9 +28,8 @@ impl Ground<'_> {
     }
 
     fn session_branch(&self, stored: &Stored) -> Option<Candidate> {
-        let name = session_branch(stored)?;
-        let found = self.refs.find(&name)?;
-        let session = stored.record.session.to_string();
+        let found = self.refs.branch_of_session(&stored.record.session)?;
+        let (name, session) = (found.name.clone(), stored.record.session.to_string());
         let spot = Spot::Ref { name: name.clone(), tip: found.target };
         let branch = branch_of(&name)?;
         let mut candidate = Candidate::new(What::SessionBranch, spot, branch.to_string());
@@ -58,14 +61,20 @@ impl Ground<'_> {
     /// The branches of sessions that a remote has.
     pub(super) fn remote_sessions(&self, remote: &str) -> Vec<Candidate> {
         let there = |stored: &Stored| {
-            let name = session_branch(stored)?;
+            let name = self.sweep.maker().name_for(stored)?;
             let branch = branch_of(&name)?;
             let found = self.refs.find(&format!("refs/remotes/{remote}/{branch}"))?;
+            let begins = self.sweep.maker().begins_on(found, &branch, &stored.record.session);
             let spot = Spot::Remote { remote: remote.to_owned(), name, tip: found.target };
             let mut candidate = Candidate::new(What::RemoteBranch, spot, format!("{remote}/{branch}"));
             candidate.owners = vec![stored.record.session.to_string(), branch.to_string()];
             candidate.run = Some(branch.component());
             candidate.time = Some(stored.record.time).max(found.time);
+            match begins {
+                Ok(true) => {}
+                Ok(false) => candidate.active.push(Active::Foreign(UNPROVED.into())),
+                Err(error) => candidate.unknown.push(format!("who made it: {error}")),
+            }
             self.tell_standing(&mut candidate, stored);
             self.tell_run(&mut candidate);
             Some(candidate)
@@ -80,8 +89,8 @@ impl Ground<'_> {
         let mut candidate = Candidate::new(What::Record, spot, format!("{session} ({kind})"));
         candidate.time = found.time;
         self.tell_session(&mut candidate, &session);
-        let stored = self.shelf.sessions.iter().find(|stored| stored.record.session.as_str() == session);
-        if stored.and_then(session_branch).is_some_and(|name| self.refs.find(&name).is_some()) {
+        let id = session.parse::<SessionId>().ok();
+        if id.is_some_and(|session| self.refs.branch_of_session(&session).is_some()) {
             candidate.active.push(Active::Branched);
         }
         candidate.owners = vec![session];
