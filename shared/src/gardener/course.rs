@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     sync::mpsc::{Receiver, RecvTimeoutError, Sender},
     thread::ScopedJoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::{GardenerError, KeepGoing, Summary, Wish, land::Finished, worker::Report};
@@ -17,6 +17,8 @@ use crate::{
 
 /// How often a worker is looked after that says nothing.
 const PULSE: Duration = Duration::from_secs(1);
+/// So soon after a landing the next one waits for others to join it, as long as nobody waits for it.
+const COMPANY: Duration = Duration::from_millis(300);
 
 /// A worker at work.
 pub(super) struct Running<'scope, 'a> {
@@ -44,6 +46,10 @@ pub(super) struct Course<'scope, 'a, 'w> {
     pub(super) is_drained: bool,
     /// The one who lands them, if somebody is at it.
     pub(super) lander: Option<ScopedJoinHandle<'scope, ()>>,
+    /// When something last landed.
+    pub(super) landed: Option<Instant>,
+    /// When what is finished lands, if that is to wait.
+    pub(super) due: Option<Instant>,
 }
 
 pub(super) enum Stop {
@@ -66,6 +72,8 @@ impl<'a, 'w> Course<'_, 'a, 'w> {
             finished: Vec::new(),
             is_drained: true,
             lander: None,
+            landed: None,
+            due: None,
         }
     }
 }
@@ -78,6 +86,15 @@ impl<'scope> Course<'scope, '_, '_> {
     /// How many lanes are in use: what is finished keeps its own until it has landed.
     pub(super) fn lanes(&self) -> usize {
         self.running.len() + self.finished.iter().filter(|finished| finished.site.is_some()).count()
+    }
+
+    /// Whether what is finished can wait for more: every worker is busy, and there is a lane for the next one. Then `due`
+    /// says how long.
+    pub(super) fn can_wait(&mut self, (jobs, lanes): (usize, usize)) -> bool {
+        let is_needed = self.stop.is_some() || self.running.len() < jobs || self.lanes() >= lanes;
+        let due = self.landed.map(|landed| landed + COMPANY).filter(|due| *due > Instant::now());
+        self.due = due.filter(|_| !is_needed);
+        self.due.is_some()
     }
 
     /// A thread that has ended, whose report may be there or not.
@@ -124,12 +141,16 @@ impl<'scope> Course<'scope, '_, '_> {
     }
 }
 
-/// Waits for a report. A worker that ended without one has panicked, and so do we.
-pub(super) fn next_report(reports: &Receiver<Report>, course: &mut Course<'_, '_, '_>) -> Report {
+/// Waits for a report, or until something is due to land. A worker that ended without a report has panicked, and so do we.
+pub(super) fn next_report(reports: &Receiver<Report>, course: &mut Course<'_, '_, '_>) -> Option<Report> {
     loop {
-        match reports.recv_timeout(PULSE) {
-            Ok(report) => return report,
+        let left = course.due.map(|due| due.saturating_duration_since(Instant::now()));
+        match reports.recv_timeout(left.unwrap_or(PULSE).min(PULSE)) {
+            Ok(report) => return Some(report),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+        }
+        if course.due.take_if(|due| *due <= Instant::now()).is_some() {
+            return None;
         }
         let Some(handle) = course.take_ended() else {
             continue;
@@ -138,7 +159,7 @@ pub(super) fn next_report(reports: &Receiver<Report>, course: &mut Course<'_, '_
             std::panic::resume_unwind(panic);
         }
         if let Ok(report) = reports.try_recv() {
-            return report;
+            return Some(report);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Landing: what was finished in a lane goes onto the run's branch through the merge queue, one landing at a time.
 
-use std::{sync::mpsc::SyncSender, thread::Scope};
+use std::{sync::mpsc::SyncSender, thread::Scope, time::Instant};
 
 use super::{
     Gardener, GardenerError, Site,
@@ -149,7 +149,9 @@ impl<'a> Gardener<'a> {
         if course.is_drained && !is_new {
             return;
         }
-        if !self.may_land(course) {
+        if !self.may_land(course)
+            || tools.lanes.is_some_and(|lanes| course.can_wait((lanes.jobs, lanes.most())))
+        {
             return;
         }
         let new = course.finished.iter().filter(|finished| !finished.is_queued);
@@ -199,6 +201,7 @@ impl<'a> Gardener<'a> {
     /// Takes in what a lander did.
     pub(super) fn settle_landings(&mut self, course: &mut Course<'_, 'a, '_>, landed: Landed) {
         course.lander = None;
+        course.landed = Some(Instant::now());
         let report = match landed.0 {
             Ok(report) => report,
             Err(error) => return course.halt(Stop::Error(error)),

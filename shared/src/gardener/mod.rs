@@ -95,12 +95,13 @@ impl<'a> Gardener<'a> {
                     break;
                 }
                 match next_report(&reports, &mut course) {
-                    Report::News(news) => {
+                    None => {}
+                    Some(Report::News(news)) => {
                         course.pass_on(&news);
                         (self.voice)(news);
                     }
-                    Report::Ended(ended) => self.settle(&mut course, *ended),
-                    Report::Landed(landed) => self.settle_landings(&mut course, *landed),
+                    Some(Report::Ended(ended)) => self.settle(&mut course, *ended),
+                    Some(Report::Landed(landed)) => self.settle_landings(&mut course, *landed),
                 }
             }
             self.conclude(course)
