@@ -142,13 +142,20 @@ struct Known {
 }
 
 impl Known {
+    /// How far branches are is asked once, beside the run's own commits. One that is not ahead has nothing to say.
     fn read(repository: &Repository, run: &BranchName, tip: Oid) -> Result<Self, Failure> {
-        thread::scope(|scope| {
-            let distances = scope.spawn(|| repository.distances(&run.task_refs(), tip));
-            let read = Run::scan(repository, Scope { branch: run.clone(), tip: Some(tip) }, Reading::Cached)?;
-            let distances = distances.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            Ok(Self { run: read, distances })
-        })
+        let mut distances = HashMap::new();
+        let scope = Scope { branch: run.clone(), tip: Some(tip) };
+        let read = thread::scope(|threads| {
+            let asked = threads.spawn(|| repository.distances(&run.task_refs(), tip));
+            Run::scan_beside(repository, scope, Reading::Cached, || {
+                let found = asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+                distances.extend(found.iter().map(|(branch, far)| (branch.name.clone(), *far)));
+                let ahead = found.into_iter().filter(|(_, far)| far.ahead > 0);
+                Ok(ahead.map(|(branch, _)| branch).collect())
+            })
+        })?;
+        Ok(Self { run: read, distances })
     }
 }
 

@@ -1,8 +1,6 @@
 //! How far branches are from another commit.
 
-use std::collections::HashMap;
-
-use super::{GitError, GitVersion, Repository};
+use super::{GitError, GitVersion, Ref, Repository};
 use crate::name::Oid;
 
 /// How many commits each side has that the other has not.
@@ -15,13 +13,14 @@ pub struct Distance {
 }
 
 impl Repository {
-    /// How far each ref below `prefix` is from `other`, by the full name of the ref.
-    pub fn distances(&self, prefix: &str, other: Oid) -> Result<HashMap<String, Distance>, GitError> {
+    /// The refs below `prefix`, and how far each is from `other`.
+    pub fn distances(&self, prefix: &str, other: Oid) -> Result<Vec<(Ref, Distance)>, GitError> {
         if self.version < GitVersion::AHEAD_BEHIND {
             let refs = self.list_refs(&[prefix])?.into_iter();
-            return refs.map(|found| Ok((found.name, self.distance(found.target, other)?))).collect();
+            let with_distance = |found: Ref| self.distance(found.target, other).map(|far| (found, far));
+            return refs.map(with_distance).collect();
         }
-        let format = format!("--format=%(ahead-behind:{other}) %(refname)");
+        let format = format!("--format=%(ahead-behind:{other}) %(objectname) %(refname)");
         let printed = self.git("for-each-ref").arg(format).arg(prefix).stdout()?;
         let text = String::from_utf8_lossy(&printed);
         text.lines().map(|line| parse_line(line).ok_or_else(|| strange("for-each-ref", line))).collect()
@@ -36,10 +35,11 @@ impl Repository {
     }
 }
 
-fn parse_line(line: &str) -> Option<(String, Distance)> {
-    let mut words = line.splitn(3, ' ');
+fn parse_line(line: &str) -> Option<(Ref, Distance)> {
+    let mut words = line.splitn(4, ' ');
     let distance = parse(words.by_ref().take(2))?;
-    Some((words.next()?.to_owned(), distance))
+    let target = words.next()?.parse().ok()?;
+    Some((Ref { name: words.next()?.to_owned(), target }, distance))
 }
 
 fn parse<'a>(mut numbers: impl Iterator<Item = &'a str>) -> Option<Distance> {

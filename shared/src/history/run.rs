@@ -113,7 +113,7 @@ impl Run {
     /// Reads the run of `scope`.
     pub fn scan(repository: &Repository, scope: Scope, reading: Reading) -> Result<Self, HistoryError> {
         let refs = repository.start_listing_refs(&[&scope.branch.task_refs()])?;
-        Self::scan_by(repository, scope, |walker| walker.walk(reading), || refs.finish())
+        Self::scan_beside(repository, scope, reading, || refs.finish())
     }
 
     /// The same with refs that were listed already, the branches of the run's tasks among them.
@@ -123,7 +123,17 @@ impl Run {
         reading: Reading,
         refs: Vec<Ref>,
     ) -> Result<Self, HistoryError> {
-        Self::scan_by(repository, scope, |walker| walker.walk(reading), || Ok(refs))
+        Self::scan_beside(repository, scope, reading, || Ok(refs))
+    }
+
+    /// The same with refs that are still being listed.
+    pub fn scan_beside(
+        repository: &Repository,
+        scope: Scope,
+        reading: Reading,
+        refs: impl FnOnce() -> Result<Vec<Ref>, GitError>,
+    ) -> Result<Self, HistoryError> {
+        Self::scan_by(repository, scope, |walker| walker.walk(reading), refs)
     }
 
     /// The same from git, but for what `memory` holds.
