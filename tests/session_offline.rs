@@ -227,3 +227,17 @@ fn what_real_programs_printed_is_read_the_same_way_again() {
         assert_eq!((again.len(), again), (3, trees(&garden, "main")), "{program}");
     }
 }
+
+#[test]
+fn a_session_on_a_branch_of_its_own_is_played_like_any_other() {
+    let garden = garden("claude", WORK);
+    garden.arborist(["gardener", "--session-branch"]).succeeds();
+    let old = sessions(&garden)[0].clone();
+    send_everybody_home(&garden);
+    let replay = ["session", "replay", old["id"].as_str().unwrap(), "--turn", "0", "--offline"];
+    let said = garden.arborist(replay).succeeds();
+    let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
+    let (old, again) = (story(&garden, old["branch"].as_str().unwrap()), story(&garden, &branch));
+    assert!(old.last().unwrap().starts_with("T001@complete"), "{old:#?}");
+    assert_eq!(again, old);
+}

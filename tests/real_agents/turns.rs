@@ -81,6 +81,21 @@ fn commits_three_turns(agent: Agent) {
     }
     scene.garden.arborist(["trailers", "check", "main"]).succeeds().err("all sound");
     assert_eq!(scene.garden.git(["status", "--porcelain"]).answer(), "");
+    plays_again(&scene, &commits);
+}
+
+/// What the program printed is enough to do the same once more, without it and without a model.
+fn plays_again(scene: &Scene, commits: &[&str]) {
+    let heard = scene.model.heard("T001");
+    let (id, only) = (scene.session(), ["--", "--only", "T001"]);
+    let replay = ["session", "replay", &id, "--turn", "0", "--offline"];
+    let said = scene.garden.arborist(replay.iter().chain(&only)).succeeds().out("1 completed (T001)");
+    assert_eq!(scene.model.heard("T001"), heard, "nobody is asked");
+    let branch = format!("arborist/task-tree/{}", said.stdout().lines().next().unwrap());
+    let own = format!("task({branch}@.*@turn)");
+    let played = scene.garden.git(["log", "--reverse", "--format=%T", "--grep", &own, &branch]).answer();
+    let trees: Vec<String> = commits.iter().map(|commit| scene.show("%T", commit)).collect();
+    assert_eq!(played.lines().collect::<Vec<_>>(), trees);
 }
 
 /// The second turn has written half of what it wants to when the run is killed, with no time to say anything.

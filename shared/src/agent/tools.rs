@@ -71,14 +71,16 @@ impl ToolServer {
         json!({ "mcpServers": { NAME: server } }).to_string()
     }
 
-    /// An inline table. The strings of JSON are strings of TOML too.
+    /// An inline table for Codex, which would refuse what replaces files where there is nobody to ask. The strings of JSON are
+    /// strings of TOML too.
     fn toml(&self) -> String {
         let text = |text: &str| Value::from(text).to_string();
         let args: Vec<String> = self.args.iter().map(|arg| text(arg)).collect();
         let env: Vec<String> =
             self.env.iter().map(|(name, value)| format!("{name} = {}", text(value))).collect();
         format!(
-            "{{ command = {}, args = [{}], env = {{ {} }}, tool_timeout_sec = {} }}",
+            "{{ command = {}, args = [{}], env = {{ {} }}, tool_timeout_sec = {}, \
+             default_tools_approval_mode = \"approve\" }}",
             text(&self.program),
             args.join(", "),
             env.join(", "),
