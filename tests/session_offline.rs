@@ -6,7 +6,7 @@ mod turning;
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::{Garden, Run};
 use serde_json::Value;
 use turning::garden;
 
@@ -240,4 +240,52 @@ fn a_session_on_a_branch_of_its_own_is_played_like_any_other() {
     let (old, again) = (story(&garden, old["branch"].as_str().unwrap()), story(&garden, &branch));
     assert!(old.last().unwrap().starts_with("T001@complete"), "{old:#?}");
     assert_eq!(again, old);
+}
+
+/// Makes the records name another commit as that of their first turn, and lead to it.
+fn forge(garden: &Garden, id: &str, (old, new): (&str, &str)) {
+    let name = format!("refs/arborist/sessions/{id}");
+    let log = ["log", "--first-parent", "--reverse", "--format=%H", "--grep=^session ", &name];
+    let empty = garden.git(["rev-parse", &format!("{name}^{{tree}}")]).answer();
+    let mut last: Option<String> = None;
+    let mut is_forged = false;
+    for record in garden.git(log).answer().lines() {
+        let message = garden.git(["log", "-1", "--format=%B", record]).answer();
+        is_forged |= message.contains(old);
+        last = Some(match last {
+            Some(last) if is_forged => garden.commit_object(
+                &empty,
+                &[last, new.to_owned()],
+                format!("{}\n", message.replace(old, new)),
+            ),
+            _ => record.to_owned(),
+        });
+    }
+    garden.git(["update-ref", &name, &last.unwrap()]).succeeds();
+}
+
+#[test]
+fn a_forged_record_deletes_nothing_behind_a_link() {
+    let garden = garden("claude", "opens\ncalls 1 \"I'll add a\"; echo a > a; answers 1\nends \"done\"\n");
+    fs::create_dir(garden.root().join("outside")).unwrap();
+    garden.write("../outside/b", "precious\n");
+    std::os::unix::fs::symlink(garden.root().join("outside"), garden.path("d")).unwrap();
+    garden.commit("a link\n");
+    garden.arborist(["gardener"]).succeeds();
+    let id = session(&garden);
+    let turn = garden.git(["log", "-1", "--format=%H", "--grep=@turn)"]).answer();
+    // Its parent has a folder in the place of the link, and a file in it that it deletes.
+    let blob = garden.git(["rev-parse", "main:a"]).answer();
+    let tree = |name: &str, entry: &str| {
+        let mut command = garden.command("git", &garden.path(""));
+        Run::of(command.arg("mktree"), format!("{entry}\t{name}\n").as_bytes()).answer()
+    };
+    let folder = tree("b", &format!("100644 blob {blob}"));
+    let before = garden.commit_object(&tree("d", &format!("040000 tree {folder}")), &[], "before\n");
+    let after = garden.commit_object(&tree("a", &format!("100644 blob {blob}")), &[before], "after\n");
+    forge(&garden, &id, (&turn, &after));
+    let _ = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).report();
+    assert_eq!(garden.read("../outside/b"), "precious\n");
+    let branch = garden.git(["for-each-ref", "--format=%(refname)", "refs/heads/arborist/"]).answer();
+    assert!(!branch.is_empty(), "it was played");
 }

@@ -124,7 +124,12 @@ impl Repository {
             paths.iter().partition(|change| known.contains(change.path.as_slice()));
         for change in gone {
             require_inner(&change.path)?;
-            match fs::remove_file(self.top().join(OsStr::from_bytes(&change.path))) {
+            let path = Path::new(OsStr::from_bytes(&change.path));
+            // What a link leads to is not in the worktree, whatever was once tracked behind it.
+            if is_behind_a_link(self.top(), path) {
+                continue;
+            }
+            match fs::remove_file(self.top().join(path)) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                     return Err(ProcessError { program: "git".into(), source }.into());
                 }
@@ -258,6 +263,14 @@ fn require_inner(path: &[u8]) -> Result<(), GitError> {
         .all(|part| matches!(part, Component::Normal(name) if !name.eq_ignore_ascii_case(".git")));
     let what = || format!("a path that leads elsewhere: {}", visible(&String::from_utf8_lossy(path)));
     if is_inner { Ok(()) } else { Err(GitError::Strange { command: "diff-tree".into(), what: what() }) }
+}
+
+/// Whether one of the folders that lead to a path is a link.
+fn is_behind_a_link(top: &Path, path: &Path) -> bool {
+    let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    folders
+        .into_iter()
+        .any(|folder| top.join(folder).symlink_metadata().is_ok_and(|found| found.is_symlink()))
 }
 
 /// A copy as old as the original. git reads a file anew that is not older than the index, since it may have been changed

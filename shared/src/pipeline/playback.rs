@@ -20,13 +20,15 @@ use crate::{
     message::{Status, Step},
     name::{Oid, SessionId, TaskId},
     process::open_log,
-    session::{Archive, RecordedCall, RecordedTurn, Recording, Transcript, Voice},
+    session::{Archive, RecordedCall, RecordedTurn, Recording, SessionError, Transcript, Voice, ref_of},
 };
 
 /// The calls of another session that are not played yet.
 #[derive(Debug)]
 pub struct Playback {
     session: SessionId,
+    /// Leads to all of the session's code.
+    newest: Oid,
     tasks: Mutex<HashMap<TaskId, Calls>>,
 }
 
@@ -55,7 +57,7 @@ impl Playback {
     pub fn new(recording: Recording) -> Self {
         let calls = |calls: Vec<RecordedCall>| Calls { left: calls.into(), is_begun: false, last: None };
         let tasks = recording.calls.into_iter().map(|(task, found)| (task, calls(found)));
-        Self { session: recording.session, tasks: Mutex::new(tasks.collect()) }
+        Self { session: recording.session, newest: recording.newest, tasks: Mutex::new(tasks.collect()) }
     }
 
     fn next(&self, task: &TaskId, step: Step) -> Next {
@@ -100,7 +102,7 @@ impl Workshop<'_> {
                 let voice = &mut self.voice;
                 let mut tell = |happening| voice(News::of(&task.id, happening));
                 let secrets = &self.secrets;
-                let mut player = Player { session: &playback.session, place, secrets, last, spoken: None };
+                let mut player = Player { playback, place, secrets, last, spoken: None };
                 let played = player.play(&call, errand, &mut tell, follower);
                 playback.keep(&task.id, player.last);
                 let tally = player.spoken.map(|spoken| spoken.tally);
@@ -116,7 +118,7 @@ impl Workshop<'_> {
 
 /// Plays one call.
 struct Player<'p> {
-    session: &'p SessionId,
+    playback: &'p Playback,
     place: &'p Repository,
     secrets: &'p Secrets,
     last: Option<Oid>,
@@ -141,7 +143,7 @@ impl Player<'_> {
     ) -> Result<(), PipelineError> {
         let mut log = open_log(errand.log).map_err(|source| file_error(errand.log, source))?;
         for turn in &call.turns {
-            let said = Archive::new(self.place).load_transcript(self.session, turn.transcript)?;
+            let said = Archive::new(self.place).load_transcript(&self.playback.session, turn.transcript)?;
             self.play_turn(turn, &said, (voice, lend(&mut follower)), &mut log)?;
         }
         if let (Step::Implement, Some(end)) = (call.step, &call.end) {
@@ -192,6 +194,7 @@ impl Player<'_> {
             if left == 0
                 && let Some(commit) = recorded.turn.commit
             {
+                self.require_own(commit)?;
                 self.bring(commit)?;
             }
             hearing.hear(line.as_bytes(), &told);
@@ -199,6 +202,16 @@ impl Player<'_> {
         hearing.settle();
         self.spoken = Some(spoken);
         Ok(())
+    }
+
+    /// A record can name any commit; only those of the session are put anywhere.
+    fn require_own(&self, commit: Oid) -> Result<(), PipelineError> {
+        let Playback { session, newest, .. } = self.playback;
+        if self.place.is_ancestor(commit, *newest)? {
+            return Ok(());
+        }
+        let (name, why) = (ref_of(session), "it is no commit of this session".to_owned());
+        Err(SessionError::Unreadable { name, commit, why }.into())
     }
 
     /// Makes the worktree what it was at a commit of the task, as far as that differs from the one before.

@@ -15,6 +15,8 @@ use crate::{
 pub struct Recording {
     /// The session.
     pub session: SessionId,
+    /// Its newest record, which leads to all of its code.
+    pub newest: Oid,
     /// The calls of each task, in order.
     pub calls: HashMap<TaskId, Vec<RecordedCall>>,
 }
@@ -108,7 +110,7 @@ impl Archive<'_> {
         }
         match missing.into_iter().min() {
             Some(number) => Err(SessionError::NoTranscript { session: session.clone(), number }),
-            None => Ok(Recording { session: session.clone(), calls }),
+            None => Ok(Recording { session: session.clone(), newest: newest.commit, calls }),
         }
     }
 
