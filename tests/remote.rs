@@ -2,52 +2,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
+mod daemon;
+
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
+    io::{Read, Write},
     net::{TcpListener, TcpStream},
     path::Path,
-    process::{Child, Command, Stdio},
+    process::Command,
     sync::mpsc::{Receiver, channel},
     thread,
 };
 
 use arborist_testkit::{Garden, Run, Terminal};
-
-/// `git daemon` on loopback; ended when dropped.
-struct Daemon {
-    child: Child,
-    url: String,
-}
-
-impl Daemon {
-    fn start(garden: &Garden) -> Self {
-        loop {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            // Not through git, which would leave it behind when it is killed.
-            let program = format!("{}/git-daemon", garden.git(["--exec-path"]).answer());
-            let mut command = garden.command(&program, garden.root());
-            command.args(["--verbose", "--export-all", "--enable=receive-pack", "--reuseaddr"]);
-            command.args(["--listen=127.0.0.1", &format!("--port={port}"), "--base-path=."]);
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-            let mut child = command.spawn().unwrap();
-            let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-            let is_ready = lines.any(|line| line.is_ok_and(|line| line.contains("Ready to rumble")));
-            if is_ready {
-                thread::spawn(move || lines.for_each(drop));
-                return Self { child, url: format!("git://127.0.0.1:{port}/backend.git") };
-            }
-            let _ = child.wait();
-        }
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use daemon::Daemon;
 
 /// A remote with one commit, and a garden that knows it as `url`, with a second of patience.
 fn garden(url: &str) -> Garden {
@@ -85,7 +53,7 @@ fn commit(garden: &Garden) {
 fn a_daemon_serves_clones_fetches_and_pushes() {
     let garden = garden("");
     let daemon = Daemon::start(&garden);
-    configure(&garden, &daemon.url);
+    configure(&garden, &daemon.url("backend"));
     garden.arborist(["workspace", "sync"]).succeeds().out("backend: cloned from git://127.0.0.1");
     commit(&garden);
     garden.arborist(["workspace", "push"]).succeeds().out("pushed refs/heads/arborist/plan/s1");

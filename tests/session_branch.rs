@@ -92,6 +92,8 @@ fn a_run_works_on_a_branch_of_its_own_and_leaves_the_checkout_alone() {
     assert_eq!(shown["repositories"][0]["base"], base.as_str());
     assert_eq!(shown["repositories"][0]["branch"], branch.as_str());
     assert_eq!(shown["session"]["state"], "complete");
+    let short = garden.git(["rev-parse", "--short=10", &base]).answer();
+    garden.arborist(["session", "show", id_of(&branch)]).succeeds().out(&format!("base       {short}"));
     garden.git(["stash", "-q", "-u"]).succeeds();
     garden.git(["merge", "-q", &branch]).succeeds();
     assert!(garden.path("T001.txt").is_file() && garden.path("T002.txt").is_file());
@@ -166,9 +168,12 @@ fn a_session_that_was_stopped_goes_on_by_its_own_name() {
     let (before, id) = (checkout(&garden), id_of(&branch).to_owned());
     let again = garden.arborist(APART).exits(1);
     again.out(&format!("next   git arborist session resume {id} -- --retry-failed\n"));
+    garden.arborist(["reset", "T001"]).exits(1).err("'main' has no run yet");
+    garden.arborist(["reset", "T001", "--scope", "nowhere"]).exits(1).err("there is no branch 'nowhere'");
+    garden.arborist(["reset", "T001", "--scope", &branch]).succeeds().out("reset T001");
     // Resumed, it stays where it is, whatever is configured for new runs.
     garden.git(["config", "arborist.session.branch", "true"]).succeeds();
-    let resume = ["session", "resume", &id, "--", "--retry-failed"];
+    let resume = ["session", "resume", &id];
     garden.arborist(resume).succeeds().out(&format!("git merge {branch}"));
     assert_eq!((only_branch(&garden), checkout(&garden)), (branch.clone(), before));
     garden.arborist(["session", "list"]).succeeds().out("complete").out(&branch);
@@ -222,6 +227,23 @@ fn one_task_can_have_a_branch_too() {
     let own = branches(&garden).into_iter().find(|name| *name != branch).unwrap();
     assert!(own.starts_with("arborist/adhoc/"), "{own}");
     assert!(files(&garden, &own).contains("a-word-of-my-own.txt"));
+}
+
+#[test]
+fn each_plan_has_its_own_session() {
+    let garden = garden();
+    garden.arborist(APART).succeeds();
+    let first = only_branch(&garden);
+    garden.write("other/tasks.md", "- [ ] T101 do x\n");
+    garden.write("tasks/tasks.md", "- [ ] T102 do y\n");
+    for (plan, task) in [("other/tasks.md", "T101"), ("tasks/tasks.md", "T102")] {
+        garden.wait(5);
+        let run = ["gardener", "--session-branch", "--tree", plan];
+        garden.arborist(run).succeeds().out(&format!("1 completed ({task})"));
+    }
+    assert_eq!(branches(&garden).len(), 3, "also where two plans are called the same");
+    garden.arborist(APART).succeeds().out("nothing was left to do").out(&format!("git merge {first}"));
+    garden.arborist(["state"]).succeeds().out(&first);
 }
 
 #[test]

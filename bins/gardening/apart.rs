@@ -11,10 +11,10 @@ use arborist_core::{
     history::Run,
     message::PlanRef,
     name::{BranchName, Oid, PipelineName, SessionId},
-    process::{Cancel, FileLock},
+    process::FileLock,
     session::{Chronicle, Happening},
     settings::Settings,
-    workspace::{Wanted, Workspace},
+    workspace::{Meant, Wanted, Workspace},
     worktree::Pool,
 };
 
@@ -75,15 +75,16 @@ fn choose_session(
     let head = repository.head.commit.ok_or(GardenerError::NoCommit)?;
     let locks = repository.common_dir.join("arborist/locks/session-branches");
     let what = "git arborist, to choose a session";
-    let choosing = FileLock::take_within(&locks, what, PATIENCE, &Cancel::new())?;
+    let choosing = FileLock::take_within(&locks, what, PATIENCE, &workspace.network.cancel)?;
     let plan = find_plan(repository, args, settings);
     let pipeline = PipelineName::of_plan(plan.as_deref());
     let main = workspace.main();
-    let is_any = plan.is_none() && !args.is_unplanned;
-    let last = match args.new_run {
-        true => None,
-        false => main.find_last_session(repository, (!is_any).then_some(&pipeline))?,
+    let meant = match &plan {
+        Some(plan) => Meant::Plan(plan),
+        None if args.is_unplanned => Meant::Unplanned,
+        None => Meant::Any,
     };
+    let last = if args.new_run { None } else { main.find_last_session(repository, meant)? };
     let Some(last) = last else {
         let session = start::new_session(head);
         let branch = main.session_branch(&pipeline, &session)?;

@@ -8,7 +8,7 @@ use arborist_core::{
     git::{Config, Repository},
     history::{Reading, Run, Scope, TaskHistory},
     message::{Status, Wording, nearest},
-    name::{Attempt, TaskId},
+    name::{Attempt, BranchName, TaskId},
     process::FileLock,
     record::{Entry, Recorder},
 };
@@ -19,7 +19,10 @@ use crate::{catalog, entry::Outcome, ui::Ui};
 const EXAMPLES: &str = "\
 EXAMPLES
    Let a failed task be tried again, with all its attempts
-       git arborist reset T003";
+       git arborist reset T003
+
+   In the run of a session that has a branch of its own
+       git arborist reset T003 --scope arborist/tasks/3f9a2c1b";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-reset", bin_name = "git arborist reset", about = catalog::about("reset"), after_help = EXAMPLES)]
@@ -28,6 +31,9 @@ pub struct ResetArgs {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskId>,
+    /// The run of this branch, not of the one that is checked out
+    #[arg(long, value_name = "BRANCH")]
+    scope: Option<BranchName>,
 }
 
 /// Runs the command.
@@ -36,7 +42,11 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     let config = Config::start(Path::new("."))?;
     let repository = Repository::discover()?;
     ui.configure(&config.finish()?);
-    let scope = Scope::resolve(&repository, None)?;
+    let scope = Scope::resolve(&repository, args.scope.as_ref())?;
+    if repository.find_branch(&scope.branch)?.is_none() {
+        let words = format!("there is no branch '{}'", scope.branch);
+        return Err(Failure::new(Exit::No, words).hint("see the branches with: git branch"));
+    }
     let head = scope.tip.ok_or_else(|| GardenerError::Unborn(scope.branch.clone()))?;
     let locked = FileLock::try_take(&repository.run_lock(&scope.branch), "git arborist reset");
     let _lock = locked.map_err(|source| GardenerError::Locked { branch: scope.branch.clone(), source })?;

@@ -92,6 +92,7 @@ fn show(ui: &mut Ui, opened: &Opened, newest: &Stored, start: &Start, checkpoint
     field("why", why(&record.happening));
     field("plan", plan_of(record.context.plan.as_deref()));
     field("branch", record.context.branch.to_string());
+    field("base", start.repositories.first().map(|first| first.base.short()).unwrap_or_default());
     field("pipeline", record.context.pipeline.clone());
     field("started", clock::ago(record.context.started));
     field("last seen", clock::ago(record.time));

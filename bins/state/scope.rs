@@ -4,11 +4,11 @@ use arborist_core::{
     failure::Failure,
     git::Repository,
     history::{HistoryError, Scope},
-    name::{BranchName, PipelineName},
+    name::BranchName,
     plan::usual_places,
     process::Cancel,
     settings::Settings,
-    workspace::Workspace,
+    workspace::{Meant, Workspace},
 };
 
 /// The run that is asked for. Where runs are to have branches of their own, the last of these.
@@ -45,8 +45,8 @@ fn last_in(
     let lies_here = |name: &String| top.is_some_and(|top| top.join(name).is_file());
     let usual = || usual_places(repository.head.branch.as_ref()).into_iter().find(lies_here);
     let plan = settings.tree().map(str::to_owned).or_else(usual);
-    let pipeline = plan.map(|plan| PipelineName::of_plan(Some(&plan)));
-    let Some(last) = workspace.main().find_last_session(repository, pipeline.as_ref())? else {
+    let meant = plan.as_deref().map_or(Meant::Any, Meant::Plan);
+    let Some(last) = workspace.main().find_last_session(repository, meant)? else {
         return Ok(None);
     };
     let branch = last.record.context.branch;

@@ -126,13 +126,13 @@ impl Explain for GardenerError {
             Self::Worktree(error) => return error.hint(),
             Self::Queue(error) => return error.hint(),
             Self::Locked { .. } => "wait for it, or end it; its lock ends with it".into(),
-            Self::Detached => "go to the run's branch, or make one: git switch [-c] <branch>".into(),
+            Self::Detached => "go to the run's branch, or make one: git switch [-c] <branch>\nor let the run have one of its own: --session-branch".into(),
             Self::Unborn(_) | Self::NoCommit => {
                 "make a first commit: git commit --allow-empty -m begin".into()
             }
             Self::Bare => "clone it, and run there".into(),
             Self::Dirty(_) => {
-                "commit or stash them, or begin all the same with --allow-dirty: they stay as they are".into()
+                "commit or stash them, or begin all the same with --allow-dirty: they stay as they are\nor leave them alone, and let the run have a branch of its own: --session-branch".into()
             }
             Self::NoPlan => {
                 "name one with --tree, or give one task with: git arborist garden -m \"what to do\"".into()

@@ -3,9 +3,32 @@
 use super::{Section, WorkspaceError, tracking};
 use crate::{
     git::Repository,
+    message::PlanRef,
     name::{BranchName, Oid, PipelineName, SessionId, TASK_REFS},
     session::{Archive, Driver, Record, Stored, ref_of},
 };
+
+/// Which sessions are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meant<'a> {
+    /// All of them.
+    Any,
+    /// Those of the plan at this path.
+    Plan(&'a str),
+    /// Those without a plan.
+    Unplanned,
+}
+
+impl Meant<'_> {
+    fn is(self, record: &Record) -> bool {
+        let plan = record.context.plan.as_deref().and_then(PlanRef::parse);
+        match self {
+            Self::Any => true,
+            Self::Plan(path) => plan.is_some_and(|plan| plan.path == path),
+            Self::Unplanned => plan.is_none(),
+        }
+    }
+}
 
 impl Section {
     /// What the branch of a session is called in this repository.
@@ -55,16 +78,16 @@ impl Section {
         Ok(newest.filter(|newest| newest.record.context.branch == *branch).map(|_| session))
     }
 
-    /// The session that was begun last on a branch of its own that is still there, of one pipeline or of any.
+    /// The session that was begun last, of those that are meant, on a branch of its own that is still there.
     pub fn find_last_session(
         &self,
         repository: &Repository,
-        pipeline: Option<&PipelineName>,
+        meant: Meant<'_>,
     ) -> Result<Option<Stored>, WorkspaceError> {
         let is_meant = |record: &Record| {
             let context = &record.context;
             context.driver == Driver::Run
-                && pipeline.is_none_or(|pipeline| context.pipeline == pipeline.as_str())
+                && meant.is(record)
                 && self.is_session_branch(&context.branch, &record.session)
         };
         let mut found = Archive::new(repository).list()?.sessions;

@@ -215,7 +215,10 @@ impl Route {
     fn push(&mut self, workspace: &Workspace, cargo: &Cargo, notices: &Mutex<Vec<Notice>>) -> bool {
         let result = workspace.deliver(&self.repository, &self.section, cargo);
         let is_passing = matches!(&result, Err(WorkspaceError::Remote(_)));
-        let result = result.map_err(|error| error.to_string());
+        // Nobody asked for that: who waits at the end of a run does not wait for ever.
+        let is_late = workspace.network.cancel.is_cancelled();
+        let late = || "the run is over, and its remote did not answer in time".to_owned();
+        let result = result.map_err(|error| if is_late { late() } else { error.to_string() });
         let trouble = match &result {
             Ok(delivery) => delivery.refused.first().map(|row| row.name.clone()),
             Err(why) => Some(why.clone()),
@@ -228,7 +231,8 @@ impl Route {
                 Some((Instant::now() + delay, delay))
             }
         };
-        let is_new_trouble = trouble.is_some() && trouble != self.trouble;
+        let is_told = trouble == self.trouble || (is_late && self.trouble.is_some());
+        let is_new_trouble = trouble.is_some() && !is_told;
         let has_pushed = result.as_ref().is_ok_and(|delivery| !delivery.pushed.is_empty());
         self.trouble = trouble;
         if has_pushed || is_new_trouble {

@@ -11,6 +11,7 @@ mod supply;
 mod toolbox;
 mod tracking;
 
+pub use branch::Meant;
 pub use courier::{Close, Courier, Notice};
 pub use error::WorkspaceError;
 pub use ferry::{Cargo, Delivery, Remainder, Transcripts};
