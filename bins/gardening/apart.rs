@@ -10,7 +10,7 @@ use arborist_core::{
     git::{Dirt, RefMove, Repository},
     history::Run,
     message::PlanRef,
-    name::{BranchName, Oid, PipelineName, SessionId},
+    name::{BranchName, Oid, PipelineName, SessionId, digest},
     process::FileLock,
     session::{Chronicle, Happening},
     settings::Settings,
@@ -40,7 +40,7 @@ pub(super) struct Course {
 /// A run that is to leave the user's checkout.
 pub(super) struct MoveIn {
     /// Nobody else chooses a session meanwhile: two that are started at once are one.
-    _choosing: FileLock,
+    _choosing: Option<FileLock>,
     /// Whether the session has begun: it has records, and a branch.
     has_begun: bool,
     /// Whether anything was written on that branch.
@@ -58,8 +58,9 @@ pub(super) fn choose(
         None => None,
     };
     let is_wanted = args.session_branch || workspace.wants_session_branches(settings);
-    // Whoever is on the branch of a session is where that session works.
-    if is_wanted && (here.is_none() || args.new_run) {
+    // Whoever is on the branch of a session is where that session works; another has a branch of its own.
+    let is_elsewhere = if here.is_some() { args.new_run } else { is_wanted };
+    if is_elsewhere {
         return choose_session(repository, args, (settings, workspace));
     }
     let branch = repository.head.branch.clone().ok_or(GardenerError::Detached)?;
@@ -73,10 +74,11 @@ fn choose_session(
     (settings, workspace): (&Settings, &Workspace),
 ) -> Result<Course, Failure> {
     let head = repository.head.commit.ok_or(GardenerError::NoCommit)?;
-    let locks = repository.common_dir.join("arborist/locks/session-branches");
-    let what = "git arborist, to choose a session";
-    let choosing = FileLock::take_within(&locks, what, PATIENCE, &workspace.network.cancel)?;
     let plan = find_plan(repository, args, settings);
+    let choosing = match args.new_run {
+        true => None,
+        false => Some(lock_choice(repository, plan.as_deref(), workspace)?),
+    };
     let pipeline = PipelineName::of_plan(plan.as_deref());
     let main = workspace.main();
     let meant = match &plan {
@@ -98,6 +100,18 @@ fn choose_session(
     Ok(Course { branch, head, session: Some(last.record.session), move_in: Some(move_in) })
 }
 
+/// Two that are started at once for one plan are one. Those of other plans do not wait, and a new run chooses nothing.
+fn lock_choice(
+    repository: &Repository,
+    plan: Option<&str>,
+    workspace: &Workspace,
+) -> Result<FileLock, Failure> {
+    let name = format!("session-of-{}", &digest(plan.unwrap_or_default().as_bytes())[..12]);
+    let path = repository.common_dir.join("arborist/locks").join(name);
+    let what = "git arborist, to choose a session";
+    Ok(FileLock::take_within(&path, what, PATIENCE, &workspace.network.cancel)?)
+}
+
 impl Opened {
     /// Gets the other repositories. Then leaves the user's checkout, if the run works apart from it: its branch and the first record appear together, then
     /// the worktree. Killed anywhere, the same command goes on.
@@ -115,7 +129,8 @@ impl Opened {
         if !move_in.has_begun {
             self.begin_branch(args, planned, &session, voice)?;
         }
-        let (is_new, user) = (!move_in.is_written_on, self.repository.clone());
+        let user = self.repository.clone();
+        self.brings_plan = !move_in.is_written_on || args.accept_changes;
         drop(move_in);
         let house = Pool::open(&user, &self.branch, self.worktree_options())?.house(&session)?;
         if house.is_new {
@@ -123,9 +138,6 @@ impl Opened {
         }
         house.notes.iter().for_each(|note| voice.remark(&note.to_string()));
         tell_of_dirt(&user, planned, voice)?;
-        if is_new || args.accept_changes {
-            bring_plan(&user, planned, &house.path)?;
-        }
         self.repository = house.repository;
         Ok(self)
     }
@@ -192,14 +204,22 @@ fn tell_of_dirt(user: &Repository, planned: &Planned, voice: &mut Voice<'_>) -> 
     Ok(())
 }
 
-/// The run freezes its plan and its configuration as the user has them.
-fn bring_plan(user: &Repository, planned: &Planned, house: &Path) -> Result<(), Failure> {
-    if let Some(PlanFile { path, bytes }) = &planned.file {
-        bring(house, path, bytes)?;
-    }
-    match std::fs::read(user.top().join(CONFIG)) {
-        Ok(bytes) => bring(house, CONFIG, &bytes),
-        Err(_) => Ok(()),
+impl Opened {
+    /// The run freezes its plan and its configuration as the user has them. Whatever an agent left where they go is
+    /// committed by then.
+    pub(super) fn bring_plan(&self, planned: &Planned) -> Result<(), Failure> {
+        if !self.brings_plan {
+            return Ok(());
+        }
+        let house = self.repository.top();
+        if let Some(PlanFile { path, bytes }) = &planned.file {
+            bring(house, path, bytes)?;
+        }
+        match std::fs::read(self.home.join(CONFIG)) {
+            Ok(bytes) => bring(house, CONFIG, &bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(Failure::new(Exit::Fatal, format!("could not read '{CONFIG}': {error}"))),
+        }
     }
 }
 

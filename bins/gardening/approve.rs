@@ -1,7 +1,13 @@
 //! What must be so before anything is made or run: programs that are there, repositories that are known, and the user's
 //! consent to all that files of the repository want, asked for at once.
 
-use arborist_core::{consent, failure::Failure, gardener::approval, pipeline::require_programs};
+use arborist_core::{
+    consent,
+    enclosure::InnerPath,
+    failure::{Exit, Failure},
+    gardener::approval,
+    pipeline::require_programs,
+};
 
 use super::{GardeningArgs, Opened, Planned, Source};
 
@@ -14,6 +20,13 @@ impl Opened {
         lanes: Option<usize>,
     ) -> Result<(), Failure> {
         self.require_repositories(planned)?;
+        if let Some(path) = planned.file.as_ref().map(|file| &file.path) {
+            path.parse::<InnerPath>().map_err(|error| {
+                Failure::new(Exit::Fatal, format!("the plan {error}")).hint(
+                    "a run writes its plan down by the path from the top of the repository: put it there",
+                )
+            })?;
+        }
         if args.source == Source::Agents {
             require_programs(&self.options.staff.chains(&planned.plan)?)?;
         }

@@ -52,7 +52,9 @@ pub(crate) struct Opened {
     /// history could not tell of old ones.
     is_untouched: bool,
     /// Where logs are kept: the user's checkout.
-    home: PathBuf,
+    pub(super) home: PathBuf,
+    /// Whether the plan is taken there from the user's checkout.
+    pub(super) brings_plan: bool,
     hook: PreCommit,
     pub(super) cancel: Cancel,
 }
@@ -85,6 +87,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
         is_untouched: move_in.as_ref().is_some_and(|move_in| !move_in.is_written_on)
             || args.new_run && repository.is_shallow,
         move_in,
+        brings_plan: false,
         others: Vec::new(),
         workspace,
         repository,
@@ -177,6 +180,7 @@ impl Opened {
         for attempt in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
             voice.warn(&words_of(&attempt));
         }
+        self.bring_plan(planned)?;
         self.hide_logs()?;
         match lanes {
             None => self.refuse_dirt(args, &recorder, planned)?,

@@ -1,5 +1,7 @@
 //! The plan of a run: the frozen one, the file as it is now, or the user's own words.
 
+use std::path::{Component, PathBuf};
+
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, PlanFile, start},
@@ -100,8 +102,10 @@ pub(super) fn find_plan(
 }
 
 fn named_plan(args: &GardeningArgs, settings: &Settings) -> Option<String> {
-    let named = args.tree.as_ref().map(|file| file.display().to_string());
-    named.or_else(|| settings.tree().map(str::to_owned))
+    let named = args.tree.clone().or_else(|| settings.tree().map(PathBuf::from))?;
+    // Spelled in one way: a session is found by the path of its plan.
+    let plain: PathBuf = named.components().filter(|part| *part != Component::CurDir).collect();
+    Some(plain.display().to_string())
 }
 
 fn frozen_path(run: &Run) -> Option<String> {

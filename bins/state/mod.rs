@@ -108,13 +108,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let scope = scope::find(&repository, &settings, args.scope.as_ref())?;
     let refs = refs.finish()?;
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
-    let (mut work, mut run) = read(&repository, scope, &refs)?;
-    if run.start.is_none()
-        && args.scope.is_none()
-        && let Some(apart) = scope::find_apart(&repository, &settings)?
-    {
-        (work, run) = read(&repository, apart, &refs)?;
-    }
+    let (work, run) = read(&repository, scope, &refs)?;
     // The process ends when it is shown: to free ten thousand commits one by one would be a tenth of its time.
     let run: &Run = Box::leak(Box::new(run));
     if is_gone && run.start.is_none() && run.tasks.is_empty() {
@@ -124,11 +118,19 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let mut progress = Progress::new(found.plan.as_ref(), run, found.boxes);
     work.hold(&mut progress);
     let totals = Totals::of_run(run);
+    let is_asked = args.scope.is_some();
     let Format { kind, exit_code, options } = args.into_format();
     let unpushed = unpushed::find(&repository, &settings, run)?;
     let view = View { run, plan: found.shown, progress, totals, work, unpushed, options };
     view.refuse_unknown(found.plan.as_ref())?;
     view.show(ui, kind)?;
+    if run.start.is_none()
+        && !is_asked
+        && kind == Kind::Text
+        && let Some(branch) = scope::find_apart(&repository, &settings)?
+    {
+        ui.hint(&format!("the last session has a branch of its own: git arborist state --scope {branch}"));
+    }
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
 }
 

@@ -2,16 +2,18 @@
 
 use arborist_core::{
     failure::Failure,
+    gardener::start::difference,
     git::Repository,
-    history::{HistoryError, Scope},
+    history::{HistoryError, Reading, Run, Scope},
     name::BranchName,
-    plan::usual_places,
+    plan::{Plan, usual_places},
     process::Cancel,
     settings::Settings,
     workspace::{Meant, Workspace},
 };
 
-/// The run that is asked for. Where runs are to have branches of their own, the last of these.
+/// The run that is asked for. Where runs are to have branches of their own, the last of these, if it is of the plan that
+/// lies here.
 pub(super) fn find(
     repository: &Repository,
     settings: &Settings,
@@ -28,12 +30,19 @@ pub(super) fn find(
     let is_apart = workspace.wants_session_branches(settings)
         && workspace.main().find_session_of(repository, &here.branch)?.is_none();
     let last = if is_apart { last_in(&workspace, repository, settings)? } else { None };
-    Ok(last.unwrap_or(here))
+    match last {
+        Some(last) if has_plan_of(repository, settings, &last)? => Ok(last),
+        _ => Ok(here),
+    }
 }
 
-/// The run of the last session that works apart, for the plan that lies here if there is one.
-pub(super) fn find_apart(repository: &Repository, settings: &Settings) -> Result<Option<Scope>, Failure> {
-    last_in(&Workspace::load(repository, settings, &Cancel::new())?, repository, settings)
+/// The branch of the last session that works apart, for a hint: what other branches hold is never the state of this one.
+pub(super) fn find_apart(
+    repository: &Repository,
+    settings: &Settings,
+) -> Result<Option<BranchName>, Failure> {
+    let workspace = Workspace::load(repository, settings, &Cancel::new())?;
+    Ok(last_in(&workspace, repository, settings)?.map(|scope| scope.branch))
 }
 
 fn last_in(
@@ -41,10 +50,7 @@ fn last_in(
     repository: &Repository,
     settings: &Settings,
 ) -> Result<Option<Scope>, Failure> {
-    let top = repository.worktree.as_ref();
-    let lies_here = |name: &String| top.is_some_and(|top| top.join(name).is_file());
-    let usual = || usual_places(repository.head.branch.as_ref()).into_iter().find(lies_here);
-    let plan = settings.tree().map(str::to_owned).or_else(usual);
+    let plan = plan_here(repository, settings);
     let meant = plan.as_deref().map_or(Meant::Any, Meant::Plan);
     let Some(last) = workspace.main().find_last_session(repository, meant)? else {
         return Ok(None);
@@ -53,10 +59,36 @@ fn last_in(
     Ok(Some(Scope { tip: repository.find_branch(&branch)?, branch }))
 }
 
+/// Where the plan lies in this checkout, if one does.
+fn plan_here(repository: &Repository, settings: &Settings) -> Option<String> {
+    let top = repository.worktree.as_ref()?;
+    let mut usual = usual_places(repository.head.branch.as_ref()).into_iter();
+    settings.tree().map(str::to_owned).or_else(|| usual.find(|name| top.join(name).is_file()))
+}
+
+/// Whether the run of `scope` was frozen with the tasks of the plan that lies here. Where none lies, there is no other.
+fn has_plan_of(repository: &Repository, settings: &Settings, scope: &Scope) -> Result<bool, Failure> {
+    let top = repository.worktree.as_ref();
+    let file = plan_here(repository, settings);
+    let now = file.and_then(|path| Some((std::fs::read(top?.join(&path)).ok()?, path)));
+    let Some((bytes, path)) = now else {
+        return Ok(true);
+    };
+    let run = Run::scan(repository, scope.clone(), Reading::Cached)?;
+    let Some(frozen) = run.start.and_then(|start| start.plan) else {
+        return Ok(false);
+    };
+    let Some(before) = repository.find_blob(frozen.blob)? else {
+        return Ok(false);
+    };
+    let (before, now) = (Plan::read(&frozen.path, &before)?, Plan::read(&path, &bytes)?);
+    Ok(difference(&before, &now).is_empty())
+}
+
 fn detached(repository: &Repository, settings: &Settings, error: HistoryError) -> Failure {
     let failure = Failure::from(error);
     match find_apart(repository, settings) {
-        Ok(Some(scope)) => failure.hint(format!("see the run of the last session: --scope {}", scope.branch)),
+        Ok(Some(branch)) => failure.hint(format!("see the run of the last session: --scope {branch}")),
         _ => failure,
     }
 }

@@ -58,6 +58,13 @@ impl RawCommit {
         lines(self.header()).skip(1).map_while(|line| line.strip_prefix(b"parent ")).filter_map(Oid::from_hex)
     }
 
+    /// The mail address of its committer.
+    #[must_use]
+    pub fn committer(&self) -> Option<String> {
+        let line = lines(self.header()).find(|line| line.starts_with(b"committer "))?;
+        address(line)
+    }
+
     /// When it was committed: seconds since 1970 and the offset as written, such as `+0100`.
     #[must_use]
     pub fn committed(&self) -> Option<(i64, &str)> {
@@ -83,7 +90,18 @@ pub struct CommitStream {
     record: Vec<u8>,
 }
 
+/// What stands between the last angle brackets of a line about a person.
+fn address(line: &[u8]) -> Option<String> {
+    let (from, to) = (memchr::memrchr(b'<', line)?, memchr::memrchr(b'>', line)?);
+    Some(String::from_utf8_lossy(line.get(from + 1..to)?).into_owned())
+}
+
 impl Repository {
+    /// The mail address that this user commits with.
+    pub fn committer(&self) -> Result<Option<String>, GitError> {
+        Ok(address(&self.git("var").arg("GIT_COMMITTER_IDENT").stdout()?))
+    }
+
     /// Walks the commits that `revisions` select: ids, `^ids`, or options of `rev-list`.
     ///
     /// The bytes are those of the object but for white space at the ends of lines and of the message, and

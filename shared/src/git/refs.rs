@@ -84,6 +84,13 @@ impl Repository {
         self.find_ref(&branch.to_ref())
     }
 
+    /// Whether a branch was ever moved to this very commit here, as far as its reflog goes.
+    pub fn was_at(&self, branch: &BranchName, commit: Oid) -> Result<bool, GitError> {
+        let ended = self.git("reflog").args(["show", "--format=%H", &branch.to_ref(), "--"]).finish()?;
+        let id = commit.to_string();
+        Ok(ended.status.success() && String::from_utf8_lossy(&ended.stdout).lines().any(|line| line == id))
+    }
+
     /// What the ref of this full name points at, if there is one.
     pub fn find_ref(&self, name: &str) -> Result<Option<Oid>, GitError> {
         if let Some(found) = self.ask_for_ref(name)? {

@@ -186,7 +186,7 @@ impl Run {
 
 /// Only a branch that is no more can have been renamed; one that lives on, here or on a remote, was branched off from.
 fn refuse_renamed(repository: &Repository, scope: &Scope, graph: &Graph) -> Result<(), HistoryError> {
-    let Some(old) = renamed_run(graph) else {
+    let Some(old) = renamed_run(repository, scope, graph)? else {
         return Ok(());
     };
     let is_remote = |found: &Ref| {
@@ -245,10 +245,21 @@ fn other_run(graph: &Graph) -> Option<&BranchName> {
     })
 }
 
-/// The same if that could be this branch under another name.
-fn renamed_run(graph: &Graph) -> Option<&BranchName> {
-    graph.entries.iter().find_map(|entry| match &entry.note {
-        Note::OtherRun(branch) => Some(branch),
-        _ => None,
-    })
+/// The same if that could be this branch under another name. The branch of a session that was merged is no such: its start
+/// came here with all the rest. A branch that was at that very start itself is.
+fn renamed_run<'a>(
+    repository: &Repository,
+    scope: &Scope,
+    graph: &'a Graph,
+) -> Result<Option<&'a BranchName>, GitError> {
+    for entry in &graph.entries {
+        match &entry.note {
+            Note::OtherRun(branch) => return Ok(Some(branch)),
+            Note::OtherSession(branch) if repository.was_at(&scope.branch, entry.id)? => {
+                return Ok(Some(branch));
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
 }

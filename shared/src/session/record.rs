@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Checkpoint, Driver, End, Pause, Resumed, Start, Turn, moment};
+use super::{Checkpoint, Driver, End, Fork, Pause, Resumed, Start, Turn, moment};
 use crate::name::{BranchName, Oid, SessionId};
 
 /// Most of a record that is read, in bytes.
@@ -61,6 +61,9 @@ pub struct Context {
     pub pipeline: String,
     /// Who drives it.
     pub driver: Driver,
+    /// Where it comes from, if it is a replay.
+    #[serde(default)]
+    pub forked_from: Option<Fork>,
     /// The newest commit of its code, on whatever branch.
     #[schemars(with = "String")]
     pub head: Oid,
@@ -140,6 +143,7 @@ impl Record {
             plan: start.plan.clone(),
             pipeline: start.pipeline.clone(),
             driver: start.driver,
+            forked_from: start.forked_from.clone(),
             head,
             tip: head,
             start: None,

@@ -1,11 +1,11 @@
 //! Branches of sessions: what they are called, and which of them a run goes on with.
 
-use super::{Section, WorkspaceError, tracking};
+use super::{Section, WorkspaceError};
 use crate::{
-    git::Repository,
+    git::{RawCommit, Repository},
     message::PlanRef,
     name::{BranchName, Oid, PipelineName, SessionId, TASK_REFS},
-    session::{Archive, Driver, Record, Stored, ref_of},
+    session::{Archive, Driver, Record, Stored},
 };
 
 /// Which sessions are meant.
@@ -78,7 +78,8 @@ impl Section {
         Ok(newest.filter(|newest| newest.record.context.branch == *branch).map(|_| session))
     }
 
-    /// The session that was begun last, of those that are meant, on a branch of its own that is still there.
+    /// The session that this user began last, of those that are meant, on a branch of its own that is still there. A replay
+    /// is beside the point: it goes on only by its own name.
     pub fn find_last_session(
         &self,
         repository: &Repository,
@@ -87,6 +88,7 @@ impl Section {
         let is_meant = |record: &Record| {
             let context = &record.context;
             context.driver == Driver::Run
+                && context.forked_from.is_none()
                 && meant.is(record)
                 && self.is_session_branch(&context.branch, &record.session)
         };
@@ -95,21 +97,18 @@ impl Section {
         found.sort_by_key(|stored| (stored.record.context.started, stored.record.time));
         while let Some(last) = found.pop() {
             let is_there = repository.find_branch(&last.record.context.branch)?.is_some();
-            if is_there && !self.may_be_of_others(repository, &last)? {
+            if is_there && is_own(repository, &last)? {
                 return Ok(Some(last));
             }
         }
         Ok(None)
     }
+}
 
-    /// Whether a session may have been fetched from whoever began it: the remote has it as it is, and here is no place where
-    /// it is worked on.
-    fn may_be_of_others(&self, repository: &Repository, session: &Stored) -> Result<bool, WorkspaceError> {
-        let seen = tracking::here(self, &ref_of(&session.record.session));
-        if repository.find_ref(&seen)? != Some(session.commit) {
-            return Ok(false);
-        }
-        let branch = Some(&session.record.context.branch);
-        Ok(repository.list_worktrees()?.iter().all(|worktree| worktree.branch.as_ref() != branch))
-    }
+/// Whether this user began a session: those of others may have been fetched.
+fn is_own(repository: &Repository, session: &Stored) -> Result<bool, WorkspaceError> {
+    let first = Archive::new(repository).start_of(session)?.commit;
+    let commits = repository.load_commits(&[first])?;
+    let began = commits.first().and_then(RawCommit::committer);
+    Ok(began.is_some() && began == repository.committer()?)
 }
