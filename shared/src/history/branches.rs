@@ -1,7 +1,7 @@
 //! What stands on the tasks' own branches and has not landed yet. It is judged together with the run's own commits, as
 //! one history.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{
     HistoryError, TaskHistory,
@@ -29,9 +29,14 @@ pub(super) struct Branches {
 }
 
 impl Branches {
-    /// Reads what the run's branch does not have, in one walk.
-    pub(super) fn read(walker: &Walker<'_>, refs: Vec<Ref>) -> Result<Self, HistoryError> {
-        let branches = task_branches(walker.branch, refs);
+    /// Reads what the run's branch does not have, in one walk. A branch whose tip is among the run's own commits, `known`,
+    /// has nothing else; to find that out git would have to go back to it.
+    pub(super) fn read(walker: &Walker<'_>, refs: Vec<Ref>, known: &Graph) -> Result<Self, HistoryError> {
+        let mut branches = task_branches(walker.branch, refs);
+        if !branches.is_empty() {
+            let known: HashSet<Oid> = known.entries.iter().map(|entry| entry.id).collect();
+            branches.retain(|branch| !known.contains(&branch.tip));
+        }
         let mut entries = Vec::new();
         if !branches.is_empty() {
             let mut revisions: Vec<String> = branches.iter().map(|branch| branch.tip.to_string()).collect();

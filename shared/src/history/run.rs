@@ -162,7 +162,7 @@ impl Run {
         }
         let reverts = Reverts::find(&walk.graph, |_| true);
         let start = run_start(&walk, &reverts)?;
-        let branches = Branches::read(&walker, refs()?)?;
+        let branches = Branches::read(&walker, refs()?, &walk.graph)?;
         let unsound = walk.graph.entries.iter().filter(|entry| matches!(entry.note, Note::Unsound)).count();
         let other = other_run(&walk.graph).cloned().filter(|_| start.is_none());
         let session = start.as_ref().map(|start| &start.session);
