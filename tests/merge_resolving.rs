@@ -12,6 +12,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use arborist_testkit::TaskCommit;
 use orchard::{Orchard, clash, content};
 
 #[test]
@@ -115,6 +116,58 @@ fn a_person_resolves_it_in_a_worktree_and_the_result_is_merged_and_tested() {
     assert_eq!(orchard.show("main", "a.txt"), "both");
     assert_eq!(orchard.show("main", "T3.txt"), "T3");
     orchard.arborist(["state", "--exit-code"]).succeeds();
+}
+
+#[test]
+fn what_was_resolved_is_taken_back_where_it_was_resolved() {
+    let orchard = content();
+    orchard.merge(&["T2"]).exits(2);
+    let opened = orchard.merge(&["resolve", "T2"]).succeeds().err("git arborist merge resolve T2");
+    let place = PathBuf::from(opened.stdout().trim_end());
+    orchard.arborist_in(&place, ["merge", "status", "T2"]).exits(2).out("T2");
+    fs::write(place.join("a.txt"), "both\n").unwrap();
+    let said = orchard.arborist_in(&place, ["merge", "resolve", "T2"]).succeeds();
+    let main = orchard.path("").canonicalize().unwrap();
+    said.out("T2 is in the queue again").err(&format!("cd '{}' && git arborist merge run", main.display()));
+    assert!(!place.exists());
+    assert_eq!(orchard.git(["worktree", "list", "--porcelain"]).answer().matches("worktree ").count(), 1);
+    orchard.merge(&["run"]).succeeds().out("1 landed (T2)").never("still there");
+    assert_eq!(orchard.show("main", "a.txt"), "both");
+}
+
+#[test]
+fn runs_that_both_have_the_task_have_a_place_each() {
+    let orchard = content();
+    orchard.git(["checkout", "-q", "-b", "other"]).succeeds();
+    orchard.run_start("other", "s2");
+    orchard.git(["checkout", "-q", "-b", "arborist/task/other/T2"]).succeeds();
+    orchard.write("a.txt", "their others\n");
+    let done = TaskCommit::new("T2", "complete").branch("other").trailer("Session", "s2");
+    orchard.commit(done.to_string());
+    orchard.git(["checkout", "-q", "other"]).succeeds();
+    orchard.write("a.txt", "our others\n");
+    orchard.commit("meanwhile\n");
+    orchard.git(["checkout", "-q", "main"]).succeeds();
+    let other = |verb: &str| orchard.merge(&[verb, "T2", "--scope", "other"]);
+    orchard.merge(&["T2"]).exits(2);
+    orchard
+        .merge(&["T2", "--scope", "other"])
+        .exits(2)
+        .err("resolve it:    git arborist merge resolve T2 --scope other");
+    other("status").exits(2).err("git arborist merge resolve T2 --scope other");
+    let first = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
+    fs::write(first.join("a.txt"), "by hand\n").unwrap();
+    let opened = other("resolve").succeeds().never("is kept under");
+    let second = PathBuf::from(opened.stdout().trim_end());
+    assert_ne!(first, second);
+    assert_eq!(fs::read_to_string(first.join("a.txt")).unwrap(), "by hand\n");
+    orchard.merge(&["resolve", "T2"]).succeeds().out("T2 is in the queue again");
+    orchard.merge(&["run"]).succeeds().out("1 landed (T2)").never("still there");
+    fs::write(second.join("a.txt"), "other hands\n").unwrap();
+    orchard.arborist_in(&second, ["merge", "resolve", "T2"]).succeeds().err("merge run --scope other");
+    orchard.merge(&["run", "--scope", "other"]).succeeds().out("1 landed (T2)");
+    assert_eq!(orchard.show("main", "a.txt"), "by hand");
+    assert_eq!(orchard.show("other", "a.txt"), "other hands");
 }
 
 #[test]

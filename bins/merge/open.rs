@@ -9,7 +9,7 @@ use arborist_core::{
     history::{HistoryError, Reading, Run, Scope},
     plan::Plan,
     process::Cancel,
-    queue::{Claim, Store, Target},
+    queue::{Claim, Store, Target, opened_for},
     settings::Settings,
 };
 
@@ -20,18 +20,26 @@ use crate::{clock, ui::Ui};
 pub(super) struct Site {
     pub(super) repository: Repository,
     pub(super) scope: Scope,
+    /// True if we were started in a worktree that a person resolves a conflict in, which may be gone afterwards.
+    pub(super) is_in_conflict: bool,
     config: Config,
 }
 
 impl Site {
-    /// Finds both.
+    /// Finds both. In the worktree of a conflict its run is meant, and all is done from the main worktree.
     pub(super) fn open(args: &ScopeArgs, ui: &mut Ui) -> Result<Self, Failure> {
         let config = Config::start(Path::new("."))?;
         let repository = Repository::discover()?;
         let config = config.finish()?;
         ui.configure(&config);
-        let scope = Scope::resolve(&repository, args.scope.as_ref())?;
-        Ok(Self { repository, scope, config })
+        let Some(run) = opened_for(&repository) else {
+            let scope = Scope::resolve(&repository, args.scope.as_ref())?;
+            return Ok(Self { repository, scope, is_in_conflict: false, config });
+        };
+        let main = repository.list_worktrees()?.into_iter().next();
+        let repository = main.map_or(Ok(repository), |main| Repository::discover_from(&main.path))?;
+        let scope = Scope::resolve(&repository, Some(args.scope.as_ref().unwrap_or(&run)))?;
+        Ok(Self { repository, scope, is_in_conflict: true, config })
     }
 
     /// The same for one who lands something: what a shallow history lacks for that is fetched, and said so.
@@ -49,6 +57,14 @@ impl Site {
             ui.note(&deepened.to_string());
         }
         Ok(site)
+    }
+
+    /// A command of `merge` to go on with, which means the same run where we were started.
+    pub(super) fn command(&self, verb: &str) -> String {
+        let branch = &self.scope.branch;
+        let is_usual = Scope::resolve(&self.repository, None).is_ok_and(|found| found.branch == *branch);
+        let scope = if is_usual { String::new() } else { format!(" --scope {branch}") };
+        format!("git arborist merge {verb}{scope}")
     }
 
     pub(super) fn store(&self) -> Store<'_> {

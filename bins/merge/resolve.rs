@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::Exit,
-    message::plain_text,
+    message::{plain_text, visible},
     name::TaskId,
     queue::{Handover, Queue, QueueError},
 };
@@ -37,11 +37,11 @@ pub(super) fn run(task: &TaskId, args: &LandingArgs, ui: &mut Ui) -> Outcome {
     let ticket = stored.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?.ticket;
     let options = options(&site, &watch_signals(), args)?;
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
-    let handover = queue.hand_over(task, &options, &mut |news| words::tell(ui, &news))?;
+    let handover = queue.hand_over(task, &options, &mut |news| words::tell(ui, &site, &news))?;
     if args.scope.json {
         print(ui, &document(task, &handover))?;
     } else {
-        tell(task, &handover, ui);
+        tell(task, &handover, &site, ui);
     }
     Ok(if matches!(handover, Handover::Unfinished(..)) { Exit::No } else { Exit::Done })
 }
@@ -60,12 +60,13 @@ fn document(task: &TaskId, handover: &Handover) -> ResolveDocument {
     }
 }
 
-fn tell(task: &TaskId, handover: &Handover, ui: &mut Ui) {
+fn tell(task: &TaskId, handover: &Handover, site: &Site, ui: &mut Ui) {
     match handover {
         Handover::Opened(path) => {
             ui.line(&path.display().to_string());
             ui.hint(&format!(
-                "the conflict of {task} is there: resolve it and 'git add' it, then run the same command again"
+                "the conflict of {task} is there: edit its files until no marks are left ('git add' or 'git rm' what has none), then run, there or here: {command}",
+                command = site.command(&format!("resolve {task}"))
             ));
         }
         Handover::Unfinished(path, left) => {
@@ -75,7 +76,13 @@ fn tell(task: &TaskId, handover: &Handover, ui: &mut Ui) {
         }
         Handover::Taken => {
             ui.line(&format!("{task} is in the queue again"));
-            ui.hint("land it with: git arborist merge run");
+            let land = site.command("run");
+            if site.is_in_conflict {
+                let main = visible(&site.repository.dir.to_string_lossy());
+                ui.hint(&format!("this folder is gone; land it with: cd '{main}' && {land}"));
+            } else {
+                ui.hint(&format!("land it with: {land}"));
+            }
         }
     }
 }

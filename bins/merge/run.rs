@@ -122,7 +122,7 @@ fn drain(
         let queue = Queue::open(&site.repository, scope.clone(), target, clock::now)?;
         let mut voice = |news: News| {
             if !args.quiet {
-                words::tell(ui, &news);
+                words::tell(ui, site, &news);
             }
         };
         all.join(queue.drain(&options, &mut voice)?);

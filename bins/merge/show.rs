@@ -130,7 +130,7 @@ pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Ou
     let (limit, claims) = (limit(&site, &wanted)?, site.claims()?);
     let is_late = |listed: &&Listed| clock::now() - listed.ticket.added > limit;
     let late = wanted.iter().filter(is_late).count();
-    let steps: BTreeSet<String> = wanted.iter().filter_map(next_step).collect();
+    let steps: BTreeSet<String> = wanted.iter().filter_map(|listed| next_step(listed, &site)).collect();
     if args.json {
         print(ui, &QueueDocument::new(&site, &wanted, &claims))?;
     } else {
@@ -152,11 +152,11 @@ pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Ou
 }
 
 /// What a person has to do about it, if one is needed.
-fn next_step(listed: &Listed) -> Option<String> {
+fn next_step(listed: &Listed, site: &Site) -> Option<String> {
     let Ticket { task, into, standing, .. } = &listed.ticket;
     match standing {
         Standing::Conflict { escalated: true, .. } => {
-            Some(format!("resolve it with: git arborist merge resolve {task}"))
+            Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
         }
         Standing::Parked { .. } => {
             Some(format!("bring the checkout of {into} up with: git merge --ff-only {}", into.landing_ref()))

@@ -7,6 +7,7 @@ use arborist_core::{
     queue::{News, Outcome, Report},
 };
 
+use super::open::Site;
 use crate::ui::{Tone, Ui};
 
 /// One word for it.
@@ -86,7 +87,7 @@ pub(super) fn conflicts_in_short(conflicts: &[Conflict]) -> String {
 }
 
 /// Tells each thing in a line on standard error, as it happens.
-pub(super) fn tell(ui: &mut Ui, news: &News) {
+pub(super) fn tell(ui: &mut Ui, site: &Site, news: &News) {
     let line = match news {
         News::Settled { ticket, outcome } => {
             let task = &ticket.task;
@@ -98,7 +99,7 @@ pub(super) fn tell(ui: &mut Ui, news: &News) {
             let line = ui.paint(tone, &sentence(task, outcome));
             match outcome {
                 Outcome::Conflict { escalated: true, conflicts } => {
-                    format!("{line}\n{}", what_to_do(task, conflicts))
+                    format!("{line}\n{}", what_to_do(task, conflicts, site))
                 }
                 _ => line,
             }
@@ -113,13 +114,13 @@ pub(super) fn tell(ui: &mut Ui, news: &News) {
 }
 
 /// What stands in the way, and the commands to go on by hand.
-fn what_to_do(task: &TaskId, conflicts: &[Conflict]) -> String {
+fn what_to_do(task: &TaskId, conflicts: &[Conflict], site: &Site) -> String {
     let said =
         conflicts.iter().map(|conflict| format!("  {}", plain_text(&conflict.message).replace('\n', " ")));
     let commands = [
-        format!("  look at it:    git arborist merge status {task}"),
-        format!("  resolve it:    git arborist merge resolve {task}"),
-        format!("  or give it up: git arborist merge drop {task}"),
+        format!("  look at it:    {}", site.command(&format!("status {task}"))),
+        format!("  resolve it:    {}", site.command(&format!("resolve {task}"))),
+        format!("  or give it up: {}", site.command(&format!("drop {task}"))),
     ];
     said.chain(commands).collect::<Vec<_>>().join("\n")
 }

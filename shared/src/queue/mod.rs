@@ -34,7 +34,7 @@ pub use resolver::{Briefs, Resolver};
 pub use store::{LogEntry, Store, Stored, TICKETS, Written};
 pub use target::{Position, Target};
 pub use ticket::{Priority, Standing, Ticket};
-pub use yard::{Afterwards, Handover, Yard};
+pub use yard::{Afterwards, Handover, Yard, opened_for};
 
 use std::{collections::HashMap, sync::mpsc::channel, thread};
 

@@ -39,12 +39,12 @@ impl Pool {
     /// The same; where the branch, which must be there, is not checked out, a worktree is made for the session.
     pub fn house(&self, session: &SessionId) -> Result<House, WorktreeError> {
         let _gate = self.gate()?;
-        let worktrees = self.repository.list_worktrees()?;
-        if let Some(found) = worktrees.iter().find(|found| self.has_run(found)) {
-            if found.path.is_dir() {
-                return self.house_in(found, Vec::new());
+        let mut worktrees = self.repository.list_worktrees()?;
+        if let Some(at) = worktrees.iter().position(|found| self.has_run(found)) {
+            if worktrees[at].path.is_dir() {
+                return self.house_in(&worktrees[at], Vec::new());
             }
-            self.forget(found)?;
+            self.forget(&worktrees.remove(at))?;
         }
         let tip = self.repository.require_commit(&self.run.to_ref())?;
         let places = self.places.prepared(&self.repository, &worktrees)?;

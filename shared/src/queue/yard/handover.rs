@@ -4,13 +4,13 @@ use std::{fs, path::PathBuf};
 
 use super::{Yard, marks::Unsettled};
 use crate::{
-    git::Conflict,
-    name::{Oid, TaskId, digest},
+    git::{Conflict, Repository},
+    name::{BranchName, Oid, TaskId, digest},
     queue::{News, QueueError, Standing, Ticket},
     worktree::{Pool, Scratch},
 };
 
-/// Where it is noted what a person was given.
+/// Where it is noted what a person was given: the tree, and in the next line the run's branch.
 const OPENED: &str = "arborist-opened";
 
 /// What a person finds when they ask for a conflict.
@@ -29,19 +29,37 @@ impl Yard<'_> {
     pub(in crate::queue) fn hand_over(&mut self, ticket: &Ticket) -> Result<Handover, QueueError> {
         let tip = self.target().require()?.tip();
         let pool = self.pool()?;
-        let name = place_of("resolve", &ticket.task);
-        let scratch = pool
-            .take_scratch(&name, tip)?
-            .ok_or_else(|| QueueError::Resolver(format!("the worktree '{name}' is in use")))?;
+        let scratch = self.take_place(&pool, ticket, tip)?;
         let theirs = ticket.resolved.unwrap_or(ticket.source);
         let Some(onto) = scratch.repository.merging_onto(theirs)? else {
             self.keep_what_lies_in(&pool, &scratch)?;
             pool.refresh(&scratch, tip, &[])?;
             scratch.repository.begin_merge(theirs)?;
-            note_opened(&scratch)?;
+            note_opened(&scratch, &ticket.scope)?;
             return Ok(Handover::Opened(scratch.path));
         };
         self.take_back(&pool, scratch, (ticket, onto))
+    }
+
+    /// Another run may have a task of this name: while its conflict stands in the usual place, that is left alone.
+    fn take_place(&self, pool: &Pool, ticket: &Ticket, tip: Oid) -> Result<Scratch, QueueError> {
+        let take = |name: String| {
+            let taken = pool.take_scratch(&name, tip)?;
+            taken.ok_or_else(|| QueueError::Resolver(format!("the worktree '{name}' is in use")))
+        };
+        let own = place_of_run(ticket);
+        if self.is_place(&own) {
+            return take(own);
+        }
+        let usual = take(place_of("resolve", &ticket.task))?;
+        match opened_for(&usual.repository) {
+            Some(run) if run != ticket.scope => take(own),
+            _ => Ok(usual),
+        }
+    }
+
+    fn is_place(&self, name: &str) -> bool {
+        self.repository.common_dir.join("worktrees").join(name).exists()
     }
 
     fn take_back(
@@ -65,14 +83,17 @@ impl Yard<'_> {
 
     /// A task that has landed otherwise needs nobody's worktree any more. One in which something was done stays.
     pub(super) fn close_place(&mut self, ticket: &Ticket, landed: Oid) -> Result<(), QueueError> {
-        let name = place_of("resolve", &ticket.task);
-        if !self.repository.common_dir.join("worktrees").join(&name).exists() {
+        let names = [place_of_run(ticket), place_of("resolve", &ticket.task)];
+        let Some(name) = names.into_iter().find(|name| self.is_place(name)) else {
             return Ok(());
-        }
+        };
         let pool = self.pool()?;
         let Some(scratch) = pool.take_scratch(&name, landed)? else {
             return Ok(());
         };
+        if opened_for(&scratch.repository).is_some_and(|run| run != ticket.scope) {
+            return Ok(());
+        }
         if is_untouched(&scratch)? {
             return Ok(pool.remove_scratch(&scratch)?);
         }
@@ -93,11 +114,18 @@ impl Yard<'_> {
 }
 
 /// What was given to a person stands beside their worktree, so that it can be told later whether they did anything.
-fn note_opened(scratch: &Scratch) -> Result<(), QueueError> {
+fn note_opened(scratch: &Scratch, run: &BranchName) -> Result<(), QueueError> {
     let tree = scratch.repository.snapshot()?;
     let path = scratch.repository.git_dir.join(OPENED);
-    fs::write(&path, tree.to_string())
+    fs::write(&path, format!("{tree}\n{run}\n"))
         .map_err(|source| QueueError::File { path: path.display().to_string(), source })
+}
+
+/// The run whose conflict a person was given in the worktree that `repository` is seen from.
+#[must_use]
+pub fn opened_for(repository: &Repository) -> Option<BranchName> {
+    let noted = fs::read_to_string(repository.git_dir.join(OPENED)).ok()?;
+    noted.lines().nth(1)?.parse().ok()
 }
 
 /// Whether everything there is as it was given.
@@ -106,7 +134,7 @@ fn is_untouched(scratch: &Scratch) -> Result<bool, QueueError> {
     let opened = fs::read_to_string(place.git_dir.join(OPENED)).unwrap_or_default();
     let head = place.find_commit("HEAD")?;
     let is_kept = head.map(|head| place.is_held(head)).transpose()?.unwrap_or(false);
-    Ok(is_kept && opened == place.snapshot()?.to_string())
+    Ok(is_kept && opened.lines().next() == Some(place.snapshot()?.to_string().as_str()))
 }
 
 /// The paths that a person has not settled: with marks, or still unmerged and of a kind that leaves none.
@@ -125,9 +153,15 @@ fn left_to_do(merge: &Unsettled<'_>) -> Result<Vec<String>, QueueError> {
 
 /// The worktree for the conflict of a task, with a name that a task could have too.
 pub(super) fn place_of(kind: &str, task: &TaskId) -> String {
-    let name = format!("{kind}-{task}");
-    if name.parse::<TaskId>().is_ok() {
-        return name;
-    }
-    format!("{kind}-{}", &digest(task.as_str().as_bytes())[..16])
+    short_enough(format!("{kind}-{task}"), || format!("{kind}-{}", &digest(task.as_str().as_bytes())[..16]))
+}
+
+/// The same, with a name that no other run has.
+fn place_of_run(ticket: &Ticket) -> String {
+    let whose = digest(format!("{}\n{}", ticket.scope, ticket.task).as_bytes());
+    short_enough(format!("resolve-{}-{}", ticket.task, &whose[..8]), || format!("resolve-{}", &whose[..16]))
+}
+
+fn short_enough(name: String, otherwise: impl FnOnce() -> String) -> String {
+    if name.parse::<TaskId>().is_ok() { name } else { otherwise() }
 }

@@ -9,7 +9,7 @@ mod marks;
 mod recover;
 mod resolving;
 
-pub use handover::Handover;
+pub use handover::{Handover, opened_for};
 
 use std::{collections::HashMap, path::Path};
 
