@@ -77,3 +77,30 @@ fn names_that_mean_several_are_listed_with_their_ages() {
     let said = compost.cleanup(&["restore", "2025-02-20/main/T1"]).exits(1);
     said.err("2025-02-20/main/T1/branch-").err("0s ago");
 }
+
+#[test]
+fn it_goes_by_every_name_that_is_shown_of_it() {
+    let compost = Compost::new();
+    compost.branch("T1", "t.txt", "t");
+    let base = compost.git(["rev-parse", "main"]).answer();
+    let tip = compost.commit_on(&base, "u.txt", "u", "work\n");
+    let branch = "arborist/tasks/7270a1af";
+    compost.session_branch(branch, &tip);
+    compost.session("7270a1af", (branch, "run"), r#""kind":"end","result":"complete""#);
+    compost.cleanup(FORCE).succeeds().out(branch);
+    let saved = compost.refs("refs/arborist/saved");
+    let name = saved.iter().find(|name| name.contains("7270a1af/branch-")).unwrap();
+    let (unit, part) = name.strip_prefix("refs/arborist/saved/").unwrap().rsplit_once('/').unwrap();
+    let unescaped = unit.replace("%2F", "/");
+    let names = [branch, "arborist%2Ftasks%2F7270a1af", "7270a1af", unit, &unescaped, name];
+    for name in
+        names.into_iter().chain([format!("7270a1af/{part}").as_str(), "refs/heads/arborist/tasks/7270a1af"])
+    {
+        compost.git(["update-ref", "-d", &format!("refs/heads/{branch}")]).succeeds();
+        let said = compost.cleanup(&["restore", name]).succeeds();
+        said.out(&format!("branch '{branch}' is at")).err(&format!("git worktree add DIR '{branch}'"));
+    }
+    compost.cleanup(&["restore", part]).succeeds().out(" already").never("hint");
+    compost.cleanup(&["restore", "arborist/task/main/T1"]).succeeds().out("'arborist/task/main/T1' is at");
+    compost.cleanup(&["restore", "270a1af"]).exits(1);
+}

@@ -172,6 +172,7 @@ fn a_session_that_was_stopped_goes_on_by_its_own_name() {
     garden.arborist(["reset", "T001"]).exits(1).err("'main' has no run yet");
     garden.arborist(["reset", "T001", "--scope", "nowhere"]).exits(1).err("there is no branch 'nowhere'");
     garden.arborist(["reset", "T001", "--scope", &branch]).succeeds().out("reset T001");
+    fs::remove_dir_all(garden.path("../repo.arborist")).unwrap();
     // Resumed, it stays where it is, whatever is configured for new runs.
     garden.git(["config", "arborist.session.branch", "true"]).succeeds();
     let resume = ["session", "resume", &id];

@@ -14,7 +14,7 @@ use crate::{clock, entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct RestoreArgs {
-    /// What was saved: a name that 'cleanup saved' lists, or the end of one, such as a task
+    /// What was saved: a name that 'cleanup saved' lists, or the end of one, such as a task, a branch or a session
     #[arg(value_name = "NAME")]
     name: String,
     /// Restore it as this branch, not as the one that it was
@@ -47,6 +47,11 @@ pub(super) fn run(args: &RestoreArgs, ui: &mut Ui) -> Outcome {
             "its files are in {}, {branch} is checked out there",
             visible(&path.to_string_lossy())
         ));
+        return Ok(Exit::Done);
+    }
+    let branches = restored.refs.iter().filter(|found| found.is_new);
+    for branch in branches.filter_map(|found| found.name.strip_prefix("refs/heads/")) {
+        ui.hint(&format!("for a worktree of it, run: git worktree add DIR '{}'", visible(branch)));
     }
     Ok(Exit::Done)
 }

@@ -198,12 +198,11 @@ impl Hand<'_> {
 /// All that belongs to the name: one part, or the parts of one unit.
 fn find(all: &[SavedWork], name: &str) -> Result<Vec<SavedWork>, CleanupError> {
     let name = name.trim_start_matches(super::saved::SAVED).trim_matches('/');
+    let name = name.trim_start_matches("refs/heads/").trim_start_matches(TASK_BRANCHES);
     if let Some(exact) = all.iter().find(|saved| saved.name == name) {
         return Ok(vec![exact.clone()]);
     }
-    let suffix = format!("/{name}");
-    let is_meant = |saved: &&SavedWork| saved.unit() == name || saved.unit().ends_with(&suffix);
-    let found: Vec<SavedWork> = all.iter().filter(is_meant).cloned().collect();
+    let found = named(all, name);
     let ambiguous =
         |found: Vec<(String, Option<i64>)>| Err(CleanupError::Ambiguous { name: name.to_owned(), found });
     let mut units: Vec<(String, Option<i64>)> = Vec::new();
@@ -223,6 +222,26 @@ fn find(all: &[SavedWork], name: &str) -> Result<Vec<SavedWork>, CleanupError> {
         return ambiguous(found.into_iter().map(|saved| (saved.name, saved.time)).collect());
     }
     Ok(found)
+}
+
+/// What a name means: a unit as it is filed or as its branch is called, or else a single part of one.
+fn named(all: &[SavedWork], name: &str) -> Vec<SavedWork> {
+    let asked = unescaped(name);
+    let ways: [&dyn Fn(&SavedWork) -> bool; 3] =
+        [&|saved| is_end(name, saved.unit()), &|saved| is_end(&asked, &unescaped(saved.unit())), &|saved| {
+            is_end(&asked, &unescaped(&saved.name))
+        }];
+    let mut found = ways.iter().map(|is_meant| all.iter().filter(|saved| is_meant(saved)).cloned().collect());
+    found.find(|found: &Vec<SavedWork>| !found.is_empty()).unwrap_or_default()
+}
+
+fn is_end(end: &str, name: &str) -> bool {
+    name.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+/// A branch within the name of saved work, as people call it.
+fn unescaped(name: &str) -> String {
+    name.replace("%2F", "/").replace("%25", "%")
 }
 
 /// What saved work is of, without the day.
@@ -253,7 +272,7 @@ fn home_of(saved: &SavedWork) -> Result<String, CleanupError> {
             return Ok(name);
         }
         if !rest.contains('/') {
-            return branch_ref(&rest.replace("%2F", "/").replace("%25", "%"));
+            return branch_ref(&unescaped(rest));
         }
     }
     branch_ref(&format!("restored/{rest}"))
