@@ -59,8 +59,17 @@ fn a_session_that_rests_keeps_all_that_is_its_own() {
     let branch = format!("arborist/tasks/{session}");
     compost.session(&session, (&branch, "run"), r#""kind":"pause","why":"lunch""#);
     let before = compost.refs("refs/heads");
-    compost.cleanup(&["--older-than", "0", "--force"]).succeeds().out("its session is paused");
+    let all = ["--older-than", "0", "--force"];
+    let said = compost.cleanup(&all).succeeds().out("its session is paused");
+    said.err(&format!("to give it up: git arborist session end --session {session}"));
     assert_eq!(compost.refs("refs/heads"), before);
+    let end = ["session", "end", "--session", &session];
+    compost.arborist(end.iter().chain(&["--result", "complete"])).exits(1).err("which alone says when");
+    compost.arborist(end).succeeds().err("is given up");
+    compost.arborist(["session", "list"]).succeeds().out("failed");
+    compost.arborist(end).exits(1).err("has ended");
+    compost.cleanup(&all).succeeds().never("paused").never("give it up");
+    assert_ne!(compost.refs("refs/heads"), before);
 }
 
 #[test]

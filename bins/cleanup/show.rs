@@ -1,10 +1,11 @@
 //! What is told to people: a row for each thing, and sums.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arborist_core::{
     cleanup::{Active, Fate, Item, Reason, Verdict, What},
     message::visible,
+    session::Standing,
 };
 
 use super::{document::totals, sweep::Outcomes};
@@ -80,6 +81,11 @@ pub(super) fn hint(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool, is_named: 
     if is_kept(&|_, why| matches!(why, Reason::Active(Active::Moved(_)))) {
         ui.hint("a worktree that was moved is found again with: git arborist worktree repair");
     }
+    if let Some(session) = resting(items).filter(|_| is_forced || is_named) {
+        ui.hint(&format!(
+            "a session that rests keeps what is its own; to give it up: git arborist session end --session {session}"
+        ));
+    }
     let gone = outcomes.fates.iter().flatten().zip(items);
     let is_saved = |(fate, item): (&Fate, &Item)| {
         matches!(fate, Fate::Removed { .. }) && item.candidate.what == What::Saved
@@ -87,6 +93,18 @@ pub(super) fn hint(ui: &mut Ui, outcomes: &Outcomes, is_forced: bool, is_named: 
     if gone.into_iter().any(is_saved) {
         ui.hint("until git collects its objects, saved work comes back with: git update-ref <ref> <object>");
     }
+}
+
+/// The session that is not over though nobody is at work, or which word stands for them if there are several.
+fn resting(items: &[Item]) -> Option<String> {
+    let resting = |item: &Item| match &item.verdict {
+        Verdict::Keep(Reason::Active(Active::Session(id, Standing::Paused | Standing::Open))) => {
+            Some(id.to_string())
+        }
+        _ => None,
+    };
+    let ids: BTreeSet<String> = items.iter().filter_map(resting).collect();
+    if ids.len() > 1 { Some("<id>".into()) } else { ids.into_iter().next() }
 }
 
 fn sections(outcomes: &Outcomes) -> [Section<'_>; 3] {

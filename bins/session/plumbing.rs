@@ -8,6 +8,7 @@ use arborist_core::{
     gardener::start::new_session,
     git::Repository,
     name::{BranchName, Oid, SessionId, TaskId},
+    process::FileLock,
     session::{
         Checkpoint, Chronicle, Draft, Driver, End, Happening, RepositoryStart, SessionError, Start, Stored,
         Verdict,
@@ -66,9 +67,9 @@ const STATUSES: [&str; 4] = ["pass", "fail", "approved", "rejected"];
 pub(super) struct EndArgs {
     #[command(flatten)]
     session: SessionArg,
-    /// Whether all was done
-    #[arg(long, value_enum, default_value_t = ResultWord::Complete)]
-    result: ResultWord,
+    /// Whether all was done: complete unless it is said; a run of git arborist that rests is given up, which is failed
+    #[arg(long, value_enum)]
+    result: Option<ResultWord>,
     /// More, in words
     #[arg(short, long, value_name = "WORDS", default_value = "")]
     message: String,
@@ -141,10 +142,7 @@ pub(super) fn chronicle(opened: &Opened, args: &SessionArg) -> Result<Chronicle,
         let words = format!("session '{session}' is a run of git arborist, which records it by itself");
         return Err(Failure::new(Exit::No, words).hint("begin one of your own: git arborist session start"));
     }
-    if let Happening::End(_) = record.happening {
-        let words = format!("session '{session}' has ended");
-        return Err(Failure::new(Exit::No, words).hint("begin another: git arborist session start"));
-    }
+    refuse_ended(newest)?;
     let (branch, _) = place(&opened.repository)?;
     if branch != record.context.branch {
         let words = format!(
@@ -180,16 +178,52 @@ pub(super) fn checkpoint(args: &CheckpointArgs, ui: &mut Ui) -> Outcome {
 
 pub(super) fn end(args: &EndArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
+    let newest = opened.shelf.require(&args.session.session)?;
+    if newest.record.context.driver == Driver::Run {
+        return give_up(&opened, newest, args, ui);
+    }
     let chronicle = chronicle(&opened, &args.session)?;
     let (branch, head) = place(&opened.repository)?;
     let result = match args.result {
-        ResultWord::Complete => Verdict::Complete,
-        ResultWord::Failed => Verdict::Failed,
+        None | Some(ResultWord::Complete) => Verdict::Complete,
+        Some(ResultWord::Failed) => Verdict::Failed,
     };
     let happening = Happening::End(End { result, words: args.message.clone() });
     append(&chronicle, &happening, head)?;
     Mark::new(&branch, chronicle.session()).take_away(&opened.repository)?;
     tell(&chronicle, &args.json, ui)
+}
+
+/// Ends a run that rests or was killed, so that nothing waits for it any more. Its branch and its records stay.
+fn give_up(opened: &Opened, newest: &Stored, args: &EndArgs, ui: &mut Ui) -> Outcome {
+    let (session, branch) = (&newest.record.session, &newest.record.context.branch);
+    let lock = FileLock::try_take(&opened.repository.run_lock(branch), "git arborist session");
+    let _lock = lock.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
+    refuse_ended(newest)?;
+    if args.result == Some(ResultWord::Complete) {
+        let words =
+            format!("session '{session}' is a run of git arborist, which alone says when it is complete");
+        let hint = format!("go on with it: git arborist session resume {session}");
+        return Err(Failure::new(Exit::No, words).hint(hint));
+    }
+    let tip = opened.repository.find_branch(branch)?.unwrap_or(newest.record.context.tip);
+    let words = if args.message.is_empty() { "given up".to_owned() } else { args.message.clone() };
+    let chronicle = Chronicle::after(&opened.repository, newest.clone());
+    append(&chronicle, &Happening::End(End { result: Verdict::Failed, words }), tip)?;
+    if !args.json.json {
+        ui.note(&format!("session '{session}' is given up; its branch '{branch}' stays"));
+    }
+    tell(&chronicle, &args.json, ui)
+}
+
+fn refuse_ended(newest: &Stored) -> Result<(), Failure> {
+    match newest.record.happening {
+        Happening::End(_) => {
+            let words = format!("session '{}' has ended", newest.record.session);
+            Err(Failure::new(Exit::No, words).hint("begin another: git arborist session start"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Records what happened to the branch at `head`.

@@ -8,6 +8,7 @@ use arborist_core::{
         Active, Candidate, Commits, Content, Proof, Reason, Rules, Spot, Unsaved, Verdict, What, judge_all,
     },
     name::Oid,
+    session::Standing,
     settings::Age,
 };
 use proptest::prelude::*;
@@ -58,7 +59,7 @@ fn active() -> impl Strategy<Value = Vec<Active>> {
         Just(Active::Queued),
         Just(Active::Here),
         Just(Active::Claim),
-        Just(Active::Session("paused")),
+        Just(Active::Session("s1".parse().unwrap(), Standing::Paused)),
         Just(Active::Foreign("not ours".into())),
     ];
     prop_oneof![3 => Just(Vec::new()), 1 => prop::collection::vec(one, 1..3)]

@@ -3,13 +3,13 @@
 use std::fmt;
 
 use super::{Candidate, Commits, Content, Proof, Spot, What};
-use crate::settings::Age;
+use crate::{name::SessionId, session::Standing, settings::Age};
 
 /// Why something is in use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Active {
-    /// A session that is not over, in a word.
-    Session(&'static str),
+    /// This session is not over.
+    Session(SessionId, Standing),
     /// A run is under way.
     Run(String),
     /// A run was killed, and something that it started is alive.
@@ -47,7 +47,7 @@ pub enum Active {
 impl fmt::Display for Active {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Session(word) => write!(f, "its session is {word}"),
+            Self::Session(_, standing) => write!(f, "its session is {}", standing.as_str()),
             Self::Run(run) => write!(f, "a run of '{run}' is under way"),
             Self::LeftRunning(run) => write!(f, "what a run of '{run}' started is still alive"),
             Self::Lock(holder) => write!(f, "in use: {holder}"),

@@ -100,7 +100,7 @@ impl Ground<'_> {
     /// What belongs to a session that is not over stays.
     fn tell_standing(&self, candidate: &mut Candidate, stored: &Stored) {
         let open = self.open_sessions.iter().find(|open| open.session == stored.record.session);
-        candidate.active.extend(open.map(|open| Active::Session(open.standing.as_str())));
+        candidate.active.extend(open.map(|open| Active::Session(open.session.clone(), open.standing)));
     }
 
     /// The same for what names its session. One of which nothing is written down has come to its end; one of which what is
@@ -119,7 +119,7 @@ impl Ground<'_> {
     pub(super) fn tell_sessions(&self, candidate: &mut Candidate) {
         let Some(run) = candidate.run.as_deref().filter(|_| !self.open_sessions.is_empty()) else { return };
         let of_run = self.open_sessions.iter().filter(|open| open.run == run);
-        candidate.active.extend(of_run.map(|open| Active::Session(open.standing.as_str())));
+        candidate.active.extend(of_run.map(|open| Active::Session(open.session.clone(), open.standing)));
     }
 }
 
