@@ -499,7 +499,7 @@ complete -c git-arborist -n '__git_arborist_in session checkpoint' -s h -l help 
 # session end
 complete -c git-arborist -n '__git_arborist_in session end' -f
 complete -c git-arborist -n '__git_arborist_in session end' -l session -x -d 'The session: its id, or as much of it as tells it from others'
-complete -c git-arborist -n '__git_arborist_in session end' -l result -x -a 'complete failed' -d 'Whether all was done'
+complete -c git-arborist -n '__git_arborist_in session end' -l result -x -a 'complete failed' -d 'Whether all was done: complete unless it is said; a run of git arborist that rests is given up, which is failed'
 complete -c git-arborist -n '__git_arborist_in session end' -s m -l message -x -d 'More, in words'
 complete -c git-arborist -n '__git_arborist_in session end' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session end' -s h -l help -d 'Show what it does and takes'

@@ -128,6 +128,10 @@ fn the_last_event_has_what_the_summary_has() {
         "seconds": 0,
         "stopped": null,
         "next": "git arborist gardener --retry-failed",
+        "worktree": null,
+        "merge": null,
+        "others": [],
+        "unpushed": [],
     });
     assert_eq!(summary, &expected);
     assert_eq!(kinds(&events)[..3], ["note null", "note null", "run-begins null"]);

@@ -46,7 +46,11 @@ fn files(town: &Town, repo: &str) -> String {
 #[test]
 fn with_a_remote_a_run_that_succeeded_is_pushed_in_every_repository() {
     let town = with_remotes();
-    town.arborist(["gardener"]).succeeds().err("fetched 'backend' from origin").err("pushed arborist/tasks/");
+    town.arborist(["gardener"])
+        .succeeds()
+        .err("fetched 'backend' from origin")
+        .err("pushed backend: arborist/tasks/");
+    town.arborist(["plan"]).succeeds().out("T001 [repo:backend]");
     assert_eq!(pushed(&town, "backend"), [format!("refs/heads/{}", town.session_branch("backend"))]);
     assert!(files(&town, "backend").contains("T003.txt") && files(&town, "web").contains("T002.txt"));
     town.arborist(["workspace", "status"]).succeeds().never("unpushed");
@@ -117,8 +121,12 @@ fn a_failed_run_has_pushed_its_checkpoints_and_goes_on_pushing() {
 fn a_remote_that_vanishes_in_mid_run_costs_a_warning_and_no_work() {
     let town = with_remotes();
     town.set("backend", "push", "on_checkpoint");
+    town.arborist(["gardener", "--dry-run"]).succeeds().out("    in         backend\n");
     town.agent(&WORKER.replace("echo x >", "mv \"$ROOT/backend.git\" \"$ROOT/gone\" 2>/dev/null; echo x >"));
     let run = town.arborist(["gardener"]).succeeds().err("warning: 'backend' was not pushed");
+    let run =
+        run.out("  unpushed backend: the last push failed\n").out("  next   git arborist workspace push\n");
+    let run = run.err("  pushed web: ").out("  merge  in backend: git merge ");
     assert_eq!(run.stderr().matches("was not pushed").count(), 1, "said once: {}", run.stderr());
     town.arborist(["state", "--exit-code"]).succeeds().out("backend: unpushed by ").never("web: unpushed");
     town.arborist(["workspace", "status"]).succeeds().out("unpushed by");

@@ -143,6 +143,14 @@ impl Opened {
         Ok(Annex { name, repository: place, hand, tip, hook, sentry: Sentry::default(), base })
     }
 
+    /// The branches of the session in the other repositories that tasks work in, by their names.
+    pub(super) fn branches_of_others(&self, planned: &Planned) -> Vec<(String, BranchName)> {
+        let is_named =
+            |name: &str| planned.plan.tasks.iter().any(|task| task.repos.iter().any(|repo| repo == name));
+        let others = self.others.iter().filter(|other| is_named(other.section.name.as_str()));
+        others.map(|other| (other.section.name.to_string(), other.branch.clone())).collect()
+    }
+
     /// Who pushes what this run commits, if it is to be pushed: from the main checkouts, because the path of a remote may
     /// be right only there.
     pub(super) fn courier(&self, session: SessionId) -> Result<Option<Courier>, Failure> {

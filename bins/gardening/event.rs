@@ -342,6 +342,20 @@ pub struct SummaryDocument {
     pub worktree: Option<String>,
     /// What brings the work of a run on its own branch to the branch that is checked out; null if it is there, or not done.
     pub merge: Option<String>,
+    /// The branches of the run in other repositories, once it is done.
+    pub others: Vec<OtherBranchDocument>,
+    /// The repositories whose last push failed.
+    pub unpushed: Vec<String>,
+}
+
+/// The branch of a run in another repository of its workspace.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct OtherBranchDocument {
+    /// The repository.
+    pub repo: String,
+    /// The branch.
+    pub branch: String,
 }
 
 /// A task that is complete on its own branch and did not land.

@@ -22,6 +22,9 @@ pub(crate) fn tell(ui: &mut Ui, options: &Options, task: &Task) -> Result<(), Fa
         ("test", tested),
         ("review", people(&options.staff.reviewers()?)),
     ];
+    if !task.repos.is_empty() {
+        ui.line(&format!("    {:<10} {}", "in", plain_text(&task.repos.join(", "))));
+    }
     for (step, by) in steps {
         ui.line(&format!("    {step:<10} {by}"));
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use arborist_core::{
     failure::Exit,
+    message::visible,
     name::TaskId,
     plan::{Conflict, Mark, Plan, Task, Why},
 };
@@ -43,8 +44,13 @@ fn leaf(ui: &Ui, task: &Task) -> String {
         Mark::Blocked => ("!", Tone::Bad),
     };
     let parallel = if task.parallel { " [P]" } else { "" };
-    let head = ui.paint(tone, &format!("[{mark}] {}{parallel}", task.id));
+    let head = ui.paint(tone, &format!("[{mark}] {}{parallel}{}", task.id, visible(&places(task))));
     format!("{head} {}{}", task.name, ui.paint(Tone::Dim, &waits(task)))
+}
+
+/// The repositories that it works in, where it names any.
+fn places(task: &Task) -> String {
+    task.repos.iter().map(|repo| format!(" [repo:{repo}]")).collect()
 }
 
 fn waits(task: &Task) -> String {

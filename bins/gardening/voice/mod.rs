@@ -9,6 +9,8 @@ mod words;
 
 pub(crate) use story::Begun;
 
+use std::collections::BTreeSet;
+
 use arborist_core::{
     failure::Failure,
     gardener::{GardenerError, Summary},
@@ -46,6 +48,8 @@ pub(crate) struct Voice<'u> {
     story: Story,
     live: Option<Live<News>>,
     courier: Option<Courier>,
+    /// The repositories whose last push failed.
+    unpushed: BTreeSet<String>,
 }
 
 impl<'u> Voice<'u> {
@@ -60,7 +64,14 @@ impl<'u> Voice<'u> {
 
     /// For what is no run: lines only.
     pub(crate) fn plain(ui: &'u mut Ui) -> Self {
-        Self { ui, manner: Manner::Lines, story: Story::default(), live: None, courier: None }
+        Self {
+            ui,
+            manner: Manner::Lines,
+            story: Story::default(),
+            live: None,
+            courier: None,
+            unpushed: BTreeSet::new(),
+        }
     }
 
     /// Something that may be wrong.
@@ -166,7 +177,10 @@ impl<'u> Voice<'u> {
         let (tip, run) = opened.scan_now()?;
         let (story, plan) = (&self.story, &planned.plan);
         let house = opened.house();
-        let document = Account { begun, story, plan, tip, run: &run, summary, stopped, house }.document();
+        let (others, unpushed) = (opened.branches_of_others(planned), &self.unpushed);
+        let document =
+            Account { begun, story, plan, tip, run: &run, summary, stopped, house, others, unpushed }
+                .document();
         let is_well = summary.is_well();
         match self.manner {
             Manner::Events => self.event(&RunEvent::RunEnded { time: now(), summary: Box::new(document) }),

@@ -115,13 +115,14 @@ impl Voice<'_> {
 
     fn tell_delivery(&mut self, notice: &Notice, delivery: &Delivery) {
         let (repo, remote) = (notice.repo.to_string(), shown_url(&delivery.remote));
+        self.unpushed.remove(&repo);
         let refs: Vec<String> = delivery.pushed.iter().map(|push| push.name.clone()).collect();
         if self.manner == Manner::Events && !refs.is_empty() {
             self.event(&RunEvent::Pushed { time: now(), repo, remote, refs });
         } else if self.manner == Manner::Lines && !refs.is_empty() {
             let short = |name: &String| visible(name.trim_start_matches("refs/heads/"));
             let names: Vec<String> = refs.iter().map(short).collect();
-            self.ui.err(&format!("  pushed {} to {remote}\n", names.join(", ")));
+            self.ui.err(&format!("  pushed {repo}: {} to {remote}\n", names.join(", ")));
         }
         for row in &delivery.refused {
             let why = row.refused.as_deref().unwrap_or_default();
@@ -131,6 +132,7 @@ impl Voice<'_> {
 
     fn tell_failure(&mut self, notice: &Notice, why: &str) {
         let repo = notice.repo.to_string();
+        self.unpushed.insert(repo.clone());
         match self.manner {
             Manner::Events => self.event(&RunEvent::PushFailed { time: now(), repo, why: why.to_owned() }),
             Manner::Lines | Manner::Quiet => self.ui.warn(&format!("'{repo}' was not pushed: {why}")),

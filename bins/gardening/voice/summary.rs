@@ -1,12 +1,12 @@
 //! What a run came to, in lines that can be pasted into a message.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use arborist_core::{
     gardener::{Needs, Summary, Unlanded},
     history::{Run, State},
     message::visible,
-    name::{Oid, TaskId},
+    name::{BranchName, Oid, TaskId},
     plan::Plan,
     progress::{Boxes, Progress, Standing},
 };
@@ -14,7 +14,9 @@ use arborist_core::{
 use super::{Begun, story::Story, words::one_line};
 use crate::{
     clock::duration,
-    gardening::event::{FailedDocument, LeftDocument, SpentDocument, SummaryDocument, UnlandedDocument},
+    gardening::event::{
+        FailedDocument, LeftDocument, OtherBranchDocument, SpentDocument, SummaryDocument, UnlandedDocument,
+    },
 };
 
 /// How many ids of a kind are listed in the first line.
@@ -35,6 +37,10 @@ pub(super) struct Account<'a> {
     pub(super) stopped: Option<&'a str>,
     /// The worktree of a run that has a branch of its own.
     pub(super) house: Option<&'a Path>,
+    /// The branches of the run in other repositories, by their names.
+    pub(super) others: Vec<(String, BranchName)>,
+    /// The repositories whose last push failed.
+    pub(super) unpushed: &'a BTreeSet<String>,
 }
 
 impl Account<'_> {
@@ -63,6 +69,8 @@ impl Account<'_> {
             next: self.next(&progress),
             worktree: self.house.map(|house| house.display().to_string()),
             merge: self.house.filter(|_| is_done).map(|_| format!("git merge {}", begun.branch)),
+            others: if is_done { self.others.iter().map(other).collect() } else { Vec::new() },
+            unpushed: self.unpushed.iter().cloned().collect(),
         }
     }
 
@@ -81,7 +89,7 @@ impl Account<'_> {
             return Some(command.clone());
         }
         if self.summary.is_well() && self.stopped.is_none() {
-            return None;
+            return (!self.unpushed.is_empty()).then(|| "git arborist workspace push".to_owned());
         }
         if let Some(unlanded) = self.summary.unlanded.first() {
             let scope = self.house.map(|_| format!(" --scope {}", self.begun.branch)).unwrap_or_default();
@@ -102,6 +110,10 @@ impl Account<'_> {
     }
 }
 
+fn other((repo, branch): &(String, BranchName)) -> OtherBranchDocument {
+    OtherBranchDocument { repo: repo.clone(), branch: branch.to_string() }
+}
+
 fn remainder(standing: &Standing<'_>) -> LeftDocument {
     LeftDocument {
         task: standing.id.to_string(),
@@ -120,7 +132,9 @@ pub(super) fn lines(document: &SummaryDocument) -> Vec<String> {
     let mut lines = vec![headline(document)];
     let is_well = document.failed.is_empty() && document.left.is_empty() && document.unlanded.is_empty();
     if document.from == document.to && is_well && document.parked.is_none() {
-        lines.extend(merge_line(document));
+        lines.extend(unpushed_line(document));
+        lines.extend(merge_lines(document));
+        lines.extend(document.next.as_ref().map(|next| entry("next", next)));
         return lines;
     }
     lines.extend(some("failed", &document.failed, failed_words));
@@ -129,19 +143,29 @@ pub(super) fn lines(document: &SummaryDocument) -> Vec<String> {
     if document.parked.is_some() {
         lines.push(entry("parked", "landings wait for your checkout, which they would have touched"));
     }
+    lines.extend(unpushed_line(document));
     lines.push(entry("run", &run_words(document)));
     if document.from != document.to {
         let range = format!("git log {}..{}", shortened(&document.from), shortened(&document.to));
         lines.push(entry("log", &range));
     }
     lines.extend(document.worktree.as_ref().map(|worktree| entry("work", &visible(worktree))));
-    lines.extend(merge_line(document));
+    lines.extend(merge_lines(document));
     lines.extend(document.next.as_ref().map(|next| entry("next", next)));
     lines
 }
 
-fn merge_line(document: &SummaryDocument) -> Option<String> {
-    document.merge.as_ref().map(|merge| entry("merge", merge))
+fn merge_lines(document: &SummaryDocument) -> Vec<String> {
+    let other = |OtherBranchDocument { repo, branch }: &OtherBranchDocument| {
+        entry("merge", &format!("in {repo}: git merge {branch}"))
+    };
+    let own = document.merge.iter().map(|merge| entry("merge", merge));
+    own.chain(document.others.iter().map(other)).collect()
+}
+
+fn unpushed_line(document: &SummaryDocument) -> Option<String> {
+    let repos = &document.unpushed;
+    (!repos.is_empty()).then(|| entry("unpushed", &format!("{}: the last push failed", repos.join(", "))))
 }
 
 fn headline(document: &SummaryDocument) -> String {
@@ -175,7 +199,7 @@ fn some<T>(word: &str, all: &[T], words: fn(&T) -> String) -> Vec<String> {
 }
 
 fn entry(word: &str, words: &str) -> String {
-    format!("  {word:<7}{words}")
+    format!("  {:<7}{words}", format!("{word} "))
 }
 
 fn failed_words(failed: &FailedDocument) -> String {
