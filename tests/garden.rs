@@ -90,7 +90,7 @@ fn a_rejected_review_is_told_to_the_next_attempt() {
         "\"Review\"*) echo fine; echo APPROVED ;;",
         "\"Review\"*) if [ -e \"$ROOT/again\" ]; then echo APPROVED; else touch \"$ROOT/again\"; echo 'REJECTED: no foreign key'; fi ;;",
     ));
-    garden.arborist(["garden"]).succeeds().err("review-rejected: REJECTED: no foreign key");
+    garden.arborist(["garden"]).succeeds().err("review-rejected: no foreign key");
     let second = garden.prompt(2);
     assert!(second.contains("Previous feedback from failed attempts"), "{second}");
     assert!(second.contains("--- Previous review (rejected) ---\nREJECTED: no foreign key"), "{second}");
@@ -286,7 +286,8 @@ fn the_demo_shows_a_finished_plan() {
     said.out("5 completed")
         .out("main: 5 of 5 done")
         .out("$ git arborist state T003")
-        .out("REJECTED: the password field has no label");
+        .out("REJECTED: the password field has no label")
+        .out("It stays until you remove it: rm -rf '");
     garden.arborist_in(&folder, ["state", "--exit-code"]).succeeds();
     garden
         .arborist_in(garden.root(), ["demo", "--into", folder.to_str().unwrap()])

@@ -121,6 +121,9 @@ fn a_run_stops_when_its_budget_is_used_up_and_goes_on_with_a_higher_one() {
         assert_eq!(garden.calls(), 2, "T1 is done, and T2 not begun");
         assert_eq!(statuses(&garden, "T1"), DONE);
         garden.arborist(["gardener", flag, low]).exits(1).err(sentence);
+        if flag == "--max-cost" {
+            garden.arborist(["gardener", flag, "0.001"]).exits(1).err("the run has cost $1.00 of $0.001\n");
+        }
         assert_eq!(garden.calls(), 2, "a new process has no new money");
         garden.arborist(["gardener", flag, high]).succeeds().out("1 completed (T2)");
     }

@@ -81,3 +81,11 @@ fn quiet_says_only_what_went_wrong() {
     assert_eq!(said.stderr().lines().count(), 1, "{}", said.stderr());
     said.out("1 failed (T002), 1 left (T003)");
 }
+
+#[test]
+fn attempts_that_were_killed_are_counted() {
+    let garden = Garden::planned("task-tree.json", TREE, "kill -9 $PPID; sleep 30");
+    let run = || garden.arborist(["gardener", "--max-retries", "2"]);
+    assert_ne!((run().code(), run().code()), (0, 0));
+    run().exits(1).out("failed T001 \"Create the schema\" after 2 attempts");
+}

@@ -61,7 +61,9 @@ pub fn run(args: DemoArgs, ui: &mut Ui) -> Outcome {
         git(step[0], &folder).args(&step[1..]).attend()?;
         ui.line("");
     }
-    ui.line(&format!("Look around: cd {shown} && git log -p"));
+    let quoted = format!("'{}'", shown.replace('\'', r"'\''"));
+    ui.line(&format!("Look around: cd {quoted} && git log -p"));
+    ui.line(&format!("It stays until you remove it: rm -rf {quoted}"));
     Ok(Exit::Done)
 }
 

@@ -6,7 +6,7 @@ use arborist_core::{
     gardener::{Needs, Summary, Unlanded},
     history::{Run, State},
     message::visible,
-    name::{BranchName, Oid, TaskId},
+    name::{Attempt, BranchName, Oid, TaskId},
     plan::Plan,
     progress::{Boxes, Progress, Standing},
 };
@@ -78,7 +78,8 @@ impl Account<'_> {
         FailedDocument {
             task: standing.id.to_string(),
             name: one_line(standing.name),
-            attempts: self.story.attempts_of(standing.id),
+            // One that a killed run had used up is told of by history alone.
+            attempts: self.story.attempts_of(standing.id).max(standing.attempt().map_or(0, Attempt::ordinal)),
             why: self.story.reason(standing.id).map(str::to_owned),
         }
     }

@@ -22,7 +22,8 @@ pub(super) fn line(brush: Brush, news: &News) -> Option<String> {
         }
         Happening::Recorded { status, commit, why, .. } => {
             let tone = if why.is_some() || *status == Status::Failed { Tone::Bad } else { Tone::Good };
-            let why = why.as_ref().map(|why| format!(": {}", one_line(why))).unwrap_or_default();
+            let why = why.as_ref().map(|why| format!(": {}", unrepeated(*status, &one_line(why))));
+            let why = why.unwrap_or_default();
             let task = news.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
             let commit = brush.paint(Tone::Dim, &commit.short());
             Some(format!("  {commit} {task}{}{why}", brush.paint(tone, status.as_str())))
@@ -48,6 +49,12 @@ pub(super) fn line(brush: Brush, news: &News) -> Option<String> {
         | Happening::Placed { .. }
         | Happening::Merged { .. } => None,
     }
+}
+
+/// A reviewer's reason without the word that the status has said already.
+fn unrepeated(status: Status, why: &str) -> &str {
+    let rest = why.strip_prefix("REJECTED:").map(str::trim_start);
+    rest.filter(|rest| status == Status::ReviewRejected && !rest.is_empty()).unwrap_or(why)
 }
 
 /// Why nothing happens for a while.

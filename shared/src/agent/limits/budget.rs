@@ -87,11 +87,21 @@ impl fmt::Display for Level {
     }
 }
 
+/// Cents, and as much below them as a small amount needs.
+fn dollars(amount: f64) -> String {
+    if amount >= 0.1 {
+        return format!("{amount:.2}");
+    }
+    let long = format!("{amount:.6}");
+    let end = long.trim_end_matches('0').len().max("0.00".len());
+    long[..end].to_owned()
+}
+
 /// A budget that is used up.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 pub enum Overrun {
     /// Too much money.
-    #[error("the {level} has cost ${spent:.2} of ${limit:.2}")]
+    #[error("the {level} has cost ${} of ${}", dollars(*spent), dollars(*limit))]
     Cost {
         /// Whose budget.
         level: Level,
