@@ -148,12 +148,13 @@ fn runs_that_both_have_the_task_have_a_place_each() {
     orchard.write("a.txt", "our others\n");
     orchard.commit("meanwhile\n");
     orchard.git(["checkout", "-q", "main"]).succeeds();
-    let other = |verb: &str| orchard.merge(&[verb, "T2", "--scope", "other"]);
-    orchard.merge(&["T2"]).exits(2);
     orchard
         .merge(&["T2", "--scope", "other"])
         .exits(2)
         .err("resolve it:    git arborist merge resolve T2 --scope other");
+    orchard.merge(&["resolve", "T2"]).exits(1).err("another run has queued it: add --scope other");
+    let other = |verb: &str| orchard.merge(&[verb, "T2", "--scope", "other"]);
+    orchard.merge(&["T2"]).exits(2);
     other("status").exits(2).err("git arborist merge resolve T2 --scope other");
     let first = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
     fs::write(first.join("a.txt"), "by hand\n").unwrap();

@@ -3,7 +3,7 @@
 use arborist_core::{
     failure::{Exit, Failure},
     name::TaskId,
-    queue::{LogEntry, QueueError, Standing, Stored, Ticket, Written},
+    queue::{LogEntry, Standing, Stored, Ticket, Written},
 };
 
 use super::{ScopeArgs, add::unique, document, open::Site};
@@ -59,8 +59,5 @@ pub(super) fn retry(args: &ScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome 
 fn require(site: &Site, tasks: &[TaskId]) -> Result<Vec<Stored>, Failure> {
     let known = site.store().load(Some(&site.scope.branch))?;
     let find = |task: &TaskId| known.iter().find(|stored| stored.ticket.task == *task).cloned();
-    unique(tasks)
-        .into_iter()
-        .map(|task| find(task).ok_or_else(|| QueueError::NotQueued { task: task.clone() }.into()))
-        .collect()
+    unique(tasks).into_iter().map(|task| find(task).ok_or_else(|| site.not_queued(task))).collect()
 }

@@ -7,9 +7,10 @@ use arborist_core::{
     gardener::start,
     git::{Config, Network, Repository},
     history::{HistoryError, Reading, Run, Scope},
+    name::TaskId,
     plan::Plan,
     process::Cancel,
-    queue::{Claim, Store, Target, opened_for},
+    queue::{Claim, QueueError, Store, Target, opened_for},
     settings::Settings,
 };
 
@@ -65,6 +66,18 @@ impl Site {
         let is_usual = Scope::resolve(&self.repository, None).is_ok_and(|found| found.branch == *branch);
         let scope = if is_usual { String::new() } else { format!(" --scope {branch}") };
         format!("git arborist merge {verb}{scope}")
+    }
+
+    /// The task is not queued for this run. Where it is for others, they are named.
+    pub(super) fn not_queued(&self, task: &TaskId) -> Failure {
+        let failure = Failure::from(QueueError::NotQueued { task: task.clone() });
+        let all = self.store().load(None).unwrap_or_default().into_iter();
+        let of_others = all.map(|stored| stored.ticket).filter(|ticket| ticket.task == *task);
+        let runs: Vec<String> = of_others.map(|ticket| format!("--scope {}", ticket.scope)).collect();
+        if runs.is_empty() {
+            return failure;
+        }
+        failure.hint(format!("another run has queued it: add {}", runs.join(" or ")))
     }
 
     pub(super) fn store(&self) -> Store<'_> {

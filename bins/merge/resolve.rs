@@ -4,7 +4,7 @@ use arborist_core::{
     failure::Exit,
     message::{plain_text, visible},
     name::TaskId,
-    queue::{Handover, Queue, QueueError},
+    queue::{Handover, Queue},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub struct ResolveDocument {
 pub(super) fn run(task: &TaskId, args: &LandingArgs, ui: &mut Ui) -> Outcome {
     let site = Site::open(&args.scope, ui)?;
     let stored = site.store().find(&site.scope.branch, task)?;
-    let ticket = stored.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?.ticket;
+    let ticket = stored.ok_or_else(|| site.not_queued(task))?.ticket;
     let options = options(&site, &watch_signals(), args)?;
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
     let handover = queue.hand_over(task, &options, &mut |news| words::tell(ui, &site, &news))?;

@@ -7,7 +7,7 @@ use arborist_core::{
     history::{Reading, Run, State},
     message::plain_text,
     name::TaskId,
-    queue::{Claim, LogEntry, QueueError, Standing, Stored, Ticket, arrange, waits_for},
+    queue::{Claim, LogEntry, Standing, Stored, Ticket, arrange, waits_for},
 };
 
 use super::{
@@ -195,7 +195,7 @@ fn show(listed: &Listed, in_detail: bool, ui: &mut Ui) {
 /// What is not in the queue may have been.
 fn settled(site: &Site, task: &TaskId, args: &ScopeArgs, ui: &mut Ui) -> Outcome {
     let entry = entries(site, ALL)?.into_iter().find(|entry| entry.task == *task);
-    let entry = entry.ok_or_else(|| QueueError::NotQueued { task: task.clone() })?;
+    let entry = entry.ok_or_else(|| site.not_queued(task))?;
     if args.json {
         let entries = vec![LogEntryDocument::from(&entry)];
         return print(ui, &MergeLogDocument { entries });
