@@ -168,7 +168,7 @@ fn a_session_that_was_stopped_goes_on_by_its_own_name() {
     let branch = only_branch(&garden);
     let (before, id) = (checkout(&garden), id_of(&branch).to_owned());
     let again = garden.arborist(APART).exits(1);
-    again.out(&format!("next   git arborist session resume {id} -- --retry-failed\n"));
+    again.out(&format!("next   git arborist session resume {id}\n"));
     garden.arborist(["reset", "T001"]).exits(1).err("'main' has no run yet");
     garden.arborist(["reset", "T001", "--scope", "nowhere"]).exits(1).err("there is no branch 'nowhere'");
     garden.arborist(["reset", "T001", "--scope", &branch]).succeeds().out("reset T001");

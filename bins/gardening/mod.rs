@@ -21,6 +21,7 @@ pub(crate) use forecast::tell as foretell;
 pub(crate) use lanes::CLEAN_UP;
 pub(crate) use open::{Opened, open, watch_signals};
 pub(crate) use planned::Planned;
+pub(crate) use record::test_wish;
 pub(crate) use voice::Voice;
 
 use std::{collections::BTreeMap, path::PathBuf};

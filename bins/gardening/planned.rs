@@ -53,6 +53,9 @@ impl Opened {
         let frozen = self.frozen(run)?;
         if args.new_run || run.start.is_none() {
             let plan = now.ok_or(GardenerError::NoPlan)?;
+            if let Some(file) = file.as_ref().filter(|_| !args.new_run && !self.is_apart) {
+                start::refuse_merged(&self.repository, run, &file.path)?;
+            }
             return Ok(Planned { plan, path: file.as_ref().map(|file| file.path.clone()), file });
         }
         if !args.accept_changes {

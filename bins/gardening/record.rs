@@ -1,10 +1,15 @@
 //! A run as a session: how it begins, goes on, rests and ends in the session's records.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use arborist_core::{
+    consent::{self, Consent},
     failure::{Exit, Failure},
     gardener::{GardenerError, Summary},
+    git::Repository,
     history::Run,
     name::{Oid, SessionId},
     pipeline::{Playback, repository_name},
@@ -81,6 +86,10 @@ impl Opened {
             let (name, branch) = (other.section.name.to_string(), other.branch.clone());
             Some(RepositoryStart { name, branch, base: other.base? })
         }));
+        if let Some(command) = &args.test_command {
+            // Whoever gave it need not approve it to go on; where that cannot be kept, it is asked for then.
+            let _ = consent::require(&BTreeSet::from([test_wish(&self.repository, command)]), Consent::Given);
+        }
         Start {
             repositories,
             plan,
@@ -116,6 +125,11 @@ impl Opened {
     }
 }
 
+/// What is approved of a test command that stands in a session's record: the text, for this repository.
+pub(crate) fn test_wish(repository: &Repository, command: &str) -> String {
+    format!("{command}\n(the test command of a session in {})", repository.common_dir.display())
+}
+
 fn write(chronicle: &Chronicle, tip: Oid, happening: &Happening) -> Result<(), SessionError> {
     chronicle.append(clock::now(), |_| Ok::<_, SessionError>(Draft::at(tip, happening.clone()))).map(drop)
 }
@@ -128,10 +142,22 @@ impl GardeningArgs {
             told.extend(value.map(|value| (name.to_owned(), value)));
         };
         let flags = self.flags();
-        tell("runner", flags.crew.all.runner);
-        tell("model", flags.crew.all.model);
+        let crew = flags.crew;
+        for (step, named) in [("", crew.all), ("implement-", crew.implement), ("review-", crew.review)] {
+            tell(&format!("{step}runner"), named.runner);
+            tell(&format!("{step}model"), named.model);
+        }
+        let fallback: Vec<String> = crew.fallback.iter().map(ToString::to_string).collect();
+        tell("fallback", Some(fallback.join(",")).filter(|names| !names.is_empty()));
+        tell("tools", crew.tools.filter(|is_on| *is_on).map(|_| "true".to_owned()));
+        tell("test-command", flags.test_command);
+        tell("diff-limit", flags.diff_limit.map(|number| number.to_string()));
         tell("max-retries", self.max_retries.map(|number| number.to_string()));
-        tell("max-cost", flags.budgets.run.cost.map(|cost| cost.to_string()));
+        for (whose, budget) in [("", flags.budgets.run), ("task-", flags.budgets.task)] {
+            tell(&format!("max-{whose}cost"), budget.cost.map(|cost| cost.to_string()));
+            tell(&format!("max-{whose}tokens"), budget.tokens.map(|tokens| tokens.to_string()));
+            tell(&format!("max-{whose}time"), budget.time.map(|time| time.as_secs().to_string()));
+        }
         told
     }
 }

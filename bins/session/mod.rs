@@ -10,6 +10,7 @@ mod hook;
 mod keep;
 mod list;
 mod mark;
+mod onward;
 mod open;
 mod paths;
 mod plumbing;

@@ -21,9 +21,10 @@ use arborist_core::{
 use clap::Args;
 
 use super::{
+    onward::Onward,
     open::{IdArgs, Opened, open},
     plumbing::name_of,
-    resume::{Onward, go_on, house, lock, recorded_options},
+    resume::{go_on, house, lock},
     show::start_in,
 };
 use crate::{clock, entry::Outcome, ui::Ui};
@@ -55,6 +56,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     let commit = opened.archive().fork_point(newest, args.turn)?;
     let first = opened.archive().start_of(newest)?;
     let start = start_in(&first)?;
+    let mut wishes = args.onward.recorded(&opened, start)?;
     let plan = start.plan.as_deref().and_then(PlanRef::parse).ok_or_else(|| {
         Failure::new(Exit::No, format!("session '{}' has no plan to go on with", newest.record.session))
     })?;
@@ -74,17 +76,11 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         ui.line(session.as_str());
     }
     let _ = ui.finish();
-    let mut options = recorded_options(start, &args.onward);
     if args.offline {
-        // Nobody is called, and nothing is spent.
-        options.retain(|option| !option.to_str().is_some_and(is_about_agents));
-        options.push("--offline".into());
+        wishes.without_agents();
+        wishes.switch("offline");
     }
-    go_on(&house, &branch, options, &args.onward)
-}
-
-fn is_about_agents(option: &str) -> bool {
-    ["--runner=", "--model=", "--max-cost="].iter().any(|name| option.starts_with(name))
+    go_on(&house, &branch, wishes)
 }
 
 /// Whether all that would be played is here, before anything is begun.

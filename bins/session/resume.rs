@@ -1,9 +1,9 @@
 //! `git arborist session resume`: a session goes on, on its own branch, wherever that is checked out.
 
-use std::ffi::OsString;
+use std::time::Duration;
 
 use arborist_core::{
-    consent::{self, Consent},
+    consent,
     failure::{Exit, Failure},
     gardener::start::difference,
     git::{RefMove, Repository},
@@ -13,7 +13,7 @@ use arborist_core::{
     plan::Plan,
     process::{Cancel, FileLock, Program},
     record::Unfinished,
-    session::{Chronicle, Driver, Happening, Record, Resumed, Standing, Start, Stored},
+    session::{Chronicle, Driver, Happening, Record, Resumed, Standing, Stored},
     settings::Settings,
     worktree::{House, Pool, WorktreeOptions},
 };
@@ -21,20 +21,17 @@ use clap::Args;
 
 use super::{
     fetch::fetch,
+    onward::{Onward, Wishes},
     open::{Opened, open},
     plumbing::append,
     restore,
     show::start_in,
 };
-use crate::{
-    entry::Outcome,
-    gardening::{bring, unasked_consent},
-    ui::Ui,
-};
+use crate::{clock, entry::Outcome, gardening::bring, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
-    /// The session: its id, or as much of it as tells it from others; without one, the last that is not complete
+    /// The session: its id, or as much of it as tells it from others; without one, the only one that is not complete
     #[arg(value_name = "SESSION")]
     id: Option<String>,
     /// Go on from the tree of this turn: a commit brings it back, and what came after it stays in history
@@ -47,30 +44,8 @@ pub(super) struct ResumeArgs {
     onward: Onward,
 }
 
-/// How the run goes on.
-#[derive(Debug, Args)]
-pub(super) struct Onward {
-    /// Approve the commands that files of the repository bring along
-    #[arg(long)]
-    yes: bool,
-    /// Print what happens as JSON, an object on each line
-    #[arg(long)]
-    pub(super) json: bool,
-    /// Options for the run that goes on, as git arborist gardener takes them
-    #[arg(last = true, value_name = "OPTION")]
-    options: Vec<OsString>,
-}
-
-impl Onward {
-    fn consent(&self) -> Consent {
-        if self.yes { Consent::Given } else { unasked_consent() }
-    }
-}
-
-/// Options of the run before that are taken up again: none of them names anything that is run.
-const TAKEN_UP: [&str; 5] = ["runner", "model", "jobs", "max-retries", "max-cost"];
-/// The same for those without a value.
-const SWITCHES: [&str; 2] = ["isolate", "keep-going"];
+/// How long a session that rests nowhere is taken to be at work elsewhere.
+const BUSY: Duration = Duration::from_secs(30 * 60);
 
 pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     let mut opened = open(ui)?;
@@ -80,6 +55,8 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     let record = &newest.record;
     let standing = opened.standing(newest);
     refuse(newest, standing, args.turn)?;
+    let first = opened.archive().start_of(newest)?;
+    let mut wishes = args.onward.recorded(&opened, start_in(&first)?)?;
     let branch = &record.context.branch;
     prepare_branch(&opened.repository, record, ui)?;
     let history = history_of(&opened.repository, branch)?;
@@ -105,30 +82,61 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         bring(&house.path, &changed.path, &changed.bytes)?;
     }
     append(&chronicle, &Happening::Resume(Resumed { turn: args.turn, commit }), commit)?;
-    let first = opened.archive().start_of(newest)?;
-    let mut options = recorded_options(start_in(&first)?, &args.onward);
     if standing == Standing::Failed {
-        options.push("--retry-failed".into());
+        wishes.switch("retry-failed");
     }
     if has_changed.is_some() {
-        options.push("--accept-changes".into());
+        wishes.switch("accept-changes");
     }
     ui.note(&format!("session '{}' goes on on '{branch}' in '{}'", record.session, house.path.display()));
-    go_on(&house, branch, options, &args.onward)
+    go_on(&house, branch, wishes)
 }
 
-/// The session that is meant.
+/// The session that is meant. Without a name that is the only one that is left: others may have been fetched just now.
 fn find<'a>(opened: &'a Opened, args: &ResumeArgs) -> Result<&'a Stored, Failure> {
     if let Some(id) = &args.id {
         return Ok(opened.shelf.require(id)?);
     }
     let is_left = |stored: &&Stored| {
-        stored.record.context.driver == Driver::Run && opened.standing(stored) != Standing::Complete
+        let context = &stored.record.context;
+        let is_run = context.driver == Driver::Run && context.forked_from.is_none();
+        is_run && opened.standing(stored) != Standing::Complete
     };
-    opened.shelf.sessions.iter().find(is_left).ok_or_else(|| {
-        Failure::new(Exit::No, "there is no session to go on with")
-            .hint("see all of them: git arborist session list")
-    })
+    let left: Vec<&Stored> = opened.shelf.sessions.iter().filter(is_left).collect();
+    match left.as_slice() {
+        [] => Err(Failure::new(Exit::No, "there is no session to go on with")
+            .hint("see all of them: git arborist session list")),
+        [only] => refuse_busy(opened, only).map(|()| *only),
+        several => {
+            let lines: Vec<String> = several
+                .iter()
+                .map(|stored| {
+                    let (record, standing) = (&stored.record, opened.standing(stored).as_str());
+                    format!("  {}  {standing}  {}", record.session, record.context.branch)
+                })
+                .collect();
+            let words = format!("several sessions are left to go on with:\n{}", lines.join("\n"));
+            Err(Failure::new(Exit::Person, words).hint("name one: git arborist session resume <session>"))
+        }
+    }
+}
+
+/// A session that was never run here, and was written to a moment ago, may be at work somewhere else.
+fn refuse_busy(opened: &Opened, stored: &Stored) -> Result<(), Failure> {
+    let record = &stored.record;
+    let is_at_rest = matches!(record.happening, Happening::Pause(_) | Happening::End(_));
+    let is_recent = clock::now().saturating_sub(record.time) < BUSY.as_secs().cast_signed();
+    let was_here = opened.repository.run_lock(&record.context.branch).exists();
+    if is_at_rest || was_here || !is_recent {
+        return Ok(());
+    }
+    let session = &record.session;
+    let words = format!(
+        "session '{session}' may be at work elsewhere: it was last heard of {}",
+        clock::ago(record.time)
+    );
+    Err(Failure::new(Exit::Person, words)
+        .hint(format!("if it is not, name it: git arborist session resume {session}")))
 }
 
 /// What cannot be gone on with, and why.
@@ -261,53 +269,18 @@ fn plan_has_changed(here: &Repository, house: &House, history: &Run) -> Result<O
     Ok(None)
 }
 
-/// What the run before was asked for, unless the user says something now.
-pub(super) fn recorded_options(start: &Start, onward: &Onward) -> Vec<OsString> {
-    let is_given = |name: &str| {
-        let flag = format!("--{name}");
-        let with_value = format!("--{name}=");
-        onward
-            .options
-            .iter()
-            .any(|given| given.to_str().is_some_and(|given| given == flag || given.starts_with(&with_value)))
-    };
-    let mut options = Vec::new();
-    for (name, value) in &start.options {
-        if is_given(name) {
-            continue;
-        }
-        if TAKEN_UP.contains(&name.as_str()) {
-            options.push(format!("--{name}={value}").into());
-        } else if SWITCHES.contains(&name.as_str()) && value == "true" {
-            options.push(format!("--{name}").into());
-        }
-    }
-    options
-}
-
 /// Becomes the run that goes on. Where the checkout holds something that is not committed and not of a run that was
 /// killed, tasks are worked on in worktrees of their own.
-pub(super) fn go_on(
-    house: &House,
-    branch: &BranchName,
-    mut options: Vec<OsString>,
-    onward: &Onward,
-) -> Outcome {
+pub(super) fn go_on(house: &House, branch: &BranchName, mut wishes: Wishes<'_>) -> Outcome {
     let is_killed = !Unfinished::find_all(&house.repository, branch)?.is_empty();
-    let isolate = OsString::from("--isolate");
-    if !is_killed && !house.repository.is_clean()? && !options.contains(&isolate) {
-        options.push(isolate);
+    if !is_killed && !house.repository.is_clean()? {
+        wishes.switch("isolate");
     }
-    if onward.yes {
-        options.push("--yes".into());
-    }
-    if onward.json {
-        options.push("--json".into());
-    }
-    options.extend(onward.options.iter().cloned());
     let beside = std::env::current_exe()
         .map_err(|error| Failure::new(Exit::Fatal, format!("could not find the program itself: {error}")))?;
-    let program = Program::new(beside.with_file_name("git-arborist-gardener")).dir(&house.path).args(options);
+    let program = Program::new(beside.with_file_name("git-arborist-gardener"))
+        .dir(&house.path)
+        .args(wishes.into_options());
     let local = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
     // The session has its branch, whatever is configured for new ones.
     let program = program.env("ARBORIST_SESSION_BRANCH", "false");

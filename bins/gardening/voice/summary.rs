@@ -101,10 +101,7 @@ impl Account<'_> {
         }
         let has_failed = progress.count(State::Failed) > 0;
         Some(match (self.house, has_failed) {
-            (Some(_), false) => format!("git arborist session resume {}", self.begun.session),
-            (Some(_), true) => {
-                format!("git arborist session resume {} -- --retry-failed", self.begun.session)
-            }
+            (Some(_), _) => format!("git arborist session resume {}", self.begun.session),
             (None, false) => "git arborist gardener".into(),
             (None, true) => "git arborist gardener --retry-failed".into(),
         })

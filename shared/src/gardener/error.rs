@@ -5,7 +5,7 @@ use crate::{
     failure::{Exit, Explain},
     git::GitError,
     history::{HistoryError, Run, State},
-    name::{BranchName, Oid, TaskId},
+    name::{BranchName, Oid, SessionId, TaskId},
     pipeline::PipelineError,
     plan::PlanError,
     process::LockError,
@@ -68,6 +68,8 @@ pub enum GardenerError {
     NotLanded { task: TaskId, branch: BranchName },
     #[error("what has landed on '{0}' is parked, and its checkout does not have it")]
     Parked(BranchName),
+    #[error("what session '{session}' did of '{path}' is in '{branch}' already: it was merged")]
+    Merged { session: SessionId, path: String, branch: BranchName },
 }
 
 impl GardenerError {
@@ -111,7 +113,8 @@ impl Explain for GardenerError {
             | Self::Forked { .. }
             | Self::BegunApart { .. }
             | Self::NotLanded { .. }
-            | Self::Parked(_) => Exit::Person,
+            | Self::Parked(_)
+            | Self::Merged { .. } => Exit::Person,
         }
     }
 
@@ -148,6 +151,9 @@ impl Explain for GardenerError {
                 format!("go on there with: git arborist gardener --isolate --only {task}")
             }
             Self::NotLanded { task, .. } => format!("land it with: git arborist merge {task}"),
+            Self::Merged { .. } => {
+                "go on with the plan on a branch of its own: git arborist gardener --session-branch\nor do all of it again, here: --new-run".into()
+            }
             Self::Parked(branch) => format!(
                 "bring it up with: git merge --ff-only {}; or leave it alone with: git arborist gardener --isolate",
                 branch.landing_ref()

@@ -4,7 +4,7 @@ use super::GardenerError;
 use crate::{
     git::{Change, Repository},
     history::Run,
-    message::{Key, PlanRef, Status, Trailers},
+    message::{self, Key, PlanRef, Reading, Status, Trailers},
     name::{Oid, SessionId, digest},
     plan::Plan,
     record::{Announcement, Recorder},
@@ -87,6 +87,21 @@ fn add_if_new(
     let (path, blob) = file;
     if repository.find_path(head, path)? != Some(blob) {
         added.push(Change { path: path.as_bytes().to_vec(), before: None, after: Some((0o100_644, blob)) });
+    }
+    Ok(())
+}
+
+/// Refuses to begin on a branch that a session's work on the same plan was merged into: all of it would be done again.
+pub fn refuse_merged(repository: &Repository, run: &Run, path: &str) -> Result<(), GardenerError> {
+    for commit in repository.load_commits(&run.merged)? {
+        let Reading::Sound(message) = message::read(commit.message()) else {
+            continue;
+        };
+        let is_same = message.trailers.plan().is_some_and(|plan| plan.path == path);
+        if let Some(session) = message.trailers.session().filter(|_| is_same) {
+            let (path, branch) = (path.to_owned(), run.scope.branch.clone());
+            return Err(GardenerError::Merged { session, path, branch });
+        }
     }
     Ok(())
 }

@@ -107,6 +107,8 @@ pub struct Run {
     pub ignored: usize,
     /// The branch of another run that this history holds; only looked for where this branch has none of its own.
     pub other: Option<BranchName>,
+    /// The starts of sessions whose branches were merged into this one; looked for under the same condition.
+    pub merged: Vec<Oid>,
 }
 
 impl Run {
@@ -153,7 +155,14 @@ impl Run {
         refs: impl FnOnce() -> Result<Vec<Ref>, GitError>,
     ) -> Result<Self, HistoryError> {
         let Some(tip) = scope.tip else {
-            return Ok(Self { scope, start: None, tasks: Vec::new(), ignored: 0, other: None });
+            return Ok(Self {
+                scope,
+                start: None,
+                tasks: Vec::new(),
+                ignored: 0,
+                other: None,
+                merged: Vec::new(),
+            });
         };
         let walker = Walker { repository, branch: &scope.branch, tip };
         let walk = walk(&walker)?;
@@ -165,6 +174,7 @@ impl Run {
         let branches = Branches::read(&walker, refs()?, &walk.graph)?;
         let unsound = walk.graph.entries.iter().filter(|entry| matches!(entry.note, Note::Unsound)).count();
         let other = other_run(&walk.graph).cloned().filter(|_| start.is_none());
+        let merged = if start.is_none() { merged_sessions(&walk.graph) } else { Vec::new() };
         let session = start.as_ref().map(|start| &start.session);
         let ignored = unsound + branches.ignored();
         let tasks = if branches.is_empty() {
@@ -174,7 +184,7 @@ impl Run {
         } else {
             branches.fold(walk, session)
         };
-        Ok(Self { scope, start, tasks, ignored, other })
+        Ok(Self { scope, start, tasks, ignored, other, merged })
     }
 
     /// What history knows of a task.
@@ -243,6 +253,11 @@ fn other_run(graph: &Graph) -> Option<&BranchName> {
         Note::OtherRun(branch) | Note::OtherSession(branch) => Some(branch),
         _ => None,
     })
+}
+
+fn merged_sessions(graph: &Graph) -> Vec<Oid> {
+    let is_start = |note: &Note| matches!(note, Note::OtherSession(_));
+    graph.entries.iter().filter(|entry| is_start(&entry.note)).map(|entry| entry.id).collect()
 }
 
 /// The same if that could be this branch under another name. The branch of a session that was merged is no such: its start

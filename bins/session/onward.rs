@@ -1,0 +1,144 @@
+//! How a run goes on: with what it was asked for before, as far as the user says nothing else now.
+
+use std::{collections::BTreeSet, ffi::OsString};
+
+use arborist_core::{
+    consent::{self, Consent},
+    failure::{Exit, Failure},
+    session::Start,
+};
+use clap::{Args, Parser};
+
+use super::open::Opened;
+use crate::{
+    gardener::GardenerArgs,
+    gardening::{test_wish, unasked_consent},
+};
+
+/// How the run goes on.
+#[derive(Debug, Args)]
+pub(super) struct Onward {
+    /// Approve the commands that files of the repository bring along
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Print what happens as JSON, an object on each line
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Options for the run that goes on, as git arborist gardener takes them
+    #[arg(last = true, value_name = "OPTION")]
+    options: Vec<OsString>,
+}
+
+/// Options of the run before that are taken up again. None of them names anything that is run, but for the test command,
+/// which is looked at first.
+const TAKEN_UP: [&str; 17] = [
+    "runner",
+    "model",
+    "implement-runner",
+    "implement-model",
+    "review-runner",
+    "review-model",
+    "fallback",
+    TEST,
+    "diff-limit",
+    "jobs",
+    "max-retries",
+    "max-cost",
+    "max-tokens",
+    "max-time",
+    "max-task-cost",
+    "max-task-tokens",
+    "max-task-time",
+];
+const TEST: &str = "test-command";
+/// The same for those without a value.
+const SWITCHES: [&str; 3] = ["isolate", "keep-going", "tools"];
+/// Who works is meant together: another program has other models.
+const OF_RUNNER: [&str; 3] = ["model", "implement-runner", "implement-model"];
+
+impl Onward {
+    pub(super) fn consent(&self) -> Consent {
+        if self.yes { Consent::Given } else { unasked_consent() }
+    }
+
+    fn gives(&self, name: &str) -> bool {
+        let flag = format!("--{name}");
+        let with_value = format!("--{name}=");
+        let is_it = |given: &str| given == flag || given.starts_with(&with_value);
+        self.options.iter().any(|given| given.to_str().is_some_and(is_it))
+    }
+
+    /// What the run before was asked for, unless the user says something now. A record may come from anywhere, so that a
+    /// command in it is run only if the user has given it here or approved it.
+    pub(super) fn recorded(&self, opened: &Opened, start: &Start) -> Result<Wishes<'_>, Failure> {
+        let is_replaced =
+            |name: &str| self.gives(name) || (self.gives("runner") && OF_RUNNER.contains(&name));
+        let mut wishes = Wishes { onward: self, options: Vec::new() };
+        for (name, value) in start.options.iter().filter(|(name, _)| !is_replaced(name)) {
+            match name.as_str() {
+                "fallback" => {
+                    let each = value.split(',').map(|value| format!("--{name}={value}").into());
+                    wishes.options.extend(each);
+                }
+                name if TAKEN_UP.contains(&name) => wishes.options.push(format!("--{name}={value}").into()),
+                name if SWITCHES.contains(&name) && value == "true" => wishes.switch(name),
+                _ => {}
+            }
+        }
+        if let Some(command) = start.options.get(TEST).filter(|_| !is_replaced(TEST)) {
+            let wish = BTreeSet::from([test_wish(&opened.repository, command)]);
+            consent::require(&wish, self.consent())?;
+        }
+        wishes.require_sound()?;
+        Ok(wishes)
+    }
+}
+
+/// Options of a run that is to go on.
+pub(super) struct Wishes<'a> {
+    onward: &'a Onward,
+    options: Vec<OsString>,
+}
+
+impl Wishes<'_> {
+    /// An option without a value, which may stand only once.
+    pub(super) fn switch(&mut self, name: &str) {
+        let option = OsString::from(format!("--{name}"));
+        if !self.onward.gives(name) && !self.options.contains(&option) {
+            self.options.push(option);
+        }
+    }
+
+    /// Agents are not called, and nothing is spent.
+    pub(super) fn without_agents(&mut self) {
+        let is_kept = |option: &str| {
+            ["test-command", "jobs", "max-retries", "isolate", "keep-going"]
+                .iter()
+                .any(|name| option.trim_start_matches("--").split('=').next() == Some(*name))
+        };
+        self.options.retain(|option| option.to_str().is_some_and(is_kept));
+    }
+
+    pub(super) fn into_options(mut self) -> Vec<OsString> {
+        if self.onward.yes {
+            self.switch("yes");
+        }
+        if self.onward.json {
+            self.switch("json");
+        }
+        self.options.extend(self.onward.options.iter().cloned());
+        self.options
+    }
+
+    /// Nothing is written before the run is known to understand them.
+    fn require_sound(&self) -> Result<(), Failure> {
+        let name = OsString::from("git-arborist-gardener");
+        let all = [&name].into_iter().chain(&self.options).chain(&self.onward.options);
+        GardenerArgs::try_parse_from(all).map(drop).map_err(|error| {
+            let text = error.render().to_string();
+            let first = text.lines().next().unwrap_or_default();
+            let words = first.strip_prefix("error: ").unwrap_or(first);
+            Failure::new(Exit::Usage, words).hint("see the options of a run: git arborist gardener -h")
+        })
+    }
+}
