@@ -105,6 +105,29 @@ fn a_session_goes_on_in_a_new_clone_from_git_data_alone() {
     }
 }
 
+#[test]
+fn what_was_begun_elsewhere_is_not_begun_again_in_silence() {
+    let town = town("on_checkpoint");
+    town.arborist(["gardener", "--yes", "--max-retries", "1"]).exits(1);
+    let before = branch(&town, "repo");
+    let id = before.rsplit_once('/').unwrap().1;
+    vanish(&town);
+    clone(&town);
+    fs::write(town.root().join("mended"), "").unwrap();
+    let calls = town.calls();
+    let said = town.arborist(["gardener", "--yes"]).exits(2);
+    said.err(&format!("git arborist session resume {id}")).err("--new-run");
+    assert_eq!((town.calls(), branch(&town, "repo")), (calls, before.clone()));
+    // What is done stands in nobody's way, nor does what somebody else has begun.
+    let mut other = town.command("git-arborist-gardener", &town.path(""));
+    other.args(["--yes", "--dry-run"]).env("GIT_COMMITTER_EMAIL", "another@example.com");
+    assert!(other.output().unwrap().status.success());
+    town.arborist(["session", "resume", id, "--yes"]).succeeds();
+    vanish(&town);
+    clone(&town);
+    town.arborist(["gardener", "--yes", "--dry-run"]).succeeds();
+}
+
 /// The plan and the configuration were in no commit but those of the session.
 #[test]
 fn what_only_the_session_has_is_found_by_the_remote_of_the_clone() {

@@ -175,7 +175,7 @@ fn a_session_that_was_stopped_goes_on_by_its_own_name() {
     fs::remove_dir_all(garden.path("../repo.arborist")).unwrap();
     // Resumed, it stays where it is, whatever is configured for new runs.
     garden.git(["config", "arborist.session.branch", "true"]).succeeds();
-    let resume = ["session", "resume", &id];
+    let resume = ["session", "resume", &id, "--", "--test-command", "true"];
     garden.arborist(resume).succeeds().out(&format!("git merge {branch}"));
     assert_eq!((only_branch(&garden), checkout(&garden)), (branch.clone(), before));
     garden.arborist(["session", "list"]).succeeds().out("complete").out(&branch);

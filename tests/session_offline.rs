@@ -190,6 +190,21 @@ fn without_transcripts_nothing_is_begun() {
 }
 
 #[test]
+fn a_review_that_was_stopped_is_no_verdict() {
+    let garden = garden("claude", WORK);
+    let stops = "cat > /dev/null\necho 'Let me see.'\nif [ ! -e \"$HOME/seen\" ]; then touch \"$HOME/seen\"; kill -INT $PPID; sleep 60; fi\necho APPROVED\n";
+    turning::judge(&garden, stops);
+    garden.arborist(["gardener"]).exits(130);
+    garden.arborist(["gardener"]).succeeds();
+    let id = session(&garden);
+    send_everybody_home(&garden);
+    let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
+    let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
+    assert!(story(&garden, &branch).last().unwrap().starts_with("T001@complete"));
+    assert!(!story(&garden, &branch).iter().any(|line| line.contains("review-rejected")));
+}
+
+#[test]
 fn where_the_recording_ends_the_session_rests() {
     let killed = "opens\ncalls 1 \"I'll add a\"; echo a > a; answers 1\nkill -9 $PPID\nexit 1\n";
     let garden = garden("claude", killed);
@@ -202,7 +217,8 @@ fn where_the_recording_ends_the_session_rests() {
         .err("recorded nothing after turn 1");
     let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(1);
     let new = said.stdout().lines().next().unwrap().to_owned();
-    said.err(&format!("session '{id}' has recorded no implement of 'T001' that could come now"));
+    said.err(&format!("session '{id}' has recorded no implement of 'T001' that could come now"))
+        .err(&format!("git arborist session resume {new}"));
     let played = sessions(&garden).into_iter().find(|session| session["id"] == new.as_str()).unwrap();
     assert_eq!((&played["state"], &played["commits"]), (&"paused".into(), &1.into()));
     assert_eq!(trees(&garden, &format!("arborist/tasks/{new}")).len(), 1);

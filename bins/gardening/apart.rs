@@ -18,7 +18,7 @@ use arborist_core::{
     worktree::Pool,
 };
 
-use super::{GardeningArgs, Opened, Planned, Voice, planned::find_plan};
+use super::{GardeningArgs, Opened, Planned, Voice, elsewhere::refuse_left, planned::find_plan};
 use crate::clock;
 
 /// How long another process may keep us from choosing a session: it may be asking a remote.
@@ -88,6 +88,9 @@ fn choose_session(
     };
     let last = if args.new_run { None } else { main.find_last_session(repository, meant)? };
     let Some(last) = last else {
+        if let Some(plan) = plan.as_deref().filter(|_| !args.new_run) {
+            refuse_left(repository, (main, &pipeline), plan)?;
+        }
         let session = start::new_session(head);
         let branch = main.session_branch(&pipeline, &session)?;
         let move_in = MoveIn { _choosing: choosing, has_begun: false, is_written_on: false };
@@ -128,6 +131,8 @@ impl Opened {
         };
         if !move_in.has_begun {
             self.begin_branch(args, planned, &session, voice)?;
+        } else {
+            voice.remark(&format!("goes on with session '{session}' on '{}'", self.branch));
         }
         let user = self.repository.clone();
         self.brings_plan = !move_in.is_written_on || args.accept_changes;

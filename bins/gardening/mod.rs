@@ -6,6 +6,7 @@ mod approve;
 mod budget;
 mod caveats;
 mod crew;
+mod elsewhere;
 pub mod event;
 mod forecast;
 mod lanes;

@@ -49,7 +49,10 @@ const BUSY: Duration = Duration::from_secs(30 * 60);
 
 pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     let mut opened = open(ui)?;
-    let is_known = find(&opened, args).is_ok();
+    let is_known = match &args.id {
+        Some(id) => opened.shelf.require(id).is_ok(),
+        None => !left(&opened).is_empty(),
+    };
     fetch(&mut opened, (is_known, args.onward.consent()), ui)?;
     let newest = find(&opened, args)?;
     let record = &newest.record;
@@ -97,13 +100,7 @@ fn find<'a>(opened: &'a Opened, args: &ResumeArgs) -> Result<&'a Stored, Failure
     if let Some(id) = &args.id {
         return Ok(opened.shelf.require(id)?);
     }
-    let is_left = |stored: &&Stored| {
-        let context = &stored.record.context;
-        let is_run = context.driver == Driver::Run && context.forked_from.is_none();
-        is_run && opened.standing(stored) != Standing::Complete
-    };
-    let left: Vec<&Stored> = opened.shelf.sessions.iter().filter(is_left).collect();
-    match left.as_slice() {
+    match left(opened).as_slice() {
         [] => Err(Failure::new(Exit::No, "there is no session to go on with")
             .hint("see all of them: git arborist session list")),
         [only] => refuse_busy(opened, only).map(|()| *only),
@@ -119,6 +116,16 @@ fn find<'a>(opened: &'a Opened, args: &ResumeArgs) -> Result<&'a Stored, Failure
             Err(Failure::new(Exit::Person, words).hint("name one: git arborist session resume <session>"))
         }
     }
+}
+
+/// Runs that are not complete. A replay goes on only by its own name.
+fn left(opened: &Opened) -> Vec<&Stored> {
+    let is_left = |stored: &&Stored| {
+        let context = &stored.record.context;
+        let is_run = context.driver == Driver::Run && context.forked_from.is_none();
+        is_run && opened.standing(stored) != Standing::Complete
+    };
+    opened.shelf.sessions.iter().filter(is_left).collect()
 }
 
 /// A session that was never run here, and was written to a moment ago, may be at work somewhere else.
@@ -214,7 +221,8 @@ fn refuse_other(record: &Record, history: &Run) -> Result<(), Failure> {
         None => Err(Failure::new(
             Exit::Person,
             format!("'{branch}' does not hold the start of session '{session}'"),
-        )),
+        )
+        .hint("let it begin: git arborist gardener --session-branch")),
     }
 }
 

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use arborist_core::{
     failure::Failure,
     gardener::{GardenerError, Summary},
+    name::SessionId,
     pipeline::{Happening, News},
     workspace::Courier,
 };
@@ -157,7 +158,10 @@ impl<'u> Voice<'u> {
         let summary = match ended {
             Ok(summary) => summary,
             Err(error) => {
-                let failure = Failure::from(error);
+                let mut failure = Failure::from(error);
+                if let Some(begun) = self.story.begun().filter(|_| opened.house().is_some()) {
+                    name_session(&mut failure.hints, &begun.session);
+                }
                 let _ = self.summarize(opened, planned, &self.story.so_far(), Some(&failure.message));
                 return Err(failure);
             }
@@ -201,6 +205,14 @@ impl<'u> Voice<'u> {
         if let Ok(line) = serde_json::to_string(event) {
             self.ui.line_now(&line);
         }
+    }
+}
+
+/// The same command need not go on with a session that has a branch of its own; its name does.
+fn name_session(hints: &mut [String], session: &SessionId) {
+    for hint in hints {
+        let resume = format!("run 'git arborist session resume {session}'");
+        *hint = hint.replace("run the same command again", &resume).replace("<session>", session.as_str());
     }
 }
 

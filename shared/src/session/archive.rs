@@ -140,19 +140,32 @@ impl<'a> Archive<'a> {
         let Some(session) = message.trailers.session() else {
             return Ok(None);
         };
-        let number = message.trailers.get(Key::Turn).and_then(|number| number.parse().ok());
+        let named: Option<u32> = message.trailers.get(Key::Turn).and_then(|number| number.parse().ok());
         let newest = self.newest(&session)?;
-        let proof = match (&newest, number) {
+        let proof = match (&newest, named) {
             (Some(newest), Some(number)) => match self.turn(newest, number) {
                 Ok(stored) => stored.record.turn().filter(|turn| turn.commit == Some(commit)).cloned(),
                 Err(SessionError::NoTurn { .. }) => None,
                 Err(error) => return Err(error),
             },
-            _ => None,
+            (Some(newest), None) => self.turn_of(newest, commit)?,
+            (None, _) => None,
         };
+        let number = named.or_else(|| proof.as_ref().map(|turn| turn.number));
         let node = message.trailers.get(Key::Node).and_then(|node| node.parse().ok());
         let node = node.or_else(|| message.subject.task.clone());
         Ok(Some(Origin { session, node, number, proof, is_known: newest.is_some() }))
+    }
+
+    /// The turn that a commit is recorded as. What an agent that tells of no turns did is committed with its step.
+    fn turn_of(&self, newest: &Stored, commit: Oid) -> Result<Option<Turn>, SessionError> {
+        for stored in self.walk(newest)? {
+            match stored?.record.happening {
+                Happening::Turn(turn) if turn.commit == Some(commit) => return Ok(Some(turn)),
+                _ => {}
+            }
+        }
+        Ok(None)
     }
 
     fn load(&self, commit: Oid, session: &SessionId) -> Result<Stored, SessionError> {

@@ -132,7 +132,11 @@ impl Archive<'_> {
         for Stored { record, .. } in records {
             let head = record.context.head;
             match record.happening {
-                Happening::Resume(_) => open.clear(),
+                Happening::Resume(_) => {
+                    for task in open.drain() {
+                        drop_cut_review(drafts.get_mut(&task));
+                    }
+                }
                 Happening::Checkpoint(checkpoint) => {
                     open.retain(|task| Some(task) != checkpoint.node.as_ref());
                 }
@@ -159,6 +163,13 @@ impl Archive<'_> {
             }
         }
         Ok(drafts)
+    }
+}
+
+/// A reviewer who was stopped has given no verdict: what was said until then is nobody's word.
+fn drop_cut_review(drafts: Option<&mut Vec<Draft>>) {
+    if let Some(drafts) = drafts {
+        drafts.pop_if(|last| last.step == Step::Review);
     }
 }
 
