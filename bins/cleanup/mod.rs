@@ -33,20 +33,28 @@ EXAMPLES
        git arborist cleanup --reclaim
 
 WHAT GOES
-   Worktrees and branches of tasks, branches and old records of sessions, logs, saved work past its limit, caches, claims of the
-   dead and what was thrown away before. A branch goes if a ref that stays leads to all of its commits, or if their content is in
-   a branch that stays; a worktree if nothing uncommitted or untracked is in it. Ignored files do not count, and are named where they go with it; a
-   repository among them keeps the worktree. Saved work goes before its limit only with --force.
+   Worktrees and branches of tasks, branches and old records of sessions, logs,
+   saved work past its limit, caches, claims of the dead and what was thrown
+   away before. A branch goes if a ref that stays leads to all of its commits,
+   or if their content is in a branch that stays; a worktree if nothing
+   uncommitted or untracked is in it. Ignored files do not count, and are named
+   where they go with it; a repository among them keeps the worktree. Saved
+   work goes before its limit only with --force.
 
 WHAT STAYS
-   Whatever is in use: a session that runs or rests, a run or a task that somebody holds the lock of, a claim, a queued task, a
-   worktree with a process in it or locked by somebody else, a branch that is checked out, rebased, bisected or not wholly pushed.
-   What cannot be found out counts as in use. Nothing that git arborist did not make is ever touched: a branch is its work only if
-   commits of the task stand on it, or if its log, a worktree, a ticket or a mark of an attempt tells so, whatever its name is.
+   Whatever is in use: a session that runs or rests, a run or a task that
+   somebody holds the lock of, a claim, a queued task, a worktree with a
+   process in it or locked by somebody else, a branch that is checked out,
+   rebased, bisected or not wholly pushed. What cannot be found out counts as
+   in use. Nothing that git arborist did not make is ever touched: a branch is
+   its work only if commits of the task stand on it, or if its log, a worktree,
+   a ticket or a mark of an attempt tells so, whatever its name is.
 
 SAVED WORK
-   Commits are saved as they are. Files that no commit holds are saved as 'git add' would take them, so through the filters and
-   line endings that the repository configures; restoring checks them out the same way. Ignored files are not saved.";
+   Commits are saved as they are. Files that no commit holds are saved as 'git
+   add' would take them, so through the filters and line endings that the
+   repository configures; restoring checks them out the same way. Ignored files
+   are not saved.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-cleanup", bin_name = "git arborist cleanup", about = catalog::about("cleanup"), after_help = EXAMPLES, args_conflicts_with_subcommands = true)]

@@ -17,14 +17,18 @@ use crate::{
 };
 
 const LONG_ABOUT: &str = "\
-Take one task through implement, test and review in this checkout, with retries.
+Take one task through implement, test and review in this checkout, with
+retries.
 
-It is the task that is named, the next that is ready, or with -m one in your own words, without any plan. It belongs to the run of this
-branch: what 'git arborist gardener' does later builds on it. See git-arborist-gardener(1) for what happens in each step.";
+It is the task that is named, the next that is ready, or with -m one in your
+own words, without any plan. It belongs to the run of this branch: what 'git
+arborist gardener' does later builds on it. See git-arborist-gardener(1) for
+what happens in each step.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   1 if the task failed or is not ready, 2 if a person is needed, 3 if another run has this branch, 130 or 143 if it was stopped.
+   1 if the task failed or is not ready, 2 if a person is needed, 3 if another
+   run has this branch, 130 or 143 if it was stopped.
 
 EXAMPLES
    Take up the next task that is ready

@@ -22,33 +22,43 @@ use crate::{
 const LONG_ABOUT: &str = "\
 Run every task of the plan that can be run, in the order of the plan.
 
-An agent implements a task, the tests run, a reviewer decides. What fails is tried again with the feedback in the prompt, as
-often as --max-retries says; then the task is failed, and the run ends unless --keep-going is given. Each step is a commit before
-the next one begins, so the same command goes on after a crash, and does nothing where nothing is left to do.
+An agent implements a task, the tests run, a reviewer decides. What fails is
+tried again with the feedback in the prompt, as often as --max-retries says;
+then the task is failed, and the run ends unless --keep-going is given. Each
+step is a commit before the next one begins, so the same command goes on after
+a crash, and does nothing where nothing is left to do.
 
-The plan and the configuration are frozen when the run begins: the copies in the run's first commit count, not the files as an agent
-may have left them. If they differ from the files, the run shows how and stops; --accept-changes takes the new ones.
+The plan and the configuration are frozen when the run begins: the copies in
+the run's first commit count, not the files as an agent may have left them. If
+they differ from the files, the run shows how and stops; --accept-changes takes
+the new ones.
 
-With one job the agent works in this checkout. With --jobs or --isolate each task has a worktree and a branch of its own, and lands
-through the merge queue. A landing that would touch files that are changed in the checkout is parked, and the summary names the one
-command that brings the checkout up.
+With one job the agent works in this checkout. With --jobs or --isolate each
+task has a worktree and a branch of its own, and lands through the merge queue.
+A landing that would touch files that are changed in the checkout is parked,
+and the summary names the one command that brings the checkout up.
 
-With --session-branch, with session.branch in the configuration, or where a workspace is configured, the run has a branch of its own,
-arborist/<plan>/<session>, in a worktree beside this checkout. The checkout, its branch and what is not committed there are left alone;
-the branch stays when the run ends, and 'git merge' brings the work over. Run again, it goes on with the session that was begun last
-for this plan; --new-run begins another.
+With --session-branch, with session.branch in the configuration, or where a
+workspace is configured, the run has a branch of its own,
+arborist/<plan>/<session>, in a worktree beside this checkout. The checkout,
+its branch and what is not committed there are left alone; the branch stays
+when the run ends, and 'git merge' brings the work over. Run again, it goes on
+with the session that was begun last for this plan; --new-run begins another.
 
-Ctrl-C stops the agents, commits what they have left, and ends with 130; a second one ends at once. Nothing is lost either way. An
-attempt that had changed something counts, because its work stands in history.";
+Ctrl-C stops the agents, commits what they have left, and ends with 130; a
+second one ends at once. Nothing is lost either way. An attempt that had
+changed something counts, because its work stands in history.";
 
 const EXAMPLES: &str = "\
 WHAT AGENTS ARE TOLD
-   An agent gets its prompt as its runner says: as an argument, on standard input or in a file. It need not use git. A reviewer ends
-   with a line APPROVED, or REJECTED: and the reasons; anything else is a rejection.
+   An agent gets its prompt as its runner says: as an argument, on standard
+   input or in a file. It need not use git. A reviewer ends with a line
+   APPROVED, or REJECTED: and the reasons; anything else is a rejection.
 
 EXIT STATUS
-   1 if a task failed or is left, 2 if a person is needed (a conflict, a parked landing, a forked task), 3 if another run has this
-   branch, 130 or 143 if it was stopped.
+   1 if a task failed or is left, 2 if a person is needed (a conflict, a parked
+   landing, a forked task), 3 if another run has this branch, 130 or 143 if it
+   was stopped.
 
 EXAMPLES
    Run the plan of this repository, or go on with it after a crash

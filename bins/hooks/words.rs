@@ -55,7 +55,8 @@ EXAMPLES
        git arborist hooks install --agent claude
 
 EXIT STATUS
-   2 if hooks are taken from outside of the repository, or if ours was edited: nothing is changed then";
+   2 if hooks are taken from outside of the repository, or if ours was edited:
+   nothing is changed then";
 
 pub(super) const UNINSTALL_EXAMPLES: &str = "\
 EXAMPLES
@@ -88,7 +89,7 @@ EXAMPLES
        git arborist hooks test commit-msg
 
 EXIT STATUS
-   1 if one of them does not fire. Other hooks of the same name are run as well.";
+   1 if one of them does not fire. Other hooks of the same name run as well.";
 
 pub(super) const RUN_EXAMPLES: &str = "\
 EXAMPLES

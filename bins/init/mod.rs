@@ -20,7 +20,7 @@ const FILE: &str = ".arborist/config.toml";
 
 const EXAMPLES: &str = "\
 EXAMPLES
-   Write .arborist/config.toml with the agents and the test command that are found
+   Write .arborist/config.toml with the agents and the test command found
        git arborist init
 
    The same, and the hooks that guard the record

@@ -15,33 +15,45 @@ use clap::{Args, Parser, Subcommand};
 use crate::{catalog, entry::Outcome, ui::Ui};
 
 const LONG_ABOUT: &str = "\
-Land the branches of finished tasks, in order, without a forge, a daemon or a checkout.
+Land the branches of finished tasks, in order, without a forge, a daemon or a
+checkout.
 
-What is queued stands in refs below refs/arborist/queue/, and every call rebuilds the queue from there: kill it at any moment, run it
-again, and each task has landed once or is still queued. 'add' only queues; 'run' lands all that can be landed, and 'git arborist
-merge TASK' does both for one task. A run of several jobs lands what it finishes by itself, unless merge.auto is false.
+What is queued stands in refs below refs/arborist/queue/, and every call
+rebuilds the queue from there: kill it at any moment, run it again, and each
+task has landed once or is still queued. 'add' only queues; 'run' lands all
+that can be landed, and 'git arborist merge TASK' does both for one task. A run
+of several jobs lands what it finishes by itself, unless merge.auto is false.
 
-Each task becomes one merge commit. The gates are asked about exactly that commit in a worktree of their own, and then the target
-moves there by compare-and-swap. Several tasks are stacked and tested once; a red stack is halved until the bad one stands alone, and
-the good ones land. A gate that is missing, times out, is killed or runs no tests is broken: nothing lands, and nobody is blamed.
+Each task becomes one merge commit. The gates are asked about exactly that
+commit in a worktree of their own, and then the target moves there by
+compare-and-swap. Several tasks are stacked and tested once; a red stack is
+halved until the bad one stands alone, and the good ones land. A gate that is
+missing, times out, is killed or runs no tests is broken: nothing lands, and
+nobody is blamed.
 
-Gates are read from the configuration as the run accepted it, not from the file as it lies in the checkout. If they differ, nothing
-lands until 'git arborist gardener --accept-changes' was said.
+Gates are read from the configuration as the run accepted it, not from the file
+as it lies in the checkout. If they differ, nothing lands until 'git arborist
+gardener --accept-changes' was said.
 
-A conflict steps aside, and an agent, the runner of steps.resolve, tries to resolve it, as often as merge.resolve-attempts says. What
-comes of that is merged and tested like everything else; where there are no gates, by the tests of the task itself. Then a person is
-asked for.
+A conflict steps aside, and an agent, the runner of steps.resolve, tries to
+resolve it, as often as merge.resolve-attempts says. What comes of that is
+merged and tested like everything else; where there are no gates, by the tests
+of the task itself. Then a person is asked for.
 
-If the target is checked out, the checkout comes along, but only if nothing that is changed, staged, untracked or ignored there is in
-the way. Otherwise what landed is parked below refs/arborist/landing/: later landings go on top of it, and 'status' names the command
-that brings the checkout up.
+If the target is checked out, the checkout comes along, but only if nothing
+that is changed, staged, untracked or ignored there is in the way. Otherwise
+what landed is parked below refs/arborist/landing/: later landings go on top of
+it, and 'status' names the command that brings the checkout up.
 
-Ctrl-C stops gates and agents and ends with 130. What was not landed is still queued, and no try is used up.";
+Ctrl-C stops gates and agents and ends with 130. What was not landed is still
+queued, and no try is used up.";
 
 const EXAMPLES: &str = "\
 EXIT STATUS
-   1 if something did not land or waits for too long, 2 if a person is needed (a conflict, a parked landing, a broken gate, a target
-   that is red itself, changed settings), 3 if somebody else lands on the target, 130 or 143 if it was stopped.
+   1 if something did not land or waits for too long, 2 if a person is needed
+   (a conflict, a parked landing, a broken gate, a target that is red itself,
+   changed settings), 3 if somebody else lands on the target, 130 or 143 if it
+   was stopped.
 
 EXAMPLES
    Land a finished task now

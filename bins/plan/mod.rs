@@ -23,12 +23,19 @@ use crate::{catalog, entry::Outcome, ui::Ui};
 
 const EXAMPLES: &str = "\
 WHAT IS READ
-   Markdown: list items with a box and an id, as '- [ ] T001 [P] [US1] text (depends on T000)'.
-   Also numbered lists, and headings or table rows that are tasks. Phases are headings that own tasks.
+   Markdown: list items with a box and an id, as
+   '- [ ] T001 [P] [US1] text (depends on T000)'.
+   Also numbered lists, and headings or table rows that are tasks. Phases are
+   headings that own tasks.
+
    JSON: the tree file, and task-master's tasks.json.
+
    What looks like a task and is none is counted, with the reason.
-   With --ai any text: an agent is asked for the tree, by the runner and the model of the step 'plan'. It works in this
-   checkout and is to change nothing; what it changes all the same is named. Commands in its tree are only text here.
+
+   With --ai any text: an agent is asked for the tree, by the runner and the
+   model of the step 'plan'. It works in this checkout and is to change
+   nothing; what it changes all the same is named. Commands in its tree are
+   only text here.
 
 EXAMPLES
    The plan of this branch: phases, tasks, what waits for what

@@ -44,7 +44,8 @@ EXAMPLES
    Go on with a session, whatever your checkout looks like
        git arborist session resume 3f9a
 
-   Go on with the one that is left in a fresh clone: its branches and records are fetched from where they were pushed to
+   Go on with the one that is left in a fresh clone: its branches and records
+   are fetched from where they were pushed to
        git clone <url> && cd <repository> && git arborist session resume
 
    Go on from an earlier turn; what came after it stays in history

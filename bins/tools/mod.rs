@@ -27,10 +27,12 @@ TOOLS
        NAME__TOOL          the command of [workspace.repos.NAME.tools]
 
 PLACES
-   Without --root the tools are those of the repository, in the worktree that ARBORIST_WORKTREE names or that the
-   command is started in, and of the other repositories of the workspace.
-   Paths are relative to the top. Nothing outside of it can be read or written, no link is followed, and the files of
-   git itself and its hooks cannot be reached. What git ignores is not searched.";
+   Without --root the tools are those of the repository, in the worktree that
+   ARBORIST_WORKTREE names or that the command is started in, and of the other
+   repositories of the workspace. Paths are relative to the top. Nothing
+   outside of it can be read or written, no link is followed, and the files of
+   git itself and its hooks cannot be reached. What git ignores is not
+   searched.";
 
 #[derive(Debug, Parser)]
 #[command(name = "git-arborist-tools", bin_name = "git arborist tools", about = catalog::about("tools"), after_help = EXAMPLES)]

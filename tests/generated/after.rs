@@ -1,5 +1,5 @@
 //! What stands after a command's help: a heading in capitals at the margin, below it captions, and deeper than
-//! these the lines that are literal.
+//! these the lines that are literal. Captions on lines one below the other are one paragraph.
 
 use crate::roff::{literal, plain};
 
@@ -19,14 +19,17 @@ pub(crate) fn sections(command: &clap::Command) -> Vec<Section> {
     let text = text.map(ToString::to_string).unwrap_or_default();
     let mut sections: Vec<Section> = Vec::new();
     let mut block: Vec<&str> = Vec::new();
+    let mut is_within = false;
     for line in text.lines().chain([""]) {
         let inner = line.trim_start();
         let indent = line.len() - inner.len();
         if indent >= LITERAL {
             block.push(inner);
+            is_within = false;
             continue;
         }
         if indent == 0 && !inner.is_empty() {
+            is_within = false;
             sections.push(Section { heading: inner.to_owned(), body: String::new() });
             continue;
         }
@@ -36,8 +39,10 @@ pub(crate) fn sections(command: &clap::Command) -> Vec<Section> {
             block.clear();
         }
         if !inner.is_empty() {
-            section.body += &format!(".PP\n{}\n", plain(inner));
+            let break_before = if is_within { "" } else { ".PP\n" };
+            section.body += &format!("{break_before}{}\n", plain(inner));
         }
+        is_within = !inner.is_empty();
     }
     sections
 }
