@@ -17,8 +17,9 @@ use std::{
     cell::Cell,
     ffi::OsStr,
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 /// The first moment of every garden: 2025-02-16 14:30:22 UTC.
@@ -90,11 +91,19 @@ impl Garden {
         fs::write(file, text).expect("a file");
     }
 
-    /// Writes an executable file of the repository.
+    /// Writes an executable file of the repository. Another process does it: a program that any child of this one holds open
+    /// for writing cannot be started, and other threads make children at all times.
     pub fn write_script(&self, path: &str, text: &str) {
-        use std::os::unix::fs::PermissionsExt;
-        self.write(path, text);
-        fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).expect("permissions");
+        let file = self.path(path);
+        fs::create_dir_all(file.parent().expect("a parent")).expect("a folder");
+        let mut writer = Command::new("sh")
+            .args(["-c", r#"cat >"$1" && chmod 755 "$1""#, "sh"])
+            .arg(&file)
+            .stdin(Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        writer.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("a script");
+        assert!(writer.wait().expect("an end").success(), "{} is not written", file.display());
     }
 
     /// A folder that is first on `PATH`, for the programs of others. It need not exist.
@@ -116,7 +125,8 @@ impl Garden {
             let is_ours =
                 name.to_str().is_some_and(|name| name.starts_with("git-arborist") && !name.contains('.'));
             if is_ours {
-                fs::copy(entry.path(), dir.join(name)).expect("a program");
+                let copy = Command::new("cp").arg(entry.path()).arg(dir.join(name)).status();
+                assert!(copy.expect("cp").success());
             }
         }
     }
