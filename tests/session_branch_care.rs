@@ -7,24 +7,13 @@ mod turning;
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::{Garden, WORKER};
 use town::Town;
-
-const WORKER: &str = r#"
-case "$prompt" in
-  "Review"*) echo APPROVED ;;
-  *) echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt"; echo done ;;
-esac
-"#;
 
 const APART: [&str; 2] = ["gardener", "--session-branch"];
 
 fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 do a\n- [ ] T002 do b\n");
-    garden.commit("a plan\n");
-    garden.agent(WORKER);
-    garden
+    Garden::planned("tasks.md", "- [ ] T001 do a\n- [ ] T002 do b\n", WORKER)
 }
 
 fn branches(garden: &Garden) -> Vec<String> {

@@ -4,23 +4,11 @@
 
 use std::fs;
 
-use arborist_testkit::Garden;
+use arborist_testkit::{Garden, WORKER};
 use serde_json::Value;
 
-/// Writes a file for each task.
-const WORKER: &str = r#"
-case "$prompt" in
-  "Review"*) echo APPROVED ;;
-  *) echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt"; echo done ;;
-esac
-"#;
-
 fn garden() -> Garden {
-    let garden = Garden::sprout();
-    garden.write("tasks.md", "- [ ] T001 do a\n");
-    garden.commit("a plan\n");
-    garden.agent(WORKER);
-    garden
+    Garden::planned("tasks.md", "- [ ] T001 do a\n", WORKER)
 }
 
 fn sessions(garden: &Garden) -> Vec<Value> {

@@ -25,6 +25,14 @@ use std::{
 /// The first moment of every garden: 2025-02-16 14:30:22 UTC.
 pub const NOON: i64 = 1_739_716_222;
 
+/// An agent that writes a file for each task, and approves.
+pub const WORKER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt"; echo done ;;
+esac
+"#;
+
 /// A repository in a directory of its own, removed when dropped.
 #[derive(Debug)]
 pub struct Garden {
