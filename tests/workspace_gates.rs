@@ -36,6 +36,30 @@ fn a_gate_is_asked_in_the_repository_of_its_task() {
 }
 
 #[test]
+fn one_that_names_paths_is_asked_there_only_for_tasks_that_change_them() {
+    let plan = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n- [ ] T002 [repo:backend] b\n- [ ] T003 c\n";
+    let town = Town::of(&["backend"], plan);
+    town.agent(WORKER);
+    let config = |key: &str, value: &str| {
+        town.git(["config", &format!("arborist.merge.gates.{key}"), value]).succeeds();
+    };
+    config("second.command", "echo \"$ARBORIST_REPO\" >> \"$HOME/second\"");
+    config("second.when", "T002*");
+    // Nobody changes that, neither here nor there; what was there before the session is no change.
+    config("never.command", "echo \"$ARBORIST_REPO\" >> \"$HOME/never\"");
+    config("never.when", "kept.txt");
+    town.arborist(["gardener", "--isolate"]).succeeds().out("3 completed");
+    assert_eq!(fs::read_to_string(town.home().join("second")).unwrap(), "backend\n");
+    assert!(!town.home().join("never").exists());
+    let gates = |task: &str| {
+        let format = "--format=%(trailers:key=Arborist-Gate,valueonly)";
+        let merge = format!("--grep=@{task}@merge");
+        town.git(["log", "--branches", format, &merge]).answer().trim().to_owned()
+    };
+    assert_eq!(["T001", "T002", "T003"].map(gates), ["none", "second", "none"]);
+}
+
+#[test]
 fn one_that_is_red_there_keeps_only_its_task_from_landing() {
     let town = town("test \"$ARBORIST_REPO\" != backend");
     let said = town.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);

@@ -18,5 +18,5 @@ pub use event::{Event, STOPPED};
 pub use fold::{State, TaskHistory, TaskState};
 pub use grow::Ground;
 pub use memory::Memory;
-pub use run::{HistoryError, Run, RunStart};
+pub use run::{HistoryError, Run, RunStart, span};
 pub use walk::{Reading, Scope};

@@ -1,7 +1,7 @@
 //! A run: what its start says, and what its commits say of each task.
 
 use super::{
-    Memory, TaskHistory,
+    Event, Memory, TaskHistory,
     branches::Branches,
     entry::Note,
     graph::Graph,
@@ -192,6 +192,17 @@ impl Run {
     pub fn find(&self, task: &TaskId) -> Option<&TaskHistory> {
         self.tasks.iter().find(|history| history.id == *task)
     }
+}
+
+/// The part of a branch that these events, oldest first, stand on, where that is one line: the commit before the first,
+/// and the last.
+pub fn span(repository: &Repository, events: &[Event]) -> Result<Option<(Oid, Oid)>, GitError> {
+    let (Some(first), Some(last)) = (events.first(), events.last()) else {
+        return Ok(None);
+    };
+    let commits = repository.load_commits(&[first.commit])?;
+    let before = commits.first().and_then(|commit| commit.parents().next());
+    Ok(before.map(|before| (before, last.commit)))
 }
 
 /// Only a branch that is no more can have been renamed; one that lives on, here or on a remote, was branched off from.

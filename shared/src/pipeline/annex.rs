@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     git::{GitError, Repository},
-    history::{HistoryError, Reading, Run, Scope},
+    history::{self, HistoryError, Reading, Run, Scope, TaskHistory},
     name::{Attempt, Oid, RepoName, TaskId},
     plan::Task,
     record::{Delivery, Entry, Hand, Index, Recorder, Tip},
@@ -53,14 +53,9 @@ impl Annex {
     pub fn find_base(&mut self, task: &TaskId) -> Result<(), HistoryError> {
         let scope = Scope { branch: self.tip.branch.clone(), tip: Some(self.tip.head) };
         let run = Run::scan(&self.repository, scope, Reading::Fresh)?;
-        let first = run.find(task).and_then(|history| history.current().first().map(|event| event.commit));
-        self.base = match first {
-            Some(first) => {
-                let commits = self.repository.load_commits(&[first])?;
-                commits.first().and_then(|commit| commit.parents().next()).unwrap_or(self.tip.head)
-            }
-            None => self.tip.head,
-        };
+        let events = run.find(task).map(TaskHistory::current).unwrap_or_default();
+        let span = history::span(&self.repository, events)?;
+        self.base = span.map_or(self.tip.head, |(before, _)| before);
         Ok(())
     }
 

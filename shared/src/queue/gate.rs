@@ -59,7 +59,7 @@ impl Gate {
     /// The same for a task that works in another repository. How that was before the task nobody has asked.
     #[must_use]
     pub fn abroad(&self, repo: RepoName) -> Self {
-        Self { repo: Some(repo), own: true, when: None, ..self.clone() }
+        Self { repo: Some(repo), own: true, ..self.clone() }
     }
 
     /// What results are remembered by, besides the tree.

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::Yard;
 use crate::{
     git::{RefMove, Repository, Signing},
-    name::{BranchName, Oid, RepoName},
+    history::{self, Reading, Run, Scope},
+    name::{BranchName, Oid, RepoName, TaskId},
     pipeline::{PipelineError, Redaction},
     process::{Ending, Limits, Outcome, Program, Supervised, open_log},
     queue::{Asking, Failing, Gate, QueueError, Verdict, counting::ran_no_tests},
@@ -165,6 +166,27 @@ impl Yard<'_> {
         };
         let tree = repository.tree_of(head)?;
         Ok(Some(Abroad { name: repo.clone(), repository, branch, head, tree }))
+    }
+
+    /// Whether the paths of a gate are among what a task changed in another repository. Where nobody can tell, it is asked.
+    pub(super) fn is_asked_abroad(
+        &self,
+        gate: &Gate,
+        repo: &RepoName,
+        task: &TaskId,
+    ) -> Result<bool, QueueError> {
+        let (Some(paths), Some(abroad)) = (&gate.when, self.find_abroad(repo)?) else {
+            return Ok(true);
+        };
+        let scope = Scope { branch: abroad.branch, tip: Some(abroad.head) };
+        let Ok(run) = Run::scan(&abroad.repository, scope, Reading::Fresh) else {
+            return Ok(true);
+        };
+        let events = run.find(task).map(|history| history.events.as_slice()).unwrap_or_default();
+        Ok(match history::span(&abroad.repository, events)? {
+            Some((from, to)) => abroad.repository.touches(from, to, paths)?,
+            None => false,
+        })
     }
 
     fn run_in(

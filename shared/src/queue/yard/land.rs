@@ -59,8 +59,11 @@ impl Yard<'_> {
         let mut gates = Vec::new();
         let own = ticket.resolved.map(|_| self.options.tests_of(&ticket.task)).unwrap_or_default();
         if let Some(section) = self.options.abroad.get(&ticket.task) {
-            let there = self.options.gates.iter().chain(&own);
-            gates.extend(there.map(|gate| gate.abroad(section.name.clone())));
+            for gate in self.options.gates.iter().chain(&own) {
+                if self.is_asked_abroad(gate, &section.name, &ticket.task)? {
+                    gates.push(gate.abroad(section.name.clone()));
+                }
+            }
             gates.extend(ticket.gates.iter().cloned());
             return Ok(gates);
         }
