@@ -1,5 +1,6 @@
 //! The commands of git-arborist. Each has a folder with its arguments and its body; `catalog` lists them.
 
+pub mod approval;
 pub mod arborist;
 pub mod catalog;
 pub mod cleanup;

@@ -18,32 +18,10 @@ case "$prompt" in
 esac
 "#;
 
-/// A workspace whose repositories all have remotes, configured in a tracked file.
 fn town(policy: &str) -> Town {
-    let town = Town::of(&["backend"], PLAN);
+    let town = Town::of_containers(PLAN, policy, "");
     town.agent(WORKER);
-    town.git(["config", "--global", "--remove-section", "arborist.workspace.repos.backend"]).succeeds();
-    let section = |name: &str, path: &str, bare: &str| {
-        format!("[workspace.repos.{name}]\npath = \"{path}\"\nremote = \"../{bare}\"\npush = \"{policy}\"\n")
-    };
-    let text = section("app", ".", "repo.git") + &section("backend", "../backend", "backend.git");
-    town.write(".arborist/config.toml", text);
-    town.commit("configuration\n");
-    town.git_in(town.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
-    vanish(&town);
-    clone(&town);
     town
-}
-
-/// The container is gone, with everything that was in it.
-fn vanish(town: &Town) {
-    for name in ["repo", "backend", "repo.arborist", "backend.arborist", "home/.local", "home/.cache"] {
-        let _ = fs::remove_dir_all(town.root().join(name));
-    }
-}
-
-fn clone(town: &Town) {
-    town.git_in(town.root(), ["clone", "-q", "repo.git", "repo"]).succeeds();
 }
 
 /// The branch of the only session at a remote.
@@ -87,8 +65,8 @@ fn a_session_goes_on_in_a_new_clone_from_git_data_alone() {
         assert_eq!((files(&town, "repo"), work), (vec!["T001.txt".to_owned()], vec!["T002.txt".to_owned()]));
         let heads = |repo: &str| town.git_in(&town.remote_of(repo), ["rev-parse", &before]).answer();
         let (app, backend) = (heads("repo"), heads("backend"));
-        vanish(&town);
-        clone(&town);
+        town.vanish();
+        town.clone_again();
         fs::write(town.root().join("mended"), "").unwrap();
         let calls = town.calls();
         let resumed = town.arborist(["session", "resume", "--yes"]).succeeds();
@@ -111,8 +89,8 @@ fn what_was_begun_elsewhere_is_not_begun_again_in_silence() {
     town.arborist(["gardener", "--yes", "--max-retries", "1"]).exits(1);
     let before = branch(&town, "repo");
     let id = before.rsplit_once('/').unwrap().1;
-    vanish(&town);
-    clone(&town);
+    town.vanish();
+    town.clone_again();
     fs::write(town.root().join("mended"), "").unwrap();
     let calls = town.calls();
     let said = town.arborist(["gardener", "--yes"]).exits(2);
@@ -123,8 +101,8 @@ fn what_was_begun_elsewhere_is_not_begun_again_in_silence() {
     other.args(["--yes", "--dry-run"]).env("GIT_COMMITTER_EMAIL", "another@example.com");
     assert!(other.output().unwrap().status.success());
     town.arborist(["session", "resume", id, "--yes"]).succeeds();
-    vanish(&town);
-    clone(&town);
+    town.vanish();
+    town.clone_again();
     town.arborist(["gardener", "--yes", "--dry-run"]).succeeds();
 }
 
@@ -139,8 +117,8 @@ fn what_only_the_session_has_is_found_by_the_remote_of_the_clone() {
     let text = "[workspace.repos.app]\npath = \".\"\nremote = \"../repo.git\"\npush = \"on_checkpoint\"\n";
     town.write(".arborist/config.toml", text);
     town.arborist(["gardener", "--yes", "--max-retries", "1"]).exits(1);
-    vanish(&town);
-    clone(&town);
+    town.vanish();
+    town.clone_again();
     fs::write(town.root().join("mended"), "").unwrap();
     let (name, id) =
         branch(&town, "repo").rsplit_once('/').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();

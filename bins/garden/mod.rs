@@ -98,7 +98,7 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     let wish = Wish { only: vec![task], ..Wish::default() };
-    opened.approve(&args.common, &planned, None)?;
+    opened.approve(&args.common, &planned, None, ui)?;
     let mut voice = Voice::new(&args.common, ui);
     let opened = opened.settle(&args.common, (&planned, &run), &mut voice)?;
     let ended = opened.begin(&args.common, &planned, &mut voice, None)?.run(&wish);

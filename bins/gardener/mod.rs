@@ -1,21 +1,26 @@
 //! `git arborist gardener`: every task that can be run, in order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{Failed, GardenerError, KeepGoing, Wish, wanted},
+    git::Repository,
     history::State,
     name::TaskId,
+    pipeline::Options,
+    plan::Plan,
     progress::{Boxes, Progress},
     queue::FanIn,
+    settings::Settings,
+    workspace::Workspace,
 };
 use clap::Parser;
 
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Opened, Source, Voice, foretell, open},
+    gardening::{Brought, GardeningArgs, Source, Voice, find_plan, foretell, open},
     ui::Ui,
 };
 
@@ -113,8 +118,8 @@ pub struct GardenerArgs {
 
 impl GardenerArgs {
     /// How many tasks are worked on at once, in lanes; `None` for one after the other where the run is.
-    fn lanes(&self, opened: &Opened) -> Result<Option<usize>, Failure> {
-        let named = self.jobs.as_deref().or_else(|| opened.settings.text("jobs")).unwrap_or("1");
+    fn lanes(&self, settings: &Settings) -> Result<Option<usize>, Failure> {
+        let named = self.jobs.as_deref().or_else(|| settings.text("jobs")).unwrap_or("1");
         let count = match named {
             "auto" => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             number => number.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
@@ -131,6 +136,21 @@ impl GardenerArgs {
         let switches = [("isolate", self.isolate), ("keep-going", self.keep_going)];
         let on = switches.into_iter().filter(|(_, is_on)| *is_on);
         on.map(|(name, _)| (name.to_owned(), "true".to_owned())).chain(jobs).collect()
+    }
+
+    /// What files of the repository bring along for a run that is asked for like this, which need not be here.
+    pub(crate) fn brought(
+        &self,
+        (settings, workspace): (&Settings, &Workspace),
+        plan: &Plan,
+    ) -> Result<BTreeSet<String>, Failure> {
+        let options = &Options::new(&self.common.flags(), settings)?;
+        Brought { settings, options, workspace, plan }.commands(self.lanes(settings)?)
+    }
+
+    /// The plan that a run would begin with that is asked for like this, from the top.
+    pub(crate) fn find_plan(&self, repository: &Repository, settings: &Settings) -> Option<String> {
+        find_plan(repository, &self.common, settings)
     }
 
     fn wish(&self) -> Wish {
@@ -170,8 +190,8 @@ pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
         }
         return Ok(Exit::Done);
     }
-    let jobs = args.lanes(&opened)?;
-    opened.approve(&args.common, &planned, jobs)?;
+    let jobs = args.lanes(&opened.settings)?;
+    opened.approve(&args.common, &planned, jobs, ui)?;
     let mut voice = Voice::new(&args.common, ui);
     let opened = opened.settle(&args.common, (&planned, &run), &mut voice)?;
     let lanes = match jobs {

@@ -1,7 +1,5 @@
 //! The other repositories of a run: got, given a branch of the session, and a worktree on it.
 
-use std::collections::BTreeSet;
-
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, recover, start, words_of},
@@ -49,18 +47,6 @@ impl Opened {
             return Err(Failure::new(Exit::Fatal, words).hint(hint));
         }
         Ok(())
-    }
-
-    /// Commands that a file of the repository brings along and that tests name.
-    pub(super) fn named_tools(&self, planned: &Planned) -> BTreeSet<String> {
-        let tests = planned.plan.tasks.iter().flat_map(|task| &task.test_commands);
-        let mut tests = tests.map(|test| &test.command).chain(&self.options.test_command);
-        let is_tool = |test: &String| {
-            let named = test.split_once(':');
-            let section = named.and_then(|(repo, tool)| Some((self.workspace.find(repo)?, tool)));
-            section.is_some_and(|(section, tool)| section.tools.contains_key(tool))
-        };
-        if tests.any(is_tool) { self.workspace.foreign_tools() } else { BTreeSet::new() }
     }
 
     /// Gets the other repositories, with what their remotes have. One in which the session has worked elsewhere, and not

@@ -1,15 +1,47 @@
 //! What must be so before anything is made or run: programs that are there, repositories that are known, and the user's
 //! consent to all that files of the repository want, asked for at once.
 
+use std::collections::BTreeSet;
+
 use arborist_core::{
-    consent,
     enclosure::InnerPath,
     failure::{Exit, Failure},
-    gardener::approval,
-    pipeline::require_programs,
+    gardener::approval::foreign_commands,
+    pipeline::{Options, require_programs},
+    plan::Plan,
+    process::Cancel,
+    queue,
+    settings::Settings,
+    workspace::Workspace,
 };
 
-use super::{GardeningArgs, Opened, Planned, Source};
+use super::{GardeningArgs, Opened, Planned, Source, open::secrets};
+use crate::{approval, clock, ui::Ui};
+
+/// What files of the repository may bring along for a run.
+pub(crate) struct Brought<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) options: &'a Options,
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) plan: &'a Plan,
+}
+
+impl Brought<'_> {
+    /// All that could be run of it, and where, a line each; with lanes also what is needed for these.
+    pub(crate) fn commands(&self, lanes: Option<usize>) -> Result<BTreeSet<String>, Failure> {
+        let mut commands = foreign_commands(self.plan, self.options, self.settings)?;
+        if lanes.is_some() {
+            let (staff, cancel) = (&self.options.staff, Cancel::new());
+            let queue = queue::Options::new(staff, secrets()?, &cancel, clock::now)?;
+            commands.extend(queue.worktrees.foreign_commands());
+            commands.extend(queue.foreign_commands());
+        }
+        commands.extend(self.workspace.foreign_wishes());
+        commands.extend(self.foreign_tools()?);
+        commands.extend(self.named_tools());
+        Ok(commands)
+    }
+}
 
 impl Opened {
     /// Refuses what cannot be run and what the user has not seen.
@@ -18,6 +50,7 @@ impl Opened {
         args: &GardeningArgs,
         planned: &Planned,
         lanes: Option<usize>,
+        ui: &mut Ui,
     ) -> Result<(), Failure> {
         self.require_repositories(planned)?;
         if let Some(path) = planned.file.as_ref().map(|file| &file.path) {
@@ -30,16 +63,12 @@ impl Opened {
         if args.source == Source::Agents {
             require_programs(&self.options.staff.chains(&planned.plan)?)?;
         }
-        let mut commands = approval::foreign_commands(&planned.plan, &self.options, &self.settings)?;
-        if lanes.is_some() || self.move_in.is_some() {
+        let (settings, options, workspace) = (&self.settings, &self.options, &self.workspace);
+        let brought = Brought { settings, options, workspace, plan: &planned.plan };
+        let mut commands = brought.commands(lanes)?;
+        if self.move_in.is_some() {
             commands.extend(self.worktree_options().foreign_commands());
         }
-        if lanes.is_some() {
-            commands.extend(self.queue_options(planned)?.foreign_commands());
-        }
-        commands.extend(self.workspace.foreign_wishes());
-        commands.extend(self.foreign_tools(planned)?);
-        commands.extend(self.named_tools(planned));
-        Ok(consent::require(&commands, args.consent())?)
+        Ok(approval::require(&commands, args.consent(), ui)?)
     }
 }

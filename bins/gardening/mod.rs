@@ -17,11 +17,12 @@ mod toolbox;
 mod voice;
 
 pub(crate) use apart::bring;
+pub(crate) use approve::Brought;
 pub(crate) use budget::dollars;
 pub(crate) use forecast::tell as foretell;
 pub(crate) use lanes::CLEAN_UP;
 pub(crate) use open::{Opened, open, watch_signals};
-pub(crate) use planned::Planned;
+pub(crate) use planned::{Planned, find_plan};
 pub(crate) use record::test_wish;
 pub(crate) use voice::Voice;
 
@@ -32,6 +33,8 @@ use clap::Args;
 
 use budget::BudgetArgs;
 use crew::CrewArgs;
+
+use crate::approval;
 
 /// Options of every command that drives agents.
 #[derive(Debug, Args)]
@@ -105,7 +108,7 @@ pub(crate) enum Source {
 }
 
 impl GardeningArgs {
-    fn flags(&self) -> Flags {
+    pub(crate) fn flags(&self) -> Flags {
         Flags {
             crew: self.crew.flags(),
             max_retries: self.max_retries,
@@ -118,17 +121,10 @@ impl GardeningArgs {
     }
 
     fn consent(&self) -> Consent {
-        if self.yes { Consent::Given } else { unasked_consent() }
+        approval::consent(self.yes)
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {
         self.dry_run
     }
-}
-
-/// What the environment says to commands that are not approved yet.
-#[must_use]
-pub fn unasked_consent() -> Consent {
-    let is_trusted = std::env::var_os("ARBORIST_TRUST").is_some_and(|value| value == "1");
-    if is_trusted { Consent::Trusted } else { Consent::None }
 }

@@ -93,7 +93,7 @@ impl Opened {
 }
 
 /// Where the plan of a new run is, from the top; none for a task in the user's own words.
-pub(super) fn find_plan(
+pub(crate) fn find_plan(
     repository: &Repository,
     args: &GardeningArgs,
     settings: &Settings,

@@ -4,24 +4,16 @@ use std::{collections::BTreeSet, path::Path};
 
 use arborist_core::{
     agent::{AgentError, limits::Chain},
-    pipeline::Crew,
     workspace::Toolbox,
 };
 
-use super::{Opened, Planned, Voice};
+use super::{Brought, Opened, Planned, Voice};
 
 impl Opened {
     /// The tools of this run's repositories; their server stands beside `program`.
     pub(super) fn toolbox(&self, program: &Path) -> Toolbox {
         let server = program.with_file_name("git-arborist-tools");
         Toolbox::new(server, &self.workspace, self.options.test_time)
-    }
-
-    /// The commands that agents are offered and that a repository brought along.
-    pub(super) fn foreign_tools(&self, planned: &Planned) -> Result<BTreeSet<String>, AgentError> {
-        let is_given =
-            self.workspace.sections.len() > 1 || self.any_crew(planned, |crew| crew.tools == Some(true))?;
-        Ok(if is_given { self.workspace.foreign_tools() } else { BTreeSet::new() })
     }
 
     /// Whoever is to be given tools and does not take them works without.
@@ -45,8 +37,26 @@ impl Opened {
         }
         Ok(())
     }
+}
 
-    fn any_crew(&self, planned: &Planned, is: impl Fn(&Crew) -> bool) -> Result<bool, AgentError> {
-        Ok(self.options.staff.chains(&planned.plan)?.iter().any(|chain| chain.iter().any(&is)))
+impl Brought<'_> {
+    /// The commands that agents are offered and that a repository brought along.
+    pub(super) fn foreign_tools(&self) -> Result<BTreeSet<String>, AgentError> {
+        let chains = self.options.staff.chains(self.plan)?;
+        let is_given = self.workspace.sections.len() > 1
+            || chains.iter().flat_map(Chain::iter).any(|crew| crew.tools == Some(true));
+        Ok(if is_given { self.workspace.foreign_tools() } else { BTreeSet::new() })
+    }
+
+    /// The same for commands that tests name.
+    pub(super) fn named_tools(&self) -> BTreeSet<String> {
+        let tests = self.plan.tasks.iter().flat_map(|task| &task.test_commands);
+        let mut tests = tests.map(|test| &test.command).chain(&self.options.test_command);
+        let is_tool = |test: &String| {
+            let named = test.split_once(':');
+            let section = named.and_then(|(repo, tool)| Some((self.workspace.find(repo)?, tool)));
+            section.is_some_and(|(section, tool)| section.tools.contains_key(tool))
+        };
+        if tests.any(is_tool) { self.workspace.foreign_tools() } else { BTreeSet::new() }
     }
 }

@@ -117,15 +117,10 @@ impl Site {
     /// The settings of a run: what the repository brings along is read from the commit that the run accepted, never
     /// from a file that agents edit.
     pub(super) fn settings(&self, run: &Run) -> Result<Settings, Failure> {
-        const FILE: &str = ".arborist/config.toml";
-        let Some(start) = &run.start else {
-            return Ok(Settings::load(&self.repository, &self.config)?);
-        };
-        let blob = self.repository.find_path(start.accepted, FILE)?;
-        let text = blob.map(|blob| self.repository.find_blob(blob)).transpose()?.flatten();
-        let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let label = format!("{}:{FILE}", start.accepted.short());
-        Ok(Settings::load_accepted(&self.config, &label, text.as_deref())?)
+        Ok(match &run.start {
+            Some(start) => Settings::load_at(&self.repository, &self.config, start.accepted)?,
+            None => Settings::load(&self.repository, &self.config)?,
+        })
     }
 
     /// The plan that the run was frozen with.

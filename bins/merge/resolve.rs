@@ -35,7 +35,7 @@ pub(super) fn run(task: &TaskId, args: &LandingArgs, ui: &mut Ui) -> Outcome {
     let site = Site::open(&args.scope, ui)?;
     let stored = site.store().find(&site.scope.branch, task)?;
     let ticket = stored.ok_or_else(|| site.not_queued(task))?.ticket;
-    let options = options(&site, &watch_signals(), args)?;
+    let options = options((&site, &watch_signals()), args, ui)?;
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
     let handover = queue.hand_over(task, &options, &mut |news| words::tell(ui, &site, &news))?;
     if args.scope.json {

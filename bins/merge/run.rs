@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use arborist_core::{
     agent::redact::Secrets,
-    consent::{self, Consent},
     failure::{Exit, Explain, Failure},
     gardener::GardenerError,
     history::Reading,
@@ -18,13 +17,7 @@ use arborist_core::{
 use clap::Args;
 
 use super::{ScopeArgs, add, document::RunDocument, open::Site, words};
-use crate::{
-    clock,
-    document::print,
-    entry::Outcome,
-    gardening::{unasked_consent, watch_signals},
-    ui::Ui,
-};
+use crate::{approval, clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
 /// How to land.
 #[derive(Debug, Args)]
@@ -114,7 +107,7 @@ fn drain(
     targets.sort();
     targets.dedup();
     targets.retain(|target| wish.into.is_none_or(|into| into == target));
-    let mut options = options(site, cancel, args)?;
+    let mut options = options((site, cancel), args, ui)?;
     options.fan_in = args.policy;
     options.only = wish.tasks.to_vec();
     let mut all = Report::default();
@@ -131,7 +124,11 @@ fn drain(
 }
 
 /// What holds for this run, with the user's consent to all that would be run.
-pub(super) fn options(site: &Site, cancel: &Cancel, args: &LandingArgs) -> Result<Options, Failure> {
+pub(super) fn options(
+    (site, cancel): (&Site, &Cancel),
+    args: &LandingArgs,
+    ui: &mut Ui,
+) -> Result<Options, Failure> {
     let run = site.scan(Reading::Fresh)?;
     site.refuse_changed_settings(&run)?;
     let secrets = Secrets::of_environment(std::env::vars())
@@ -152,7 +149,10 @@ pub(super) fn options(site: &Site, cancel: &Cancel, args: &LandingArgs) -> Resul
     let mut commands = options.foreign_commands();
     let foreign = own.iter().filter(|gate| gate.foreign);
     commands.extend(foreign.map(|gate| format!("test: {}", gate.command)));
-    consent::require(&commands, if args.yes { Consent::Given } else { unasked_consent() })?;
+    if !options.abroad.is_empty() {
+        commands.extend(workspace.foreign_wishes());
+    }
+    approval::require(&commands, approval::consent(args.yes), ui)?;
     Ok(options)
 }
 

@@ -2,9 +2,8 @@
 
 use arborist_core::{
     agent::redact::Secrets,
-    consent::{self, Consent},
     failure::{Exit, Failure},
-    gardener::approval,
+    gardener::approval::foreign_runner,
     git::{Config, Repository},
     pipeline::{Caller, Crew, CrewFlags, Expense, Named, News, Staff, backoff, call_limits},
     plan::{Plan, Problem},
@@ -15,8 +14,8 @@ use clap::Args;
 
 use super::{Strictness, check, sources::Sources};
 use crate::{
-    clock,
-    gardening::{Voice, unasked_consent, watch_signals},
+    approval, clock,
+    gardening::{Voice, watch_signals},
     ui::Ui,
 };
 
@@ -44,10 +43,6 @@ impl AiArgs {
             ..CrewFlags::default()
         }
     }
-
-    fn consent(&self) -> Consent {
-        if self.yes { Consent::Given } else { unasked_consent() }
-    }
 }
 
 /// Asks an agent for the plan of the sources.
@@ -65,7 +60,8 @@ pub(super) fn plan(
     let settings = Settings::load(repository, &Config::load(repository)?)?;
     let crew = Staff::new(&args.flags(), &settings).planner()?;
     require_runner(&crew)?;
-    consent::require(&approval::foreign_runner(&crew, &settings).into_iter().collect(), args.consent())?;
+    let brought = foreign_runner(&crew, &settings).into_iter().collect();
+    approval::require(&brought, approval::consent(args.yes), ui)?;
     crew.require_program()?;
     let before = repository.snapshot()?;
     let made = ask(ui, sources, (repository, &settings, &crew), strictness);

@@ -1,7 +1,6 @@
 //! Sessions that a remote has: fetched before one is resumed, so that a fresh clone can go on.
 
 use arborist_core::{
-    consent::{self, Consent},
     failure::Failure,
     git::shown_url,
     message::visible,
@@ -10,14 +9,14 @@ use arborist_core::{
     workspace::{Section, Supply, Wanted, Workspace},
 };
 
-use super::open::Opened;
+use super::{brought::require_remote, onward::Onward, open::Opened};
 use crate::{gardening::watch_signals, ui::Ui};
 
 /// Takes over what the remote of this repository has of sessions: the one that is configured; else, for a session that is
 /// not known here, the one that it was cloned from. One that cannot be reached is a warning.
 pub(super) fn fetch(
     opened: &mut Opened,
-    (is_known, consent): (bool, Consent),
+    (is_known, onward): (bool, &Onward),
     ui: &mut Ui,
 ) -> Result<(), Failure> {
     let settings = Settings::load(&opened.repository, &opened.config)?;
@@ -29,7 +28,7 @@ pub(super) fn fetch(
     if main.remote.is_none() {
         return Ok(());
     }
-    consent::require(&main.foreign_wish().into_iter().collect(), consent)?;
+    require_remote(opened, (&workspace, &main), onward, ui)?;
     take_over(opened, (&workspace, &main), ui)?;
     opened.shelf = Archive::new(&opened.repository).list()?;
     Ok(())

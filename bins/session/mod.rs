@@ -1,6 +1,7 @@
 //! `git arborist session`: what agents did, turn by turn.
 
 mod agent_trace;
+mod brought;
 mod diff;
 pub mod document;
 mod export;

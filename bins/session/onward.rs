@@ -1,19 +1,16 @@
 //! How a run goes on: with what it was asked for before, as far as the user says nothing else now.
 
-use std::{collections::BTreeSet, ffi::OsString};
+use std::ffi::OsString;
 
 use arborist_core::{
-    consent::{self, Consent},
+    consent::Consent,
     failure::{Exit, Failure},
     session::Start,
 };
 use clap::{Args, Parser};
 
 use super::open::Opened;
-use crate::{
-    gardener::GardenerArgs,
-    gardening::{test_wish, unasked_consent},
-};
+use crate::{approval, gardener::GardenerArgs, gardening::test_wish};
 
 /// How the run goes on.
 #[derive(Debug, Args)]
@@ -58,7 +55,7 @@ const OF_RUNNER: [&str; 3] = ["model", "implement-runner", "implement-model"];
 
 impl Onward {
     pub(super) fn consent(&self) -> Consent {
-        if self.yes { Consent::Given } else { unasked_consent() }
+        approval::consent(self.yes)
     }
 
     fn gives(&self, name: &str) -> bool {
@@ -69,11 +66,11 @@ impl Onward {
     }
 
     /// What the run before was asked for, unless the user says something now. A record may come from anywhere, so that a
-    /// command in it is run only if the user has given it here or approved it.
+    /// command in it is run only if the user has given it here or approves it.
     pub(super) fn recorded(&self, opened: &Opened, start: &Start) -> Result<Wishes<'_>, Failure> {
         let is_replaced =
             |name: &str| self.gives(name) || (self.gives("runner") && OF_RUNNER.contains(&name));
-        let mut wishes = Wishes { onward: self, options: Vec::new() };
+        let mut wishes = Wishes { onward: self, options: Vec::new(), test: None };
         for (name, value) in start.options.iter().filter(|(name, _)| !is_replaced(name)) {
             match name.as_str() {
                 "fallback" => {
@@ -85,12 +82,16 @@ impl Onward {
                 _ => {}
             }
         }
-        if let Some(command) = start.options.get(TEST).filter(|_| !is_replaced(TEST)) {
-            let wish = BTreeSet::from([test_wish(&opened.repository, command)]);
-            consent::require(&wish, self.consent())?;
-        }
-        wishes.require_sound()?;
+        let test = start.options.get(TEST).filter(|_| !is_replaced(TEST));
+        wishes.test = test.map(|command| test_wish(&opened.repository, command));
+        // Nothing is written before the run is known to understand them.
+        wishes.read()?;
         Ok(wishes)
+    }
+
+    /// What the user says now, without anything of a run before.
+    pub(super) fn alone(&self) -> Wishes<'_> {
+        Wishes { onward: self, options: Vec::new(), test: None }
     }
 }
 
@@ -98,9 +99,15 @@ impl Onward {
 pub(super) struct Wishes<'a> {
     onward: &'a Onward,
     options: Vec<OsString>,
+    /// The test command of the record, as it is approved.
+    pub(super) test: Option<String>,
 }
 
 impl Wishes<'_> {
+    pub(super) fn consent(&self) -> Consent {
+        self.onward.consent()
+    }
+
     /// An option without a value, which may stand only once.
     pub(super) fn switch(&mut self, name: &str) {
         let option = OsString::from(format!("--{name}"));
@@ -130,11 +137,11 @@ impl Wishes<'_> {
         self.options
     }
 
-    /// Nothing is written before the run is known to understand them.
-    fn require_sound(&self) -> Result<(), Failure> {
+    /// As the run understands them.
+    pub(super) fn read(&self) -> Result<GardenerArgs, Failure> {
         let name = OsString::from("git-arborist-gardener");
         let all = [&name].into_iter().chain(&self.options).chain(&self.onward.options);
-        GardenerArgs::try_parse_from(all).map(drop).map_err(|error| {
+        GardenerArgs::try_parse_from(all).map_err(|error| {
             let text = error.render().to_string();
             let first = text.lines().next().unwrap_or_default();
             let words = first.strip_prefix("error: ").unwrap_or(first);

@@ -21,6 +21,7 @@ use arborist_core::{
 use clap::Args;
 
 use super::{
+    brought,
     onward::Onward,
     open::{IdArgs, Opened, open},
     plumbing::name_of,
@@ -63,6 +64,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     if args.offline {
         require_recording(&opened, newest, start, args.turn)?;
     }
+    brought::require(&opened, &wishes, (commit, Some(&plan)), None, ui)?;
     let (session, branch) = begin(&opened, newest, start, (args.turn, commit))?;
     let house = house(&opened, &branch, &session, &args.onward, ui)?;
     announce(&opened.repository, &house, newest, (&session, &branch), (commit, &plan))?;

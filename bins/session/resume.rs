@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use arborist_core::{
-    consent,
     failure::{Exit, Failure},
     gardener::start::difference,
     git::{RefMove, Repository},
@@ -20,6 +19,7 @@ use arborist_core::{
 use clap::Args;
 
 use super::{
+    brought,
     fetch::fetch,
     onward::{Onward, Wishes},
     open::{Opened, open},
@@ -27,7 +27,7 @@ use super::{
     restore,
     show::start_in,
 };
-use crate::{clock, entry::Outcome, gardening::bring, ui::Ui};
+use crate::{approval, clock, entry::Outcome, gardening::bring, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
@@ -53,7 +53,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         Some(id) => opened.shelf.require(id).is_ok(),
         None => !left(&opened).is_empty(),
     };
-    fetch(&mut opened, (is_known, args.onward.consent()), ui)?;
+    fetch(&mut opened, (is_known, &args.onward), ui)?;
     let newest = find(&opened, args)?;
     let record = &newest.record;
     let standing = opened.standing(newest);
@@ -64,6 +64,9 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     prepare_branch(&opened.repository, record, ui)?;
     let history = history_of(&opened.repository, branch)?;
     refuse_other(record, &history)?;
+    if let Some(start) = &history.start {
+        brought::require(&opened, &wishes, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
+    }
     let house = house(&opened, branch, &record.session, &args.onward, ui)?;
     let has_changed = plan_has_changed(&opened.repository, &house, &history)?;
     if let (Some(changed), false) = (&has_changed, args.plan_changed) {
@@ -241,7 +244,7 @@ pub(super) fn house(
     if let Some(house) = pool.find_house()? {
         return Ok(house);
     }
-    consent::require(&commands, onward.consent())?;
+    approval::require(&commands, onward.consent(), ui)?;
     let house = pool.house(session)?;
     house.notes.iter().for_each(|note| ui.note(&note.to_string()));
     Ok(house)

@@ -25,7 +25,7 @@ pub(super) struct ForeachArgs {
 /// The command finds `ARBORIST_REPO` and `ARBORIST_WORKTREE` in its environment, as agents do.
 pub(super) fn run(args: &ForeachArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
-    opened.require_consent(&args.consent)?;
+    opened.require_consent(&args.consent, ui)?;
     let mut exit = Exit::Done;
     for section in opened.chosen(&args.choice)? {
         let there = opened.workspace.open(section);

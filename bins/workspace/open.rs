@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use arborist_core::{
-    consent,
     failure::Failure,
     git::{Config, Repository},
     history::{Reading, Run, Scope},
@@ -13,10 +12,7 @@ use arborist_core::{
 };
 use clap::Args;
 
-use crate::{
-    gardening::{unasked_consent, watch_signals},
-    ui::Ui,
-};
+use crate::{approval, gardening::watch_signals, ui::Ui};
 
 /// Which repositories are meant.
 #[derive(Debug, Args)]
@@ -93,8 +89,7 @@ impl Opened {
     }
 
     /// Refuses what the user has not seen.
-    pub(super) fn require_consent(&self, args: &ConsentArgs) -> Result<(), Failure> {
-        let consent = if args.yes { consent::Consent::Given } else { unasked_consent() };
-        Ok(consent::require(&self.workspace.foreign_wishes(), consent)?)
+    pub(super) fn require_consent(&self, args: &ConsentArgs, ui: &mut Ui) -> Result<(), Failure> {
+        Ok(approval::require(&self.workspace.foreign_wishes(), approval::consent(args.yes), ui)?)
     }
 }

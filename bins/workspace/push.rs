@@ -15,7 +15,7 @@ use crate::{document, entry::Outcome, ui::Ui};
 
 pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
-    opened.require_consent(&args.consent)?;
+    opened.require_consent(&args.consent, ui)?;
     let sections = opened.chosen(&args.choice)?;
     let with_remote: Vec<&Section> =
         sections.iter().copied().filter(|section| section.remote.is_some()).collect();

@@ -15,7 +15,7 @@ use crate::{document, entry::Outcome, ui::Ui};
 
 pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
-    opened.require_consent(&args.consent)?;
+    opened.require_consent(&args.consent, ui)?;
     let mut synced = Vec::new();
     for section in opened.chosen(&args.choice)? {
         let (supply, taken) = match sync(&opened, section) {

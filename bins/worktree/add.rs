@@ -3,7 +3,6 @@
 use std::thread;
 
 use arborist_core::{
-    consent::{self, Consent},
     failure::{Exit, Failure},
     git::Dirt,
     name::{Oid, TaskId},
@@ -12,11 +11,7 @@ use arborist_core::{
 use clap::Args;
 
 use super::open::{Opened, ScopeArgs, open_until, tell_of_crowding};
-use crate::{
-    entry::Outcome,
-    gardening::{unasked_consent, watch_signals},
-    ui::Ui,
-};
+use crate::{approval, entry::Outcome, gardening::watch_signals, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct AddArgs {
@@ -44,8 +39,7 @@ pub(super) struct AddArgs {
 
 pub(super) fn run(args: &AddArgs, ui: &mut Ui) -> Outcome {
     let opened = open_until(&args.scope, ui, &watch_signals())?;
-    let consent = if args.yes { Consent::Given } else { unasked_consent() };
-    consent::require(&opened.options.foreign_commands(), consent)?;
+    approval::require(&opened.options.foreign_commands(), approval::consent(args.yes), ui)?;
     let base = base(args, &opened, ui)?;
     let (lease, dirt) = thread::scope(|scope| {
         let dirt = scope.spawn(|| find_dirt(args, &opened));

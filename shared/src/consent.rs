@@ -55,24 +55,30 @@ impl Explain for ConsentError {
 
 /// Refuses commands that the user has not seen.
 pub fn require(commands: &BTreeSet<String>, consent: Consent) -> Result<(), ConsentError> {
-    let unseen: Vec<&String> =
-        commands.iter().filter(|command| !file_of(command).is_some_and(|file| file.is_file())).collect();
+    let unseen = unseen(commands);
     match consent {
         _ if unseen.is_empty() => Ok(()),
         Consent::Trusted => Ok(()),
-        Consent::None => {
-            let lines: Vec<String> = unseen.iter().map(|command| shown(command)).collect();
-            Err(ConsentError::Unapproved(lines.join("\n")))
-        }
+        Consent::None => Err(ConsentError::Unapproved(shown(&unseen))),
         Consent::Given => unseen.into_iter().try_for_each(|command| remember(command)),
     }
 }
 
-/// A command as it is shown: nothing in it can hide a part of it, and what follows its first line cannot be taken for
+/// Those that nobody has approved yet.
+#[must_use]
+pub fn unseen(commands: &BTreeSet<String>) -> Vec<&String> {
+    commands.iter().filter(|command| !file_of(command).is_some_and(|file| file.is_file())).collect()
+}
+
+/// Commands as they are shown: nothing in one can hide a part of it, and what follows its first line cannot be taken for
 /// another command.
-fn shown(command: &str) -> String {
-    let lines: Vec<String> = command.split('\n').map(visible).collect();
-    format!("  {}", lines.join("\n      "))
+#[must_use]
+pub fn shown(commands: &[&String]) -> String {
+    let shown = |command: &&String| {
+        let lines: Vec<String> = command.split('\n').map(visible).collect();
+        format!("  {}", lines.join("\n      "))
+    };
+    commands.iter().map(shown).collect::<Vec<_>>().join("\n")
 }
 
 fn remember(command: &str) -> Result<(), ConsentError> {

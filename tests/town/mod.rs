@@ -37,6 +37,37 @@ impl Town {
         town
     }
 
+    /// A workspace of two repositories, 'app' with the plan and 'backend', that both have remotes, configured with more in
+    /// a tracked file; and of all that only a clone of the first.
+    pub(crate) fn of_containers(plan: &str, policy: &str, more: &str) -> Self {
+        let town = Self::of(&["backend"], plan);
+        town.git(["config", "--global", "--remove-section", "arborist.workspace.repos.backend"]).succeeds();
+        let section = |name: &str, path: &str, bare: &str| {
+            format!(
+                "[workspace.repos.{name}]\npath = \"{path}\"\nremote = \"../{bare}\"\npush = \"{policy}\"\n"
+            )
+        };
+        let text = section("app", ".", "repo.git") + &section("backend", "../backend", "backend.git");
+        town.write(".arborist/config.toml", format!("{more}{text}"));
+        town.commit("configuration\n");
+        town.git_in(town.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
+        town.vanish();
+        town.clone_again();
+        town
+    }
+
+    /// The container is gone, with everything that was in it.
+    pub(crate) fn vanish(&self) {
+        for name in ["repo", "backend", "repo.arborist", "backend.arborist", "home/.local", "home/.cache"] {
+            let _ = fs::remove_dir_all(self.root().join(name));
+        }
+    }
+
+    /// A new container has a clone of the repository with the plan.
+    pub(crate) fn clone_again(&self) {
+        self.git_in(self.root(), ["clone", "-q", "repo.git", "repo"]).succeeds();
+    }
+
     /// A bare repository with one commit, and a clone of it.
     fn build(&self, repo: &str) {
         let (bare, clone) = (format!("{repo}.git"), self.clone_of(repo));

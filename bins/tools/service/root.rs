@@ -19,7 +19,7 @@ use arborist_core::{
 };
 
 use git_arborist::{
-    gardening::unasked_consent,
+    approval::unasked_consent,
     tools::{CommandArg, RootArg},
     ui::Ui,
 };

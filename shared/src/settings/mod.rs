@@ -25,15 +25,21 @@ use std::{
 };
 
 use crate::{
-    failure::Explain,
-    git::{Config, Repository},
+    failure::{Exit, Explain},
+    git::{Config, GitError, Repository},
     message::nearest,
-    name::{NameError, RepoName},
+    name::{NameError, Oid, RepoName},
 };
+
+/// The file that a repository brings along, from its top.
+const FILE: &str = ".arborist/config.toml";
 
 /// A setting that cannot be used, and where it stands.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
+    /// git failed.
+    #[error(transparent)]
+    Git(#[from] GitError),
     /// No such key.
     #[error("{place}: unknown key '{key}'")]
     UnknownKey {
@@ -79,9 +85,15 @@ pub enum SettingsError {
 }
 
 impl Explain for SettingsError {
+    fn exit(&self) -> Exit {
+        if let Self::Git(error) = self { error.exit() } else { Exit::Fatal }
+    }
+
     fn hint(&self) -> Option<String> {
-        let Self::UnknownKey { key, .. } = self else {
-            return None;
+        let key = match self {
+            Self::UnknownKey { key, .. } => key,
+            Self::Git(error) => return error.hint(),
+            _ => return None,
         };
         let keys: Vec<String> = SETTINGS.iter().map(|setting| with_names_of(key, setting.key)).collect();
         if let Some(meant) = nearest(key, keys.iter().map(String::as_str)) {
@@ -139,15 +151,22 @@ impl Settings {
             settings.add_file(&file, Origin::User)?;
         }
         if let Some(top) = &repository.worktree {
-            settings.add_file(&top.join(".arborist/config.toml"), Origin::Repository)?;
+            settings.add_file(&top.join(FILE), Origin::Repository)?;
         }
         settings.add_git(config)?;
         settings.add_environment()?;
         Ok(settings)
     }
 
-    /// Reads all places, with `text` for what the repository brings along; `label` says where that stands.
-    pub fn load_accepted(config: &Config, label: &str, text: Option<&str>) -> Result<Self, SettingsError> {
+    /// Reads all places; what the repository brings along as it stands in a commit.
+    pub fn load_at(repository: &Repository, config: &Config, commit: Oid) -> Result<Self, SettingsError> {
+        let blob = repository.find_path(commit, FILE)?;
+        let text = blob.map(|blob| repository.find_blob(blob)).transpose()?.flatten();
+        let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Self::load_with(config, &format!("{}:{FILE}", commit.short()), text.as_deref())
+    }
+
+    fn load_with(config: &Config, label: &str, text: Option<&str>) -> Result<Self, SettingsError> {
         let mut settings = Self::default();
         if let Some(file) = user_file() {
             settings.add_file(&file, Origin::User)?;

@@ -1,0 +1,95 @@
+//! What a session that goes on may run and others have written: shown as a whole, and approved, before any of it is.
+
+use std::collections::BTreeSet;
+
+use arborist_core::{
+    consent::{self, Consent},
+    failure::Failure,
+    git::Repository,
+    message::PlanRef,
+    name::{BranchName, Oid},
+    plan::Plan,
+    process::Cancel,
+    settings::Settings,
+    workspace::{Section, Workspace},
+    worktree::WorktreeOptions,
+};
+
+use super::{
+    onward::{Onward, Wishes},
+    open::Opened,
+};
+use crate::{approval, ui::Ui};
+
+/// Refuses to ask a remote that the user has not seen. What else is known by then is shown with it, so that nobody has to
+/// approve in parts; but what the session itself brings along is only known when it was fetched.
+pub(super) fn require_remote(
+    opened: &Opened,
+    (workspace, main): (&Workspace, &Section),
+    onward: &Onward,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
+    let mut wishes: BTreeSet<String> = main.foreign_wish().into_iter().collect();
+    let consent = onward.consent();
+    if consent == Consent::None && !consent::unseen(&wishes).is_empty() {
+        wishes.extend(in_checkout(opened, workspace, onward));
+    }
+    Ok(approval::require(&wishes, consent, ui)?)
+}
+
+/// What the files of the checkout bring along. One that cannot be read is in the way later, if at all.
+fn in_checkout(opened: &Opened, workspace: &Workspace, onward: &Onward) -> BTreeSet<String> {
+    let mut commands = workspace.foreign_wishes();
+    commands.extend(workspace.foreign_tools());
+    let repository = &opened.repository;
+    let more = || -> Option<BTreeSet<String>> {
+        let settings = Settings::load(repository, &opened.config).ok()?;
+        // Whether the session has lanes is not known yet.
+        let mut wishes = onward.alone();
+        wishes.switch("isolate");
+        let args = wishes.read().ok()?;
+        let path = args.find_plan(repository, &settings)?;
+        let bytes = std::fs::read(repository.top().join(&path)).ok()?;
+        args.brought((&settings, workspace), &Plan::read(&path, &bytes).ok()?).ok()
+    };
+    commands.extend(more().unwrap_or_default());
+    commands
+}
+
+/// Refuses what the user has not seen of all that a session may run: of the configuration and the plan that stand in
+/// `commit`, of its records, and of the checkout for a worktree that has to be made for its branch.
+pub(super) fn require(
+    opened: &Opened,
+    wishes: &Wishes<'_>,
+    (commit, plan): (Oid, Option<&PlanRef>),
+    branch: Option<&BranchName>,
+    ui: &mut Ui,
+) -> Result<(), Failure> {
+    let repository = &opened.repository;
+    let settings = Settings::load_at(repository, &opened.config, commit)?;
+    let workspace = Workspace::load(repository, &settings, &Cancel::new())?;
+    let mut commands: BTreeSet<String> = wishes.test.iter().cloned().collect();
+    match frozen(repository, plan)? {
+        Some(plan) => commands.extend(wishes.read()?.brought((&settings, &workspace), &plan)?),
+        None => commands.extend(workspace.foreign_wishes()),
+    }
+    let is_housed = match branch {
+        Some(branch) => {
+            repository.list_worktrees()?.iter().any(|found| found.branch.as_ref() == Some(branch))
+        }
+        None => false,
+    };
+    if !is_housed {
+        let here = Settings::load(repository, &opened.config)?;
+        commands.extend(WorktreeOptions::new(&here, &Cancel::new()).foreign_commands());
+    }
+    Ok(approval::require(&commands, wishes.consent(), ui)?)
+}
+
+fn frozen(repository: &Repository, plan: Option<&PlanRef>) -> Result<Option<Plan>, Failure> {
+    let Some(PlanRef { path, blob }) = plan else {
+        return Ok(None);
+    };
+    let bytes = repository.find_blob(*blob)?;
+    Ok(bytes.map(|bytes| Plan::read(path, &bytes)).transpose()?)
+}
