@@ -125,6 +125,7 @@ fn the_last_event_has_what_the_summary_has() {
         "parked": null,
         "attempts": 3,
         "spent": {"tokens_in": 400, "tokens_out": 40, "cost": 1.0},
+        "offline": false,
         "seconds": 0,
         "stopped": null,
         "next": "git arborist gardener --retry-failed",

@@ -218,7 +218,7 @@ fn where_the_recording_ends_the_session_rests() {
     let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(1);
     let new = said.stdout().lines().next().unwrap().to_owned();
     said.err(&format!("session '{id}' has recorded no implement of 'T001' that could come now"))
-        .err(&format!("git arborist session resume {new}"));
+        .err(&format!("git arborist session replay {new} --turn 1"));
     let played = sessions(&garden).into_iter().find(|session| session["id"] == new.as_str()).unwrap();
     assert_eq!((&played["state"], &played["commits"]), (&"paused".into(), &1.into()));
     assert_eq!(trees(&garden, &format!("arborist/tasks/{new}")).len(), 1);

@@ -332,6 +332,8 @@ pub struct SummaryDocument {
     pub attempts: usize,
     /// What was spent.
     pub spent: SpentDocument,
+    /// Whether no model was called: what another session recorded was played again.
+    pub offline: bool,
     /// How long it took.
     pub seconds: i64,
     /// The error that stopped the run; null if it came to its end.

@@ -23,7 +23,7 @@ pub(crate) use forecast::tell as foretell;
 pub(crate) use lanes::CLEAN_UP;
 pub(crate) use open::{Opened, open, watch_signals};
 pub(crate) use planned::{Planned, find_plan};
-pub(crate) use record::test_wish;
+pub(crate) use record::{only_played, test_wish};
 pub(crate) use voice::Voice;
 
 use std::{collections::BTreeMap, path::PathBuf};

@@ -24,7 +24,7 @@ use arborist_core::{
 };
 
 use super::{
-    GardeningArgs, Planned, Voice,
+    GardeningArgs, Planned, Source, Voice,
     annexes::{Supplied, neighbour},
     apart::{Course, MoveIn, choose},
     voice::Begun,
@@ -167,6 +167,7 @@ impl Opened {
         lanes: Option<&'a Lanes<'a>>,
     ) -> Result<Gardener<'a>, Failure> {
         let run = self.scan()?;
+        self.refuse_played(args, self.session(args, &run))?;
         if lanes.is_none() {
             self.refuse_parked()?;
         }
@@ -210,7 +211,8 @@ impl Opened {
         let words = Words::of(&self.settings);
         let scribe = Scribe::new(chronicle, planned.pipeline(), words, clock::now);
         let scribe = scribe.beside(annexes.iter().map(neighbour).collect());
-        voice.begin(self.begun(&recorder, planned, &run));
+        let offline = args.source == Source::Records;
+        voice.begin(Begun { offline, ..self.begun(&recorder, planned, &run) });
         voice.employ(self.courier(recorder.hand().session.clone())?);
         let mut tools = self.tools(recorder.hand().clone(), scribe)?;
         tools.lanes = lanes;
@@ -260,6 +262,7 @@ impl Opened {
             failed: progress.count(State::Failed),
             max_attempts: self.options.max_retries,
             spent: Totals::of_run(run),
+            offline: false,
         }
     }
 

@@ -14,8 +14,8 @@ use arborist_core::{
     name::{Oid, SessionId},
     pipeline::{Playback, repository_name},
     session::{
-        Archive, Chronicle, Draft, Driver, End, Happening, Pause, Recollection, RepositoryStart, Resumed,
-        SessionError, Start, Verdict,
+        Archive, Chronicle, Draft, Driver, End, Fork, Happening, Pause, Recollection, Record,
+        RepositoryStart, Resumed, SessionError, Start, Verdict,
     },
 };
 
@@ -29,6 +29,17 @@ impl Opened {
         match archive.newest(session)? {
             Some(newest) => Ok(archive.recollections(&newest)?),
             None => Ok(Vec::new()),
+        }
+    }
+
+    /// What began without calling anybody does not go on by calling agents.
+    pub(super) fn refuse_played(&self, args: &GardeningArgs, session: &SessionId) -> Result<(), Failure> {
+        if args.source == Source::Records {
+            return Ok(());
+        }
+        match Archive::new(&self.repository).newest(session)? {
+            Some(newest) if newest.record.context.offline => Err(only_played(&newest.record)),
+            _ => Ok(()),
         }
     }
 
@@ -97,7 +108,13 @@ impl Opened {
             driver: Driver::Run,
             options: args.told(),
             forked_from: None,
+            offline: false,
         }
+    }
+
+    /// The number of the last turn that was written down.
+    pub(super) fn last_turn(&self) -> u32 {
+        self.chronicle.get().map_or(0, |chronicle| chronicle.newest().record.totals.turns)
     }
 
     /// The run is at its end, or rests.
@@ -123,6 +140,20 @@ impl Opened {
         let tip = self.repository.find_branch(&self.branch)?.unwrap_or(self.head);
         Ok(write(chronicle, tip, &happening)?)
     }
+}
+
+/// The refusal to go on with a session that was played: agents were never meant to be called in it.
+pub(crate) fn only_played(record: &Record) -> Failure {
+    let (session, turns) = (&record.session, record.totals.turns);
+    let words = format!("session '{session}' is played offline, and no model is called in it");
+    let again = record.context.forked_from.as_ref().map(|fork| {
+        let Fork { session, turn } = fork;
+        format!("play it again: git arborist session replay {session} --turn {turn} --offline\n")
+    });
+    Failure::new(Exit::No, words).hint(format!(
+        "{}or let agents go on from what was played: git arborist session replay {session} --turn {turns}",
+        again.unwrap_or_default()
+    ))
 }
 
 /// What is approved of a test command that stands in a session's record: the text, for this repository.

@@ -46,6 +46,8 @@ pub struct SessionDocument {
     pub tokens_out: u64,
     /// US dollars, as far as agents told; null if none did.
     pub cost: Option<f64>,
+    /// Whether no model is called in it: what another session recorded is played again.
+    pub offline: bool,
     /// When it began, in RFC 3339.
     pub started: String,
     /// When something was last written down, in RFC 3339.
@@ -178,6 +180,7 @@ impl SessionDocument {
             tokens_in: totals.tokens_in,
             tokens_out: totals.tokens_out,
             cost: totals.cost,
+            offline: context.offline,
             started: rfc3339(context.started),
             updated: rfc3339(*time),
             head: context.head.to_string(),

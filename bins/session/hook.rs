@@ -146,6 +146,7 @@ fn chronicle(
         driver: Driver::Other,
         options: BTreeMap::new(),
         forked_from: None,
+        offline: false,
     };
     Ok(Chronicle::begin(repository, session.clone(), start, clock::now())?)
 }

@@ -16,6 +16,8 @@ pub(super) struct ListArgs {
     json: JsonArgs,
 }
 
+const HEADINGS: [&str; 8] = ["session", "state", "turns", "tokens", "cost", "age", "branch", "plan"];
+
 pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let sessions = &opened.shelf.sessions;
@@ -32,7 +34,7 @@ pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
             [
                 session.to_string(),
                 standing.as_str().to_owned(),
-                format!("{} {}", totals.turns, if totals.turns == 1 { "turn" } else { "turns" }),
+                totals.turns.to_string(),
                 tokens_of(*totals),
                 cost_of(totals.cost),
                 clock::age(*time),
@@ -41,10 +43,22 @@ pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
             ]
         })
         .collect();
-    table(ui, &rows, |row, column| (column == 1).then(|| tone_of(standings[row])));
+    table(ui, HEADINGS, &rows, |row, column| (column == 1).then(|| tone_of(standings[row])));
     if rows.is_empty() {
         ui.err("no session is recorded here\n");
-        ui.hint("every run of git arborist gardener is one");
+        ui.hint(&hint(&opened.repository.list_remotes()?));
     }
     Ok(Exit::Done)
+}
+
+/// A clone has no sessions before they are asked for.
+fn hint(remotes: &[String]) -> String {
+    let own = "every run of git arborist gardener is one";
+    let Some(remote) = remotes.iter().find(|name| *name == "origin").or(remotes.first()) else {
+        return own.to_owned();
+    };
+    format!(
+        "{own}\nthose at '{remote}' are shown once they are fetched: git fetch {remote} 'refs/arborist/*:refs/arborist/*'\n\
+         or gone on with: git arborist session resume"
+    )
 }

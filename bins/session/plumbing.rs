@@ -99,6 +99,7 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
         driver: Driver::Other,
         options: BTreeMap::new(),
         forked_from: None,
+        offline: false,
     };
     let chronicle = Chronicle::begin(repository, session.clone(), start, clock::now())?;
     // What lies there now is the user's, and goes into no turn.

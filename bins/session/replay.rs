@@ -65,7 +65,8 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         require_recording(&opened, newest, start, args.turn)?;
     }
     brought::require(&opened, &wishes, (commit, Some(&plan)), None, ui)?;
-    let (session, branch) = begin(&opened, newest, start, (args.turn, commit))?;
+    let start = Start { offline: args.offline, ..start.clone() };
+    let (session, branch) = begin(&opened, newest, &start, (args.turn, commit))?;
     let house = house(&opened, &branch, &session, &args.onward, ui)?;
     announce(&opened.repository, &house, newest, (&session, &branch), (commit, &plan))?;
     ui.note(&format!(

@@ -27,7 +27,12 @@ use super::{
     restore,
     show::start_in,
 };
-use crate::{approval, clock, entry::Outcome, gardening::bring, ui::Ui};
+use crate::{
+    approval, clock,
+    entry::Outcome,
+    gardening::{bring, only_played},
+    ui::Ui,
+};
 
 #[derive(Debug, Args)]
 pub(super) struct ResumeArgs {
@@ -157,6 +162,9 @@ fn refuse(newest: &Stored, standing: Standing, turn: Option<u32>) -> Result<(), 
             format!("session '{session}' was driven by another program, which alone can go on with it");
         return Err(Failure::new(Exit::No, words)
             .hint(format!("see how far it came: git arborist session turns {session}")));
+    }
+    if newest.record.context.offline {
+        return Err(only_played(&newest.record));
     }
     match standing {
         Standing::Running => Err(Failure::new(Exit::Locked, format!("session '{session}' is running"))

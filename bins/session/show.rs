@@ -5,14 +5,14 @@ use arborist_core::{
     git::Repository,
     message::{visible, visible_lines},
     name::Oid,
-    session::{Checkpoint, End, Happening, Pause, Start, Stored, Turn},
+    session::{Checkpoint, End, Happening, Pause, Start, Stored, Turn, UNKNOWN},
 };
 use clap::Args;
 
 use super::{
     document::{SessionDocument, SessionShowDocument, TurnDocument, TurnsDocument, WhichDocument},
     open::{IdArgs, JsonArgs, Opened, open},
-    words::{cost_of, plan_of, table, tokens_of, tone_of, turn_cells},
+    words::{TURN_HEADINGS, cost_of, plan_of, table, tokens_of, tone_of, turn_cells},
 };
 use crate::{
     clock, document,
@@ -102,7 +102,10 @@ fn show(ui: &mut Ui, opened: &Opened, newest: &Stored, start: &Start, checkpoint
     field("commit", record.context.head.short());
     field("checkpoint", checkpoint.map(checkpoint_words).unwrap_or_default());
     if let Some(fork) = &start.forked_from {
-        field("forked from", format!("turn {} of {}", fork.turn, fork.session));
+        field(
+            "forked from",
+            format!("turn {} of {}{}", fork.turn, fork.session, if start.offline { ", offline" } else { "" }),
+        );
     }
     for (name, value) in &start.options {
         field("option", format!("{name} = {value}"));
@@ -168,12 +171,13 @@ fn tell_turn(ui: &mut Ui, stored: &Stored, turn: &Turn) {
     field("task", node);
     field("step", format!("{step}, attempt {}", turn.attempt.ordinal()));
     field("model", model);
-    field("provider", turn.provider.clone());
+    field("provider", known(&turn.provider));
     field("runner", turn.runner.clone());
     field("tokens", tokens);
     field("cost", cost);
     field("took", clock::duration(turn.ended.saturating_sub(turn.started)));
-    field("ended", clock::ago(turn.ended));
+    let how = if turn.interrupted { ", interrupted" } else { "" };
+    field("ended", clock::ago(turn.ended) + how);
     field("its own session", turn.agent_session.clone().unwrap_or_default());
     for path in &turn.files {
         field("wrote", path.clone());
@@ -187,6 +191,11 @@ fn tell_turn(ui: &mut Ui, stored: &Stored, turn: &Turn) {
             ui.line(format!("  {}", visible(line)).trim_end());
         }
     }
+}
+
+/// A value that somebody told.
+fn known(value: &str) -> String {
+    if value == UNKNOWN { "-".to_owned() } else { value.to_owned() }
 }
 
 /// What a commit changes, from its first parent.
@@ -214,7 +223,7 @@ pub(super) fn turns(args: &TurnsArgs, ui: &mut Ui) -> Outcome {
         return document::print(ui, &TurnsDocument { session, turns });
     }
     let rows: Vec<_> = turns.iter().map(turn_cells).collect();
-    table(ui, &rows, |_, column| (column == 4).then_some(Tone::Busy));
+    table(ui, TURN_HEADINGS, &rows, |_, column| (column == 4).then_some(Tone::Busy));
     Ok(Exit::Done)
 }
 

@@ -160,6 +160,7 @@ pub(super) fn turn_of(told: &Told, changes: &[Change]) -> Turn {
         cost: told.cost,
         commit: None,
         not_committed: None,
+        interrupted: false,
         message: (!message.is_empty()).then_some(message),
         agent_session: told.agent_session.clone(),
         started: now,

@@ -2,28 +2,51 @@
 
 use arborist_core::{
     message::visible,
-    session::{Standing, TokenCount, Totals, Turn},
+    session::{Standing, TokenCount, Totals, Turn, UNKNOWN},
 };
 
 use crate::ui::{Tone, Ui};
 
-/// Rows whose columns stand below each other; columns that are empty everywhere are left out.
+/// Rows whose columns stand below each other and below their headings; columns that are empty everywhere are left out. On
+/// a terminal nothing is wider than it.
 pub(super) fn table<const N: usize>(
     ui: &mut Ui,
+    headings: [&str; N],
     rows: &[[String; N]],
     tone: impl Fn(usize, usize) -> Option<Tone>,
 ) {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let most = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let width = |column: usize| match most(column) {
+        0 => 0,
+        most => most.max(headings[column].len()),
+    };
     let widths: Vec<usize> = (0..N).map(width).collect();
-    for (at, row) in rows.iter().enumerate() {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate().filter(|(column, _)| widths[*column] > 0) {
-            let pad = " ".repeat(widths[column] - cell.chars().count() + 2);
-            let cell = tone(at, column).map_or_else(|| cell.clone(), |tone| ui.paint(tone, cell));
-            line.push_str(&format!("{cell}{pad}"));
+    let line = |ui: &Ui, cells: &[String; N], tone: &dyn Fn(usize) -> Option<Tone>| {
+        let (mut line, mut left) = (String::new(), ui.width().unwrap_or(usize::MAX));
+        for (column, cell) in cells.iter().enumerate().filter(|(column, _)| widths[*column] > 0) {
+            let pad =
+                (widths[column] - cell.chars().count() + 2).min(left.saturating_sub(cell.chars().count()));
+            let shown = shortened(cell, left);
+            left = left.saturating_sub(widths[column] + 2);
+            let shown = tone(column).map_or_else(|| shown.clone(), |tone| ui.paint(tone, &shown));
+            line.push_str(&format!("{shown}{}", " ".repeat(pad)));
         }
-        ui.line(line.trim_end());
+        line.trim_end().to_owned()
+    };
+    if !rows.is_empty() {
+        ui.line(&line(ui, &headings.map(str::to_owned), &|_| Some(Tone::Dim)));
     }
+    for (at, row) in rows.iter().enumerate() {
+        ui.line(&line(ui, row, &|column| tone(at, column)));
+    }
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    if most == 0 { kept } else { kept + "…" }
 }
 
 pub(super) fn tone_of(standing: Standing) -> Tone {
@@ -69,6 +92,10 @@ fn short(number: u64) -> String {
 /// How many columns a turn has in a list.
 pub(super) const TURN_COLUMNS: usize = 8;
 
+/// What stands above them.
+pub(super) const TURN_HEADINGS: [&str; TURN_COLUMNS] =
+    ["turn", "task", "step", "model", "commit", "tokens", "cost", "what it did"];
+
 /// Number, task, step, model, commit, tokens, cost, words.
 pub(super) fn turn_cells(turn: &Turn) -> [String; TURN_COLUMNS] {
     let commit = turn.commit.map_or_else(|| "-".to_owned(), |commit| commit.short());
@@ -76,7 +103,7 @@ pub(super) fn turn_cells(turn: &Turn) -> [String; TURN_COLUMNS] {
         turn.number.to_string(),
         turn.node.to_string(),
         visible(&turn.step),
-        visible(&turn.model),
+        if turn.model == UNKNOWN { "-".to_owned() } else { visible(&turn.model) },
         commit,
         tokens_of_turn(turn.tokens),
         cost_of(turn.cost),
@@ -90,8 +117,9 @@ pub(super) fn words_of_turn(turn: &Turn) -> String {
     let tools = || turn.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>().join(", ");
     let words = message.map(str::to_owned).filter(|line| !line.is_empty()).unwrap_or_else(tools);
     let words = visible(&words);
-    match words.char_indices().nth(72) {
-        Some((end, _)) => format!("{}…", &words[..end]),
-        None => words,
+    match (turn.interrupted, words.is_empty()) {
+        (false, _) => shortened(&words, 73),
+        (true, true) => "(interrupted)".to_owned(),
+        (true, false) => shortened(&format!("(interrupted) {words}"), 73),
     }
 }

@@ -31,6 +31,7 @@ fn start(base: Oid) -> Start {
         driver: Driver::Run,
         options: [("runner".to_owned(), "claude".to_owned())].into(),
         forked_from: None,
+        offline: false,
     }
 }
 
@@ -49,6 +50,7 @@ fn turn(number: u32, commit: Option<Oid>) -> Turn {
         cost: Some(0.5),
         commit,
         not_committed: None,
+        interrupted: false,
         message: None,
         agent_session: None,
         started: 1,

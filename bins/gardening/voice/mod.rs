@@ -14,7 +14,6 @@ use std::collections::BTreeSet;
 use arborist_core::{
     failure::Failure,
     gardener::{GardenerError, Summary},
-    name::SessionId,
     pipeline::{Happening, News},
     workspace::Courier,
 };
@@ -160,7 +159,7 @@ impl<'u> Voice<'u> {
             Err(error) => {
                 let mut failure = Failure::from(error);
                 if let Some(begun) = self.story.begun().filter(|_| opened.house().is_some()) {
-                    name_session(&mut failure.hints, &begun.session);
+                    name_session(&mut failure.hints, begun, opened.last_turn());
                 }
                 let _ = self.summarize(opened, planned, &self.story.so_far(), Some(&failure.message));
                 return Err(failure);
@@ -209,10 +208,16 @@ impl<'u> Voice<'u> {
 }
 
 /// The same command need not go on with a session that has a branch of its own; its name does.
-fn name_session(hints: &mut [String], session: &SessionId) {
+fn name_session(hints: &mut [String], begun: &Begun, last: u32) {
+    let session = &begun.session;
+    let (verb, option) = match begun.offline {
+        true => ("replay", format!(" --turn {last}")),
+        false => ("resume", String::new()),
+    };
     for hint in hints {
-        let resume = format!("run 'git arborist session resume {session}'");
-        *hint = hint.replace("run the same command again", &resume).replace("<session>", session.as_str());
+        let command = format!("run 'git arborist session {verb} {session}{option}'");
+        *hint = hint.replace("run the same command again", &command).replace("<session>", session.as_str());
+        *hint = hint.replace("<last>", &last.to_string());
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Begun {
     pub(crate) failed: usize,
     pub(crate) max_attempts: u32,
     pub(crate) spent: Totals,
+    /// Whether nobody is called.
+    pub(crate) offline: bool,
 }
 
 #[derive(Debug, Default)]

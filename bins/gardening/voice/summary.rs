@@ -64,6 +64,7 @@ impl Account<'_> {
             parked: summary.parked.clone(),
             attempts: story.attempts,
             spent: story.spent,
+            offline: begun.offline,
             seconds: story.seconds(),
             stopped: self.stopped.map(one_line),
             next: self.next(&progress),
@@ -98,6 +99,9 @@ impl Account<'_> {
                 return Some(format!("git arborist merge run{scope}"));
             }
             return Some(format!("git arborist merge status {}{scope}", unlanded.task));
+        }
+        if self.begun.offline {
+            return None;
         }
         let has_failed = progress.count(State::Failed) > 0;
         Some(match (self.house, has_failed) {
@@ -222,7 +226,10 @@ fn left_words(left: &LeftDocument) -> String {
 fn run_words(document: &SummaryDocument) -> String {
     let SummaryDocument { branch, done, total, attempts, seconds, .. } = document;
     let attempts = counted(*attempts, "attempt");
-    let spent = spent_words(&document.spent);
+    let spent = match document.offline {
+        true => ", offline: no model was called".to_owned(),
+        false => spent_words(&document.spent),
+    };
     format!("{branch}, {done} of {total} done, {attempts} in {}{spent}", duration(*seconds))
 }
 

@@ -30,6 +30,8 @@ pub(super) struct TurnDraft {
     pub(super) lines: Vec<Line>,
     /// Whether a turn has ended in it.
     pub(super) is_over: bool,
+    /// Whether the program ended within it.
+    pub(super) is_cut: bool,
     keeps: Words,
     unfinished: Vec<u8>,
     printed: usize,
@@ -44,6 +46,7 @@ impl TurnDraft {
             usage: None,
             lines: Vec::new(),
             is_over: false,
+            is_cut: false,
             keeps,
             unfinished: Vec::new(),
             printed: 0,

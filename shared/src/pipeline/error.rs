@@ -128,7 +128,7 @@ impl Explain for PipelineError {
             Self::Agent(error) => error.hint(),
             Self::Session(error) => error.hint(),
             Self::NotRecorded { .. } => {
-                Some("what was played stands on the branch; an agent goes on from there with: git arborist session resume <session>".into())
+                Some("what was played stands on the branch; agents go on from there with: git arborist session replay <session> --turn <last>".into())
             }
             Self::Stopped { .. } => Some("run the same command again to go on".into()),
             Self::Refused { login, .. } => Some(match login {

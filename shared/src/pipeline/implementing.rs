@@ -64,8 +64,9 @@ impl TaskRun<'_, '_, '_> {
         let others = rooms.iter_mut().map(Room::beside).collect();
         let mut turns = TurnKeeper::new(self.recorder, Some(&begun), of).beside(others);
         let mut called = self.shop.call(errand, Some(&mut turns));
-        let (Kept { events, noticed, index, expense }, others, plain) = turns.finish();
+        let (Kept { events, noticed, index, expense, told }, others, plain) = turns.finish();
         called.expense.add(expense.usage, expense.time);
+        self.shop.scribe.owe(&called.expense, told);
         self.events.extend(events);
         let mut work = place::end(self.recorder, &begun, noticed)?;
         if index == Index::Behind {
@@ -143,7 +144,7 @@ impl TaskRun<'_, '_, '_> {
         let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
         let ended = [begun.unfinished.ended()];
         let event = self.recorder.deliver_with(work.whole_index(), entry, delivery, &ended)?;
-        self.keep_plain(plain, &work.changes);
+        self.keep_plain(plain, called, &work.changes);
         self.recorded(event, why.as_deref(), called.expense);
         Ok(())
     }

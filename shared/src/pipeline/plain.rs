@@ -1,7 +1,7 @@
 //! The one turn of an agent that tells of none: a record for the whole call, about the commit of its step.
 
 use super::{
-    Happening, TaskRun, Who,
+    Called, Happening, TaskRun, Who,
     turn_note::{Noted, TurnsOf},
     turn_words::TurnMessage,
 };
@@ -27,8 +27,10 @@ impl Plain {
 
 impl TaskRun<'_, '_, '_> {
     /// Writes down the turn of an agent that told of none, if it was one. What it changed is in our newest commit.
-    pub(super) fn keep_plain(&mut self, plain: Option<Plain>, changes: &[Change]) {
-        let written = plain.map(|plain| self.write_plain(&plain, changes));
+    pub(super) fn keep_plain(&mut self, plain: Option<Plain>, called: &Called, changes: &[Change]) {
+        let interrupted = called.result.is_err() || self.shop.cancel.is_cancelled();
+        let stopped = |plain: Plain| Plain { turn: Turn { interrupted, ..plain.turn }, ..plain };
+        let written = plain.map(|plain| self.write_plain(&stopped(plain), changes));
         if let Some(Err(error)) = written {
             let words = format!("a turn of {} could not be written down: {error}", self.task.id);
             self.shop.tell(&self.task.id, Happening::Note { words });

@@ -6,7 +6,6 @@ use std::{
     fs::File,
     io::Write,
     sync::{Mutex, PoisonError},
-    time::Duration,
 };
 
 use super::{
@@ -96,7 +95,6 @@ impl Workshop<'_> {
         follower: Option<&mut (dyn Follower + '_)>,
     ) -> Called {
         let Errand { task, step, place, .. } = errand;
-        let mut expense = Expense::default();
         let result = match playback.next(&task.id, step) {
             Next::Call(call, last) => {
                 let voice = &mut self.voice;
@@ -106,13 +104,13 @@ impl Workshop<'_> {
                 let played = player.play(&call, errand, &mut tell, follower);
                 playback.keep(&task.id, player.last);
                 let tally = player.spoken.map(|spoken| spoken.tally);
-                expense.add(tally.as_ref().and_then(Tally::usage), Duration::ZERO);
                 played.and_then(|()| conclude(&call, tally).ok_or_else(|| playback.missing(&task.id, step)))
             }
             Next::Done => Ok(succeeded("It was done before the recording begins.".into())),
             Next::Missing => Err(playback.missing(&task.id, step)),
         };
-        Called { expense, result }
+        // What it cost was spent when it was recorded.
+        Called { expense: Expense::default(), result }
     }
 }
 

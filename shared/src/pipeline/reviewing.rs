@@ -55,8 +55,9 @@ impl TaskRun<'_, '_, '_> {
             let of = TurnsOf::of(self.shop, self.task, (StepKind::Review, attempt));
             let mut turns = TurnKeeper::new(self.recorder, None, of);
             let called = self.shop.call(errand, Some(&mut turns));
-            let (_, _, plain) = turns.finish();
-            self.keep_plain(plain, &[]);
+            let (kept, _, plain) = turns.finish();
+            self.shop.scribe.owe(&called.expense, kept.told);
+            self.keep_plain(plain, &called, &[]);
             let trespass = lent.take_back(self.recorder, &self.mark_of(attempt))?;
             self.recorder.unsettle();
             expense.add(called.expense.usage, called.expense.time);

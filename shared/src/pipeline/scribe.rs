@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use super::Happening;
+use super::{Expense, Happening};
 use crate::{
+    agent::Usage,
     git::Repository,
     history::Event,
     name::{BranchName, Oid, PipelineName},
@@ -80,6 +81,11 @@ impl<'a> Scribe<'a> {
     /// Work begins at this tree.
     pub fn begin(&mut self, tree: Oid) {
         self.last = Some(tree);
+    }
+
+    /// What calls have spent beyond what their turns tell is owed to the session.
+    pub(super) fn owe(&self, expense: &Expense, told: Usage) {
+        self.chronicle.owe(expense.usage.unwrap_or_default().minus(told));
     }
 
     /// A step has ended. Where it changed something in any repository, that is a checkpoint.

@@ -52,8 +52,9 @@ pub(super) struct Noted {
     pub(super) words: String,
     tools: Vec<ToolCall>,
     lines: Vec<Line>,
-    usage: Option<Usage>,
+    pub(super) usage: Option<Usage>,
     started: i64,
+    is_cut: bool,
     model: Option<String>,
     session: Option<String>,
 }
@@ -73,6 +74,7 @@ impl Noted {
             lines: draft.lines.iter().map(line).collect(),
             usage: draft.usage,
             started: draft.started,
+            is_cut: draft.is_cut,
             model,
             session,
         }
@@ -112,6 +114,7 @@ impl TurnsOf<'_> {
             cost: usage.and_then(|usage| usage.cost),
             commit: None,
             not_committed: None,
+            interrupted: noted.is_cut,
             message: message.map(TurnMessage::text),
             agent_session: noted.session.clone(),
             started: noted.started,

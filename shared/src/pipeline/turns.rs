@@ -18,7 +18,7 @@ use super::{
     turn_words::TurnMessage,
 };
 use crate::{
-    agent::{AgentEvent, EventFormat, Tally, redact::Redactor},
+    agent::{AgentEvent, EventFormat, Tally, Usage, redact::Redactor},
     history::Event,
     name::Oid,
     record::{Delivery, Index, Recorder},
@@ -77,12 +77,15 @@ pub(super) struct Kept {
     pub(super) index: Index,
     /// What was spent on messages.
     pub(super) expense: Expense,
+    /// What the turns themselves tell to have spent.
+    pub(super) told: Usage,
 }
 
 impl Default for Kept {
     fn default() -> Self {
         let (events, noticed) = (Vec::new(), Vec::new());
-        Self { events, noticed, index: Index::There, expense: Expense::default() }
+        let (expense, told) = (Expense::default(), Usage::default());
+        Self { events, noticed, index: Index::There, expense, told }
     }
 }
 
@@ -144,7 +147,13 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
     }
 
     /// Takes in a turn that has ended, and what was seen then in the worktree, before and after it.
-    fn end_turn(&mut self, draft: Draft, (seen, beside): Seen, tally: &Tally) -> Result<(), SessionError> {
+    fn end_turn(
+        &mut self,
+        mut draft: Draft,
+        (seen, beside): Seen,
+        tally: &Tally,
+    ) -> Result<(), SessionError> {
+        draft.is_cut &= !tally.is_over();
         let answer = match (&self.of.messenger, seen) {
             (Some(messenger), Some((before, after))) => {
                 let (patch, stat) = self.recorder.repository().diff(before, after)?;
@@ -266,6 +275,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
             number = given;
             of.drafted(who, noted, (message.as_ref(), changes), (given, now))
         })?;
+        self.kept.told = self.kept.told.plus(noted.usage.unwrap_or_default());
         let Some((event, index)) = written else {
             return Ok((number, None));
         };
@@ -303,6 +313,8 @@ impl Follower for TurnKeeper<'_, '_, '_> {
                 continue;
             }
             self.draft.is_over = true;
+            // Nothing was printed: it is over because the program is.
+            self.draft.is_cut = printed.is_empty();
             if self.is_worth_a_look() {
                 self.put_down();
             }

@@ -4,9 +4,11 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::{
-    Archive, Happening, Record, SessionError, Start, Stored, Transcript, chain, ref_of, transcript_ref_of,
+    Archive, Happening, Record, SessionError, Spending, Start, Stored, Transcript, chain, ref_of,
+    transcript_ref_of,
 };
 use crate::{
+    agent::Usage,
     git::{GitError, RefMove, Repository, Signing},
     name::{ObjectKind, Oid, SessionId},
 };
@@ -30,6 +32,8 @@ struct Tips {
     newest: Stored,
     /// `None` if we have not looked.
     transcript: Option<Option<Oid>>,
+    /// What was spent and stands in no record yet.
+    owed: Option<Usage>,
 }
 
 /// A record to be written.
@@ -58,6 +62,12 @@ impl Draft<'_> {
     #[must_use]
     pub fn of(happening: Happening) -> Self {
         Self { happening, about: None, tip: None, transcript: None, moves: Vec::new() }
+    }
+}
+
+impl Tips {
+    fn new(newest: Stored) -> Self {
+        Self { newest, transcript: None, owed: None }
     }
 }
 
@@ -92,7 +102,7 @@ impl Chronicle {
             let is_there = repository.find_ref(&name)?.is_some();
             return Err(if is_there { SessionError::Exists(session) } else { error.into() });
         }
-        let tips = Mutex::new(Tips { newest: Stored { commit, record }, transcript: None });
+        let tips = Mutex::new(Tips::new(Stored { commit, record }));
         Ok(Self { repository: repository.clone(), session, nothing: tree, tips })
     }
 
@@ -106,7 +116,7 @@ impl Chronicle {
     #[must_use]
     pub fn after(repository: &Repository, newest: Stored) -> Self {
         let (repository, session) = (repository.clone(), newest.record.session.clone());
-        let tips = Mutex::new(Tips { newest, transcript: None });
+        let tips = Mutex::new(Tips::new(newest));
         // The record that was read holds the same: it need not be stored again.
         let nothing = Oid::of(ObjectKind::Tree, b"", repository.format);
         Self { repository, session, nothing, tips }
@@ -124,6 +134,14 @@ impl Chronicle {
         self.tips.lock().unwrap_or_else(PoisonError::into_inner).newest.clone()
     }
 
+    /// Takes in what was spent and is told by no turn: it stands in the next record, whatever that is about.
+    pub fn owe(&self, usage: Usage) {
+        let mut tips = self.tips.lock().unwrap_or_else(PoisonError::into_inner);
+        if usage != Usage::default() {
+            tips.owed = Some(tips.owed.unwrap_or_default().plus(usage));
+        }
+    }
+
     /// Writes a record. `draft` is told the number that a turn would have now, which nobody else gets; it is asked again,
     /// with another number, if another process was faster. Gives the commit of the record.
     pub fn append<'a, E: From<SessionError>>(
@@ -136,7 +154,7 @@ impl Chronicle {
             let drafted = draft(tips.newest.record.totals.turns.saturating_add(1))?;
             match self.try_append(&mut tips, drafted, time).map_err(E::from)? {
                 Some(commit) => return Ok(commit),
-                None => *tips = Tips { newest: self.read_newest()?, transcript: None },
+                None => *tips = Tips { owed: tips.owed, ..Tips::new(self.read_newest()?) },
             }
         }
         Err(SessionError::Busy(self.session.clone()).into())
@@ -148,7 +166,8 @@ impl Chronicle {
         let before = &tips.newest;
         let head = about.unwrap_or(before.record.context.head);
         let tip = tip.unwrap_or(before.record.context.tip);
-        let record = before.record.next(before.commit, happening, (head, tip), time);
+        let owed = tips.owed.map(Spending::from);
+        let record = before.record.next(before.commit, (happening, owed), (head, tip), time);
         let mut parents = vec![before.commit, head];
         parents.extend((tip != head).then_some(tip));
         let commit = self.write(&parents, &record.subject(), &record)?;
@@ -174,6 +193,7 @@ impl Chronicle {
             return if is_elsewhere { Ok(None) } else { Err(error.into()) };
         }
         tips.newest = Stored { commit, record };
+        tips.owed = None;
         tips.transcript = said.map(|said| said.new).or(tips.transcript);
         Ok(Some(commit))
     }

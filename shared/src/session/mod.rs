@@ -28,12 +28,12 @@ pub use chronicle::{Chronicle, Draft};
 pub use error::SessionError;
 pub use milestone::{Checkpoint, End, Pause, Resumed, Verdict};
 pub use recall::Recollection;
-pub use record::{Context, Happening, Record, Totals};
+pub use record::{Context, Happening, Record, Spending, Totals};
 pub use recording::{RecordedCall, RecordedTurn, Recording};
 pub use standing::Standing;
 pub use start::{Driver, Fork, RepositoryStart, Start};
 pub use transcript::{Line, Transcript, Voice};
-pub use turn::{TurnCommit, TurnDraft, value_of};
+pub use turn::{TurnCommit, TurnDraft, UNKNOWN, value_of};
 pub use turn_record::{TokenCount, ToolCall, Turn};
 
 use crate::name::SessionId;

@@ -3,8 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Checkpoint, Driver, End, Fork, Pause, Resumed, Start, Turn, moment};
-use crate::name::{BranchName, Oid, SessionId};
+use super::{Checkpoint, Driver, End, Fork, Pause, Resumed, Start, TokenCount, Turn, moment};
+use crate::{
+    agent::Usage,
+    name::{BranchName, Oid, SessionId},
+};
 
 /// Most of a record that is read, in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
@@ -25,6 +28,10 @@ pub struct Record {
     pub totals: Totals,
     /// What stays the same from record to record, and where others stand.
     pub context: Context,
+    /// What was spent since the record before, and told by no turn: many programs tell what they cost only when they are
+    /// done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside_turns: Option<Spending>,
     /// What happened.
     #[serde(flatten)]
     pub happening: Happening,
@@ -43,6 +50,22 @@ pub struct Totals {
     pub tokens_out: u64,
     /// US dollars, as far as agents told; null if none did.
     pub cost: Option<f64>,
+}
+
+/// What was spent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Spending {
+    /// Tokens.
+    pub tokens: TokenCount,
+    /// US dollars; null if the agent did not tell.
+    pub cost: Option<f64>,
+}
+
+impl From<Usage> for Spending {
+    fn from(usage: Usage) -> Self {
+        let tokens = TokenCount { read: usage.tokens_in, written: usage.tokens_out };
+        Self { tokens, cost: usage.cost }
+    }
 }
 
 /// What every record repeats, so that the newest is enough.
@@ -64,6 +87,10 @@ pub struct Context {
     /// Where it comes from, if it is a replay.
     #[serde(default)]
     pub forked_from: Option<Fork>,
+    /// Whether nobody is called: what agents did in the session that it was forked from is played again, and nothing is
+    /// spent.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub offline: bool,
     /// The newest commit of its code, on whatever branch.
     #[schemars(with = "String")]
     pub head: Oid,
@@ -112,6 +139,16 @@ impl Happening {
     }
 }
 
+impl Happening {
+    /// What it tells to have spent itself.
+    fn spending(&self) -> Option<Spending> {
+        let Self::Turn(Turn { tokens, cost, .. }) = self else {
+            return None;
+        };
+        Some(Spending { tokens: tokens.unwrap_or_default(), cost: *cost })
+    }
+}
+
 impl Record {
     /// The turn that it is about.
     #[must_use]
@@ -144,17 +181,26 @@ impl Record {
             pipeline: start.pipeline.clone(),
             driver: start.driver,
             forked_from: start.forked_from.clone(),
+            offline: start.offline,
             head,
             tip: head,
             start: None,
             checkpoint: None,
         };
         let totals = Totals::default();
-        Some(Self { session, sequence: 0, time, totals, context, happening: Happening::Start(start) })
+        let happening = Happening::Start(start);
+        Some(Self { session, sequence: 0, time, totals, context, beside_turns: None, happening })
     }
 
-    /// The record that follows this one, which stands at `commit`. It is about the code `head`, when the branch is at `tip`.
-    pub(super) fn next(&self, commit: Oid, happening: Happening, (head, tip): (Oid, Oid), time: i64) -> Self {
+    /// The record that follows this one, which stands at `commit`. It is about the code `head`, when the branch is at `tip`;
+    /// `beside_turns` was spent on the way.
+    pub(super) fn next(
+        &self,
+        commit: Oid,
+        (happening, beside_turns): (Happening, Option<Spending>),
+        (head, tip): (Oid, Oid),
+        time: i64,
+    ) -> Self {
         let mut context = Context { head, tip, ..self.context.clone() };
         match self.happening {
             Happening::Start(_) => context.start = Some(commit),
@@ -165,27 +211,41 @@ impl Record {
             Happening::Turn(turn) => Happening::Turn(turn.bounded()),
             other => other,
         };
-        let totals = match &happening {
-            Happening::Turn(turn) => self.totals.with(turn),
-            _ => self.totals,
-        };
-        let session = self.session.clone();
-        Self { session, sequence: self.sequence.saturating_add(1), time, totals, context, happening }
+        let mut totals = self.totals;
+        if let Happening::Turn(turn) = &happening {
+            totals = totals.with(turn);
+        }
+        if !context.offline {
+            totals = totals.spending(happening.spending()).spending(beside_turns);
+        }
+        let (session, sequence) = (self.session.clone(), self.sequence.saturating_add(1));
+        Self { session, sequence, time, totals, context, beside_turns, happening }
     }
 }
 
 impl Totals {
     fn with(self, turn: &Turn) -> Self {
-        let tokens = turn.tokens.unwrap_or_default();
+        let turns = self.turns.max(turn.number);
+        Self { turns, commits: self.commits.saturating_add(u32::from(turn.commit.is_some())), ..self }
+    }
+
+    fn spending(self, spent: Option<Spending>) -> Self {
+        let Some(Spending { tokens, cost }) = spent else {
+            return self;
+        };
         Self {
-            turns: self.turns.max(turn.number),
-            commits: self.commits.saturating_add(u32::from(turn.commit.is_some())),
             tokens_in: self.tokens_in.saturating_add(tokens.read),
             tokens_out: self.tokens_out.saturating_add(tokens.written),
-            cost: match (self.cost, turn.cost) {
+            cost: match (self.cost, cost) {
                 (None, None) => None,
                 (before, now) => Some(before.unwrap_or(0.0) + now.unwrap_or(0.0)),
             },
+            ..self
         }
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+pub(super) fn is_false(value: &bool) -> bool {
+    !value
 }

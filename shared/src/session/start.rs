@@ -34,6 +34,9 @@ pub struct Start {
     /// Where it comes from, if it is a replay.
     #[serde(default)]
     pub forked_from: Option<Fork>,
+    /// Whether what agents did there is played again, so that nobody is called.
+    #[serde(default)]
+    pub offline: bool,
 }
 
 /// A repository as a session found it.

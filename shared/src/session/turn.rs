@@ -11,8 +11,8 @@ use crate::{
 
 /// Most characters of what stands in a trailer.
 const LONGEST_VALUE: usize = 200;
-/// What nobody tells.
-const UNKNOWN: &str = "unknown";
+/// What stands for what nobody tells.
+pub const UNKNOWN: &str = "unknown";
 
 /// The commit of a turn, as it is known before the turn has a number.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::moment;
+use super::{moment, record::is_false};
 use crate::{
     message::plain_text,
     name::{Attempt, Oid, TaskId},
@@ -40,7 +40,7 @@ pub struct Turn {
     /// The tools that it called.
     #[serde(default)]
     pub tools: Vec<ToolCall>,
-    /// What it spent; null if the agent did not tell.
+    /// What it spent; null if the agent did not tell. A turn that is played again repeats it, and spends nothing.
     #[serde(default)]
     pub tokens: Option<TokenCount>,
     /// US dollars; null if the agent did not tell.
@@ -52,6 +52,9 @@ pub struct Turn {
     /// Why something that it wrote is not in its commit; null if all is.
     #[serde(default)]
     pub not_committed: Option<String>,
+    /// Whether it was stopped before it had ended.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub interrupted: bool,
     /// The message of that commit, without its trailers.
     #[serde(default)]
     pub message: Option<String>,
