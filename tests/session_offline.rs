@@ -147,16 +147,32 @@ fn from_a_turn_only_what_came_after_it_is_played() {
     let (old, again) = (trees(&garden, "main"), trees(&garden, &branch));
     assert_eq!(again, old[5..], "the last turn that wrote");
     assert!(story(&garden, &branch).last().unwrap().starts_with("T002@complete"));
-    // A reviewer's word is played whole, and there is nothing to be done before it.
-    let review = all.iter().rfind(|turn| turn["step"] == "review").map(|turn| turn["number"].to_string());
+    // After the last turn of the work only its review is played, and after that nothing.
     let last = all.iter().rfind(|turn| turn["step"] == "implement").unwrap()["number"].to_string();
-    for number in review.into_iter().chain([last]) {
-        let said = garden.arborist(["session", "replay", &id, "--offline", "--turn", &number]).succeeds();
-        let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
-        let tree = |commit: &str| garden.git(["rev-parse", &format!("{commit}:shared.txt")]).answer();
-        assert_eq!(tree(&branch), tree("main"));
-        assert!(story(&garden, &branch).last().unwrap().starts_with("T002@complete"));
-    }
+    let said = garden.arborist(["session", "replay", &id, "--offline", "--turn", &last]).succeeds();
+    let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
+    let tree = |commit: &str| garden.git(["rev-parse", &format!("{commit}:shared.txt")]).answer();
+    assert_eq!(tree(&branch), tree("main"));
+    assert!(story(&garden, &branch).last().unwrap().starts_with("T002@complete"));
+    let review = all.iter().rfind(|turn| turn["step"] == "review").unwrap()["number"].to_string();
+    garden
+        .arborist(["session", "replay", &id, "--offline", "--turn", &review])
+        .exits(1)
+        .err(&format!("recorded nothing after turn {review}"));
+    // Within a later attempt, the earlier ones are known.
+    let is_second = |turn: &&Value| turn["attempt"] == 1 && turn["node"] == "T001";
+    let second = all.iter().find(is_second).unwrap()["number"].to_string();
+    let said = garden.arborist(["session", "replay", &id, "--offline", "--turn", &second]).succeeds();
+    let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
+    let attempts = garden
+        .git([
+            "log",
+            "--format=%(trailers:key=Arborist-Retry,valueonly)",
+            "--grep=T001@review-approved)",
+            &branch,
+        ])
+        .answer();
+    assert_eq!(attempts.trim().lines().next(), Some("1"));
 }
 
 #[test]

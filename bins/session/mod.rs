@@ -19,6 +19,7 @@ mod replay;
 mod restore;
 mod resume;
 mod show;
+mod then;
 mod turn;
 mod words;
 

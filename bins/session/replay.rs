@@ -7,8 +7,8 @@ use arborist_core::{
         PlanFile,
         start::{new_session, write_start},
     },
-    git::{RefMove, Repository},
-    history::{Reading, Run, Scope, State, TaskHistory},
+    git::RefMove,
+    history::State,
     message::{Body, Key, PlanRef, Status, Wording},
     name::{Attempt, BranchName, Oid, PipelineName, SessionId},
     process::Cancel,
@@ -27,6 +27,7 @@ use super::{
     plumbing::name_of,
     resume::{go_on, house, lock},
     show::start_in,
+    then,
 };
 use crate::{clock, entry::Outcome, ui::Ui};
 
@@ -68,7 +69,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     let start = Start { offline: args.offline, ..start.clone() };
     let (session, branch) = begin(&opened, newest, &start, (args.turn, commit))?;
     let house = house(&opened, &branch, &session, &args.onward, ui)?;
-    announce(&opened.repository, &house, newest, (&session, &branch), (commit, &plan))?;
+    announce(&opened, &house, newest, (&session, &branch), (commit, &plan))?;
     ui.note(&format!(
         "session '{session}' begins at turn {} of '{}' on '{branch}' in '{}'",
         args.turn,
@@ -125,14 +126,15 @@ fn begin(
     Ok((session, branch))
 }
 
-/// Writes the start of the new run on its branch. What was complete when the turn ended is complete there too.
+/// Writes the start of the new run on its branch. All tasks stand there as they stood right after the turn.
 fn announce(
-    repository: &Repository,
+    opened: &Opened,
     house: &House,
     newest: &Stored,
     (session, branch): (&SessionId, &BranchName),
     (commit, plan): (Oid, &PlanRef),
 ) -> Result<(), Failure> {
+    let repository = &opened.repository;
     let _lock = lock(repository, branch)?;
     let bytes = match std::fs::read(house.path.join(&plan.path)) {
         Ok(bytes) => Some(bytes),
@@ -141,14 +143,14 @@ fn announce(
     let file = bytes.map(|bytes| PlanFile { path: plan.path.clone(), bytes });
     let mut recorder = Recorder::new(&house.repository, branch.clone(), session.clone(), commit)?;
     write_start(&mut recorder, file.as_ref())?;
-    let scope = Scope { branch: newest.record.context.branch.clone(), tip: Some(commit) };
-    let before = Run::scan(repository, scope, Reading::Fresh)?;
-    let is_done = |task: &&TaskHistory| task.is_landed && task.state.state == State::Complete;
-    for task in before.tasks.iter().filter(is_done) {
-        let report = task.events.iter().rev().find_map(|event| event.trailers.get(Key::Report));
-        let name = task.name().unwrap_or(task.id.as_str());
-        let wording = Wording { name, attempt: Attempt(0), max: 0 };
-        let mut entry = Entry::new(task.id.clone(), Status::Complete, wording);
+    for then in then::at(opened, newest, commit)? {
+        if then.state().state != State::Complete {
+            then.repeat(&mut recorder)?;
+            continue;
+        }
+        let report = then.events.iter().rev().find_map(|event| event.trailers.get(Key::Report));
+        let wording = Wording { name: &then.name, attempt: Attempt(0), max: 0 };
+        let mut entry = Entry::new(then.task.clone(), Status::Complete, wording);
         entry.body = Body::new("Completed before:", &format!("in session {}", newest.record.session));
         let _ = entry.trailers.set(Key::Report, report.unwrap_or("none"));
         let tree = recorder.tree();

@@ -1,4 +1,4 @@
-//! Going back to a turn: a commit brings back its tree, and the tasks that came after it begin anew.
+//! Going back to a turn: a commit brings back its tree, and all tasks stand as they stood then.
 
 use std::{
     collections::HashSet,
@@ -9,16 +9,20 @@ use std::{
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{Change, Repository},
+    git::{Change, RefMove, Repository},
     history::Run,
     message::{Body, Status, Wording},
     name::{Attempt, Oid, TaskId},
-    record::{Delivery, Entry, Recorder, settle},
+    record::{Delivery, Entry, Recorder, Unfinished, settle},
     session::Stored,
     worktree::House,
 };
 
-use super::{open::Opened, resume::lock};
+use super::{
+    open::Opened,
+    resume::lock,
+    then::{self, Then},
+};
 use crate::ui::Ui;
 
 /// Brings back the tree of a turn on the session's branch, and gives the commit that does.
@@ -30,7 +34,7 @@ pub(super) fn turn(
     ui: &mut Ui,
 ) -> Result<Oid, Failure> {
     let stored = opened.archive().turn(newest, number)?;
-    let (session, commit) = (&stored.record.session, stored.record.context.head);
+    let (session, commit) = (&stored.record.session, opened.archive().fork_point(newest, number)?);
     let repository = &house.repository;
     let branch = &newest.record.context.branch;
     let _lock = lock(repository, branch)?;
@@ -48,20 +52,63 @@ pub(super) fn turn(
     }
     // The files come first: whoever was killed behind this finds them as they shall be, and goes on.
     repository.put_back(tree, &changes)?;
-    let tasks = later_tasks(repository, history, (commit, tip), stored.record.turn().map(|turn| &turn.node))?;
+    let node = stored.record.turn().map(|turn| &turn.node);
+    let is_under_way = commit == stored.record.context.head;
+    let mut tasks = later_tasks(repository, history, (commit, tip), node.filter(|_| is_under_way))?;
+    if let (true, false, Some(node)) = (tasks.is_empty(), changes.is_empty(), node) {
+        tasks.push((node.clone(), node.to_string()));
+    }
     let mut recorder = Recorder::new(repository, branch.clone(), session.clone(), tip)?;
-    let words = format!("turn {number} of session {session}, {commit}");
-    for (at, (task, name)) in tasks.iter().enumerate() {
+    let standing = bring_back(
+        &mut recorder,
+        &tasks,
+        (tree, &changes),
+        &Past {
+            then: then::at(opened, newest, commit)?,
+            words: format!("turn {number} of session {session}, {commit}"),
+        },
+    )?;
+    ui.note(&match standing.as_slice() {
+        [] => format!("nothing came after turn {number}"),
+        some => format!("the tree of turn {number} is back, and tasks stand as then: {}", some.join(", ")),
+    });
+    Ok(recorder.head())
+}
+
+/// What is brought back.
+struct Past {
+    then: Vec<Then>,
+    words: String,
+}
+
+/// Begins tasks anew, the first with the changes of the tree, and writes down again what had happened to them then. Gives
+/// how they stand.
+fn bring_back(
+    recorder: &mut Recorder<'_>,
+    tasks: &[(TaskId, String)],
+    (tree, changes): (Oid, &[Change]),
+    past: &Past,
+) -> Result<Vec<String>, Failure> {
+    // What a killed run had not finished is taken back too.
+    let unfinished = Unfinished::find_all(recorder.repository(), recorder.branch())?;
+    let mut ended: Vec<RefMove<'_>> = unfinished.iter().map(Unfinished::ended).collect();
+    let mut changes = changes;
+    let mut standing = Vec::new();
+    for (task, name) in tasks {
         let mut entry =
             Entry::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
-        entry.body = Body::new("Brought back:", &words);
-        let first = if at == 0 { changes.as_slice() } else { &[] };
-        let delivery = Delivery { tree, tip: recorder.head(), changes: first };
-        recorder.deliver(entry, delivery, &[])?;
+        entry.body = Body::new("Brought back:", &past.words);
+        let delivery = Delivery { tree, tip: recorder.head(), changes };
+        recorder.deliver(entry, delivery, &ended)?;
+        (changes, ended) = (&[], Vec::new());
+        let then = past.then.iter().find(|then| then.task == *task);
+        if let Some(then) = then {
+            then.repeat(recorder)?;
+        }
+        let state = then.map(Then::state).unwrap_or_default().state;
+        standing.push(format!("{task} {}", state.as_str()));
     }
-    let names: Vec<&str> = tasks.iter().map(|(task, _)| task.as_str()).collect();
-    ui.note(&format!("the tree of turn {number} is back; begun anew: {}", names.join(", ")));
-    Ok(recorder.head())
+    Ok(standing)
 }
 
 /// Files that git ignores lie where nobody asks for them: none of them is overwritten, nor lost with its folder.
@@ -98,7 +145,7 @@ fn path_of(change: &Change) -> &Path {
     Path::new(OsStr::from_bytes(&change.path))
 }
 
-/// The tasks of which something was written down after `commit`, with the task of the turn itself, and their names.
+/// The tasks of which something was written down after `commit`, with one that was under way then, and their names.
 fn later_tasks(
     repository: &Repository,
     history: &Run,

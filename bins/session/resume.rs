@@ -93,7 +93,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         bring(&house.path, &changed.path, &changed.bytes)?;
     }
     append(&chronicle, &Happening::Resume(Resumed { turn: args.turn, commit }), commit)?;
-    if standing == Standing::Failed {
+    if standing == Standing::Failed && args.turn.is_none() {
         wishes.switch("retry-failed");
     }
     if has_changed.is_some() {

@@ -35,44 +35,25 @@ pub struct Playback {
 #[derive(Debug)]
 struct Calls {
     left: VecDeque<RecordedCall>,
-    is_begun: bool,
     /// The newest commit of what was played.
     last: Option<Oid>,
-}
-
-/// What comes next.
-enum Next {
-    /// A call, and the newest commit of what was played before it.
-    Call(Box<RecordedCall>, Option<Oid>),
-    /// The recording begins behind the work that its first review is about.
-    Done,
-    /// Something else than what is to be done.
-    Missing,
 }
 
 impl Playback {
     /// Of what was recorded.
     #[must_use]
     pub fn new(recording: Recording) -> Self {
-        let calls = |calls: Vec<RecordedCall>| Calls { left: calls.into(), is_begun: false, last: None };
+        let calls = |calls: Vec<RecordedCall>| Calls { left: calls.into(), last: None };
         let tasks = recording.calls.into_iter().map(|(task, found)| (task, calls(found)));
         Self { session: recording.session, newest: recording.newest, tasks: Mutex::new(tasks.collect()) }
     }
 
-    fn next(&self, task: &TaskId, step: Step) -> Next {
+    /// The call that comes next, if it is what is to be done, and the newest commit of what was played before it.
+    fn next(&self, task: &TaskId, step: Step) -> Option<(RecordedCall, Option<Oid>)> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(calls) = tasks.get_mut(task) else {
-            return Next::Missing;
-        };
-        let is_first = !std::mem::replace(&mut calls.is_begun, true);
-        match calls.left.pop_front() {
-            Some(call) if call.step == step => Next::Call(Box::new(call), calls.last),
-            Some(call) => {
-                calls.left.push_front(call);
-                if is_first { Next::Done } else { Next::Missing }
-            }
-            None => Next::Missing,
-        }
+        let calls = tasks.get_mut(task)?;
+        calls.left.front().filter(|call| call.step == step)?;
+        Some((calls.left.pop_front()?, calls.last))
     }
 
     fn keep(&self, task: &TaskId, last: Option<Oid>) {
@@ -96,7 +77,7 @@ impl Workshop<'_> {
     ) -> Called {
         let Errand { task, step, place, .. } = errand;
         let result = match playback.next(&task.id, step) {
-            Next::Call(call, last) => {
+            Some((call, last)) => {
                 let voice = &mut self.voice;
                 let mut tell = |happening| voice(News::of(&task.id, happening));
                 let secrets = &self.secrets;
@@ -106,8 +87,7 @@ impl Workshop<'_> {
                 let tally = player.spoken.map(|spoken| spoken.tally);
                 played.and_then(|()| conclude(&call, tally).ok_or_else(|| playback.missing(&task.id, step)))
             }
-            Next::Done => Ok(succeeded("It was done before the recording begins.".into())),
-            Next::Missing => Err(playback.missing(&task.id, step)),
+            None => Err(playback.missing(&task.id, step)),
         };
         // What it cost was spent when it was recorded.
         Called { expense: Expense::default(), result }

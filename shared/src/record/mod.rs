@@ -1,5 +1,6 @@
 //! Writing a run down: one commit for each thing that happened, on the run's branch, by compare-and-swap.
 
+mod repeat;
 mod staging;
 mod unfinished;
 

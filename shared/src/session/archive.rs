@@ -200,11 +200,11 @@ impl Shelf {
 pub struct Walk<'a> {
     repository: &'a Repository,
     session: SessionId,
-    stream: CommitStream,
+    pub(super) stream: CommitStream,
 }
 
 impl Walk<'_> {
-    fn read(&self, commit: crate::git::RawCommit) -> Result<Stored, SessionError> {
+    pub(super) fn read(&self, commit: crate::git::RawCommit) -> Result<Stored, SessionError> {
         let commit = self.repository.exact(commit)?;
         let name = ref_of(&self.session);
         let record = chain::read(&name, &commit)?;

@@ -14,6 +14,7 @@ mod chronicle;
 mod error;
 mod milestone;
 mod moment;
+mod point;
 mod recall;
 mod record;
 mod recording;

@@ -2,10 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Archive, Happening, SessionError, Stored, Turn};
+use super::{Archive, Happening, SessionError, Stored, Turn, point::run_of};
 use crate::{
-    git::Repository,
-    history::{Event, HistoryError, Reading, Run, Scope},
+    history::Event,
     message::Step,
     name::{Attempt, Oid, SessionId, TaskId},
 };
@@ -73,14 +72,6 @@ struct Draft {
 }
 
 impl Archive<'_> {
-    /// The commit that a session is forked at: the tree of a turn, or what the session began with.
-    pub fn fork_point(&self, newest: &Stored, turn: u32) -> Result<Oid, SessionError> {
-        if turn > 0 {
-            return Ok(self.turn(newest, turn)?.record.context.head);
-        }
-        Ok(self.start_of(newest)?.record.context.head)
-    }
-
     /// What was recorded after a turn. Every turn of it must have a transcript.
     pub fn recording(&self, newest: &Stored, turn: u32) -> Result<Recording, SessionError> {
         let session = &newest.record.session;
@@ -171,16 +162,6 @@ fn drop_cut_review(drafts: Option<&mut Vec<Draft>>) {
     if let Some(drafts) = drafts {
         drafts.pop_if(|last| last.step == Step::Review);
     }
-}
-
-/// What history says of a session's run, where its records end.
-fn run_of(repository: &Repository, newest: &Stored) -> Result<Run, SessionError> {
-    let context = &newest.record.context;
-    let scope = Scope { branch: context.branch.clone(), tip: Some(context.tip) };
-    Run::scan(repository, scope, Reading::Fresh).map_err(|error| match error {
-        HistoryError::Git(error) => error.into(),
-        other => SessionError::History(other.to_string()),
-    })
 }
 
 /// Each call ends with what was written down of its step. One that nothing else tells of had no turns.

@@ -1,0 +1,91 @@
+//! Where a session stood right after one of its turns.
+
+use super::{Archive, SessionError, Stored, Turn};
+use crate::{
+    git::Repository,
+    history::{Event, HistoryError, Reading, Run, Scope},
+    message::Status,
+    name::{Oid, TaskId},
+};
+
+impl Archive<'_> {
+    /// The commit that the session stood at right after a turn, or what it began with. A step whose last turn it was has
+    /// ended there, and a task whose review it ended well is complete: nobody has to do anything again.
+    pub fn fork_point(&self, newest: &Stored, turn: u32) -> Result<Oid, SessionError> {
+        if turn == 0 {
+            return Ok(self.start_of(newest)?.record.context.head);
+        }
+        let stored = self.turn(newest, turn)?;
+        let head = stored.record.context.head;
+        let Some(turn) = stored.record.turn() else {
+            return Ok(head);
+        };
+        let run = run_of(self.repository, newest)?;
+        let events = run.find(&turn.node).map_or(&[][..], |task| &task.events);
+        let Some(at) = self.find_end(events, turn, head)? else {
+            return Ok(head);
+        };
+        let (end, after) = (&events[at], events.get(at + 1));
+        let is_settled = match end.status() {
+            Status::ImplementPass | Status::ReviewApproved => true,
+            Status::ReviewRejected => !end.was_stopped(),
+            _ => false,
+        };
+        if !is_settled || !self.is_last(newest, turn, end.commit)? {
+            return Ok(head);
+        }
+        let is_done = |event: &&Event| event.status() == Status::Complete;
+        let done = after.filter(|_| end.status() == Status::ReviewApproved).filter(is_done);
+        Ok(done.map_or(end.commit, |event| event.commit))
+    }
+
+    /// What was written down of the call that a turn belongs to, when it was over.
+    fn find_end(&self, events: &[Event], turn: &Turn, head: Oid) -> Result<Option<usize>, SessionError> {
+        for (at, event) in events.iter().enumerate() {
+            let is_end = event.status() != Status::Turn
+                && event.status().step().as_str() == turn.step
+                && event.attempt() == Some(turn.attempt);
+            if is_end && (event.commit == head || self.repository.is_ancestor(head, event.commit)?) {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the call that ended so had no turn after this one: the next turn of the task, if there is one, knows of it.
+    fn is_last(&self, newest: &Stored, turn: &Turn, end: Oid) -> Result<bool, SessionError> {
+        match self.find_next(newest, turn.number, &turn.node)? {
+            Some(next) => Ok(self.repository.is_ancestor(end, next.record.context.head)?),
+            None => Ok(true),
+        }
+    }
+
+    /// The turn of a task that follows the one with this number. Only that record is read of those on the way.
+    fn find_next(&self, newest: &Stored, number: u32, node: &TaskId) -> Result<Option<Stored>, SessionError> {
+        let mut walk = self.walk(newest)?;
+        let begin = format!("session {}: turn ", newest.record.session);
+        let mut next = None;
+        while let Some(commit) = walk.stream.next().transpose()? {
+            let subject = commit.message().split(|byte| *byte == b'\n').next().unwrap_or_default();
+            let told = std::str::from_utf8(subject)
+                .ok()
+                .and_then(|said| said.strip_prefix(&begin)?.split_once(" of "));
+            match told {
+                Some((found, _)) if found.parse() == Ok(number) => break,
+                Some((_, found)) if found == node.as_str() => next = Some(commit),
+                _ => {}
+            }
+        }
+        next.map(|commit| walk.read(commit)).transpose()
+    }
+}
+
+/// What history says of a session's run, where its records end.
+pub(super) fn run_of(repository: &Repository, newest: &Stored) -> Result<Run, SessionError> {
+    let context = &newest.record.context;
+    let scope = Scope { branch: context.branch.clone(), tip: Some(context.tip) };
+    Run::scan(repository, scope, Reading::Fresh).map_err(|error| match error {
+        HistoryError::Git(error) => error.into(),
+        other => SessionError::History(other.to_string()),
+    })
+}
