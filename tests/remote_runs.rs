@@ -8,72 +8,29 @@ mod town;
 use std::{fs, net::TcpListener};
 
 use daemon::Daemon;
-use town::Town;
-
-const PLAN: &str = "## Phase 1: Work\n\n- [ ] T001 do a\n- [ ] T002 [repo:backend] do b\n- [ ] T003 do c\n";
-
-const WORKER: &str = r#"
-case "$prompt" in
-  "Review"*) echo APPROVED ;;
-  *T003:*) test -e "$ROOT/mended" || exit 1; echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt" ;;
-  *) echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt" ;;
-esac
-"#;
-
-/// Two repositories with bare ones beside them, which nothing leads to yet.
-fn town() -> Town {
-    let town = Town::of(&["backend"], PLAN);
-    town.agent(WORKER);
-    town.git_in(town.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
-    town.git(["config", "--global", "arborist.timeouts.network", "2"]).succeeds();
-    town.git(["config", "--global", "arborist.workspace.repos.app.path", "."]).succeeds();
-    town
-}
-
-fn use_remotes(town: &Town, url: impl Fn(&str) -> String, policy: &str) {
-    for (name, repo) in [("app", "repo"), ("backend", "backend")] {
-        town.set(name, "remote", &url(repo));
-        town.set(name, "push", policy);
-    }
-}
-
-/// What a bare repository has beside its own branch.
-fn pushed(town: &Town, repo: &str) -> Vec<String> {
-    let list = town.git_in(&town.remote_of(repo), ["for-each-ref", "--format=%(refname)"]).answer();
-    list.lines().filter(|name| *name != "refs/heads/main").map(str::to_owned).collect()
-}
-
-fn has(town: &Town, repo: &str, file: &str) -> bool {
-    let branch = pushed(town, repo).into_iter().find(|name| name.starts_with("refs/heads/arborist/tasks/"));
-    let show =
-        |branch: String| town.git_in(&town.remote_of(repo), ["cat-file", "-e", &format!("{branch}:{file}")]);
-    branch.is_some_and(|branch| show(branch).code() == 0)
-}
-
-fn mend(town: &Town) {
-    fs::write(town.root().join("mended"), "").unwrap();
-}
+use town::{Town, remotes::WORKER};
 
 #[test]
 fn a_daemon_serves_a_run_and_the_container_that_goes_on_with_it() {
-    let town = town();
+    let town = Town::of_remotes();
     let daemon = Daemon::start(&town);
-    use_remotes(&town, |repo| daemon.url(repo), "on_checkpoint");
+    town.use_remotes(|repo| daemon.url(repo), "on_checkpoint");
     town.git(["config", "--global", "arborist.session.transcripts", "push"]).succeeds();
     for name in ["repo", "backend"] {
         fs::remove_dir_all(town.root().join(name)).unwrap();
     }
     town.git_in(town.root(), ["clone", "-q", &daemon.url("repo"), "repo"]).succeeds();
     town.arborist(["gardener", "--max-retries", "1"]).exits(1).err("cloned 'backend' from git://127.0.0.1");
-    assert!(has(&town, "repo", "T001.txt") && has(&town, "backend", "T002.txt"));
+    assert!(town.has("repo", "T001.txt") && town.has("backend", "T002.txt"));
     for name in ["repo", "backend", "repo.arborist", "backend.arborist"] {
         fs::remove_dir_all(town.root().join(name)).unwrap();
     }
-    mend(&town);
+    town.mend();
     town.git_in(town.root(), ["clone", "-q", &daemon.url("repo"), "repo"]).succeeds();
     town.arborist(["session", "resume"]).succeeds().out("1 completed (T003)");
-    assert!(has(&town, "repo", "T003.txt"));
-    let kinds: Vec<String> = pushed(&town, "repo")
+    assert!(town.has("repo", "T003.txt"));
+    let kinds: Vec<String> = town
+        .pushed("repo")
         .iter()
         .map(|name| name.split('/').take(3).collect::<Vec<_>>().join("/"))
         .collect();
@@ -83,10 +40,10 @@ fn a_daemon_serves_a_run_and_the_container_that_goes_on_with_it() {
 
 #[test]
 fn a_daemon_that_ends_in_mid_run_costs_a_warning_and_no_work() {
-    let town = town();
-    mend(&town);
+    let town = Town::of_remotes();
+    town.mend();
     let daemon = Daemon::start(&town);
-    use_remotes(&town, |repo| daemon.url(repo), "on_checkpoint");
+    town.use_remotes(|repo| daemon.url(repo), "on_checkpoint");
     town.agent(&format!("case \"$prompt\" in *T002:*) kill {} 2>/dev/null ;; esac\n{WORKER}", daemon.pid()));
     let run = town.arborist(["gardener"]).succeeds().out("3 completed");
     run.err("warning: 'app' was not pushed").err("warning: 'backend' was not pushed");
@@ -95,7 +52,7 @@ fn a_daemon_that_ends_in_mid_run_costs_a_warning_and_no_work() {
     drop(daemon);
     let _again = Daemon::at(&town, port).unwrap();
     town.arborist(["workspace", "push"]).succeeds();
-    assert!(has(&town, "repo", "T003.txt") && has(&town, "backend", "T002.txt"));
+    assert!(town.has("repo", "T003.txt") && town.has("backend", "T002.txt"));
     town.arborist(["state"]).succeeds().never("unpushed");
 }
 
@@ -103,9 +60,9 @@ fn a_daemon_that_ends_in_mid_run_costs_a_warning_and_no_work() {
 fn a_remote_that_hangs_is_given_up_when_a_run_begins_and_when_it_is_resumed() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let town = town();
-    mend(&town);
-    use_remotes(&town, |repo| format!("git://{address}/{repo}.git"), "on_completion");
+    let town = Town::of_remotes();
+    town.mend();
+    town.use_remotes(|repo| format!("git://{address}/{repo}.git"), "on_completion");
     let base = town.git(["rev-parse", "--short=10", "HEAD"]).answer();
     let run = town.arborist(["gardener", "--until", "T001"]).succeeds().never("asked to stop");
     run.err(&format!(
@@ -118,16 +75,16 @@ fn a_remote_that_hangs_is_given_up_when_a_run_begins_and_when_it_is_resumed() {
 
 #[test]
 fn a_remote_that_refuses_is_told_and_nothing_is_forced() {
-    let town = town();
-    mend(&town);
-    use_remotes(&town, |repo| town.remote_of(repo).display().to_string(), "on_completion");
+    let town = Town::of_remotes();
+    town.mend();
+    town.use_remotes(|repo| town.remote_of(repo).display().to_string(), "on_completion");
     let hook = town.remote_of("repo").join("hooks/update");
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
     town.write_script(&format!("../{}", "repo.git/hooks/update"), "#!/bin/sh\necho not today >&2\nexit 1\n");
     let run = town.arborist(["gardener"]).succeeds().out("3 completed");
     run.err("'app' was not pushed").err("was refused").never("'backend' was not pushed");
-    assert_eq!(pushed(&town, "repo"), [""; 0]);
-    assert!(has(&town, "backend", "T002.txt"));
+    assert_eq!(town.pushed("repo"), [""; 0]);
+    assert!(town.has("backend", "T002.txt"));
     town.arborist(["state"]).succeeds().out("app: unpushed by ").never("backend: unpushed");
     fs::remove_file(hook).unwrap();
     // Somebody else has a branch of the same name there, with other commits.

@@ -160,7 +160,7 @@ pub(super) fn neighbour(annex: &Annex) -> Neighbour {
 pub(super) fn words_on(section: &Section, supply: &Supply, base: Option<Oid>) -> Option<String> {
     let at = base.map(|base| base.short()).unwrap_or_default();
     match supply {
-        Supply::Offline { why } => Some(format!(
+        Supply::Offline { why, .. } => Some(format!(
             "offline: the remote of '{}' could not be reached ({why}); it begins at {at}, which may be behind",
             section.name
         )),

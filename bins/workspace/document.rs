@@ -134,7 +134,7 @@ impl SyncedDocument {
             Supply::Local => (SupplyDocument::Local, None),
             Supply::Cloned { .. } => (SupplyDocument::Cloned, None),
             Supply::Fetched { .. } => (SupplyDocument::Fetched, None),
-            Supply::Offline { why } => (SupplyDocument::Offline, Some(why.clone())),
+            Supply::Offline { why, .. } => (SupplyDocument::Offline, Some(why.clone())),
         };
         Self { name: section.name.to_string(), done, why, taken }
     }

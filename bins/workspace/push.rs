@@ -44,8 +44,9 @@ fn push(opened: &Opened, section: &Section, ui: &mut Ui) -> PushedDocument {
         Err(error) => {
             let why = error.to_string();
             match error {
-                WorkspaceError::Remote(RemoteError::Unreached { .. }) => {
+                WorkspaceError::Remote(RemoteError::Unreached { trouble, .. }) => {
                     ui.warn(&format!("'{}' was not pushed: {why}", section.name));
+                    trouble.hint().iter().for_each(|hint| ui.hint(hint));
                 }
                 error => ui.fail(&error.into()),
             }

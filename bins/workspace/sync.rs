@@ -26,8 +26,9 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
                 continue;
             }
         };
-        if let Supply::Offline { why } = &supply {
+        if let Supply::Offline { why, trouble } = &supply {
             ui.warn(&format!("'{}' is as it was: {}", section.name, visible(why)));
+            trouble.hint().iter().for_each(|hint| ui.hint(hint));
         }
         if !args.json {
             ui.line(&words(section, &supply));

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used, reason = "each file of tests uses what it needs")]
 
+pub(crate) mod remotes;
+
 use std::{fs, ops::Deref, path::PathBuf};
 
 use arborist_testkit::Garden;

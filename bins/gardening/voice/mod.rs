@@ -50,6 +50,8 @@ pub(crate) struct Voice<'u> {
     courier: Option<Courier>,
     /// The repositories whose last push failed.
     unpushed: BTreeSet<String>,
+    /// What was advised for remotes.
+    hinted: BTreeSet<&'static str>,
 }
 
 impl<'u> Voice<'u> {
@@ -71,6 +73,7 @@ impl<'u> Voice<'u> {
             live: None,
             courier: None,
             unpushed: BTreeSet::new(),
+            hinted: BTreeSet::new(),
         }
     }
 

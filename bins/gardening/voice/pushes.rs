@@ -28,8 +28,9 @@ impl Voice<'_> {
         let (time, repo) = (now(), section.name.to_string());
         let (event, words) = match supply {
             Supply::Local => return,
-            Supply::Offline { .. } => {
+            Supply::Offline { trouble, .. } => {
                 words_on(section, supply, base).iter().for_each(|words| self.warn(&visible(words)));
+                self.hint_once(trouble.hint());
                 return;
             }
             Supply::Cloned { remote } => {
@@ -101,7 +102,7 @@ impl Voice<'_> {
     pub(super) fn close_pushes(&mut self, opened: &Opened, ended: &Result<Summary, GardenerError>) {
         let Some(courier) = self.courier.take() else { return };
         let is_well = ended.as_ref().is_ok_and(Summary::is_well);
-        let patience = if opened.cancel.is_cancelled() { HURRY } else { opened.workspace.network.silence };
+        let patience = opened.cancel.is_cancelled().then_some(HURRY);
         let notices = courier.close(if is_well { Close::Succeeded } else { Close::Failed }, patience);
         notices.iter().for_each(|notice| self.tell_push(notice));
     }
@@ -109,7 +110,10 @@ impl Voice<'_> {
     fn tell_push(&mut self, notice: &Notice) {
         match &notice.result {
             Ok(delivery) => self.tell_delivery(notice, delivery),
-            Err(why) => self.tell_failure(notice, why),
+            Err(why) => {
+                self.tell_failure(notice, why);
+                self.hint_once(notice.hint);
+            }
         }
     }
 
@@ -127,6 +131,13 @@ impl Voice<'_> {
         for row in &delivery.refused {
             let why = row.refused.as_deref().unwrap_or_default();
             self.tell_failure(notice, &format!("{} was refused: {why}", visible(&row.name)));
+        }
+    }
+
+    /// Several remotes may want the same.
+    fn hint_once(&mut self, hint: Option<&'static str>) {
+        if let Some(hint) = hint.filter(|hint| self.hinted.insert(hint)) {
+            self.hint(hint);
         }
     }
 

@@ -60,7 +60,7 @@ pub use marks::Unmerged;
 pub use merge::{Conflict, ConflictKind, Merge, Version};
 pub use notes::NoteReader;
 pub use refs::{HeadOf, Holding, Ref, RefReader};
-pub use remote::{CloneDepth, Network, Push, Pushed, RemoteError, shown_url};
+pub use remote::{CloneDepth, Network, Push, Pushed, RemoteError, Trouble, shown_url};
 pub use repository::{Head, Repository};
 pub use snapshot::{Change, PrivateIndex, Stamp};
 pub use submodules::Submodule;

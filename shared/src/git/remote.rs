@@ -27,6 +27,40 @@ const PINS: [&str; 5] = [
 /// What a caller of git may have put into our environment to sign in with.
 const SETTINGS: [&str; 2] = ["GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"];
 
+/// How it went wrong with a remote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// It was given up: it said nothing, or took too long.
+    Hung,
+    /// It wants to know who asks.
+    SignIn,
+    /// Something else.
+    Other,
+}
+
+impl Trouble {
+    fn of(outcome: &Outcome, why: &str) -> Self {
+        let wants_name =
+            ["terminal prompts disabled", "Authentication failed", "Permission denied (publickey"];
+        match outcome.ending {
+            Ending::Silent { .. } | Ending::TimedOut { .. } => Self::Hung,
+            _ if wants_name.iter().any(|words| why.contains(words)) => Self::SignIn,
+            _ => Self::Other,
+        }
+    }
+
+    /// What to try.
+    #[must_use]
+    pub const fn hint(self) -> Option<&'static str> {
+        match self {
+            Self::SignIn => Some(
+                "nothing is asked on the terminal: sign in with a credential helper, an SSH agent or GIT_ASKPASS",
+            ),
+            Self::Hung | Self::Other => None,
+        }
+    }
+}
+
 /// Why a remote could not be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
@@ -37,6 +71,8 @@ pub enum RemoteError {
         remote: String,
         /// git's reason, in one line.
         why: String,
+        /// How it went wrong.
+        trouble: Trouble,
     },
     /// Something else failed.
     #[error(transparent)]
@@ -53,9 +89,7 @@ impl Explain for RemoteError {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Unreached { .. } => Some(
-                "nothing is asked on the terminal: sign in with a credential helper, an SSH agent or GIT_ASKPASS".into(),
-            ),
+            Self::Unreached { trouble, .. } => trouble.hint().map(str::to_owned),
             Self::Git(error) => error.hint(),
         }
     }
@@ -130,7 +164,8 @@ impl Network {
             return Ok(outcome.stdout.text);
         }
         let why = if outcome.stdout.cut { "its answer is too long".into() } else { reason(&outcome) };
-        Err(RemoteError::Unreached { remote: shown_url(remote), why })
+        let trouble = Trouble::of(&outcome, &why);
+        Err(RemoteError::Unreached { remote: shown_url(remote), why, trouble })
     }
 
     /// A setting is pinned by the environment where its key may have a `=` in it, which `-c` would split at.
@@ -235,7 +270,9 @@ impl Repository {
         if outcome.ending.is_success() || (!rows.is_empty() && matches!(outcome.ending, Ending::Exited(1))) {
             return Ok(rows);
         }
-        Err(RemoteError::Unreached { remote: shown_url(remote), why: reason(&outcome) })
+        let why = reason(&outcome);
+        let trouble = Trouble::of(&outcome, &why);
+        Err(RemoteError::Unreached { remote: shown_url(remote), why, trouble })
     }
 }
 

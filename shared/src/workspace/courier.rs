@@ -12,7 +12,7 @@ use std::{
 
 use super::{Cargo, Delivery, PushPolicy, Section, Workspace, WorkspaceError};
 use crate::{
-    git::{Network, Repository, shown_url},
+    git::{Network, RemoteError, Repository, Trouble, shown_url},
     name::RepoName,
     process::Cancel,
 };
@@ -39,6 +39,8 @@ pub struct Notice {
     pub repo: RepoName,
     /// What the remote has now, or why it has it not.
     pub result: Result<Delivery, String>,
+    /// What to try.
+    pub hint: Option<&'static str>,
 }
 
 /// A repository that the courier looks after.
@@ -49,7 +51,7 @@ struct Route {
     /// When to try again, and how long was waited for that, after a failure.
     again: Option<(Instant, Duration)>,
     /// Why the last try failed: said once, not at each try.
-    trouble: Option<String>,
+    complaint: Option<String>,
 }
 
 /// Who pushes while a run goes on.
@@ -80,7 +82,7 @@ impl Courier {
         let routes: Vec<Route> = repositories
             .into_iter()
             .filter(|(section, _)| section.push != PushPolicy::Never)
-            .map(|(section, repository)| Route { section, repository, again: None, trouble: None })
+            .map(|(section, repository)| Route { section, repository, again: None, complaint: None })
             .collect();
         if routes.is_empty() {
             return None;
@@ -109,14 +111,18 @@ impl Courier {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Pushes what has to be pushed now that the run is over, for as long as `patience` lasts. Gives what became of it.
+    /// Pushes what has to be pushed now that the run is over, and waits for that as long as remotes are at work, or as
+    /// `patience` lasts. Gives what became of it.
     #[must_use]
-    pub fn close(mut self, close: Close, patience: Duration) -> Vec<Notice> {
+    pub fn close(mut self, close: Close, patience: Option<Duration>) -> Vec<Notice> {
         let (done, wait) = channel();
         if let Some(orders) = self.orders.take() {
             let _ = orders.send(Order::Close(close, done));
         }
-        let _ = wait.recv_timeout(patience);
+        let _ = match patience {
+            Some(patience) => wait.recv_timeout(patience).is_ok(),
+            None => wait.recv().is_ok(),
+        };
         self.end();
         self.notices()
     }
@@ -166,7 +172,8 @@ impl Round {
             for route in &mut self.routes {
                 let is_due = route.again.is_none_or(|(at, _)| at <= now);
                 if is_due && route.section.push == PushPolicy::OnCheckpoint {
-                    route.push(workspace, cargo, &self.notices);
+                    let (_, notice) = route.push(workspace, cargo);
+                    self.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notice);
                 }
             }
         }
@@ -178,48 +185,61 @@ impl Round {
         Some(next.saturating_duration_since(Instant::now()))
     }
 
+    /// All at once: one that hangs keeps nobody from the others.
     fn close(&mut self, close: Close, done: &Sender<()>) {
         let (workspace, cargo) = (&self.workspace, &self.cargo);
-        for route in &mut self.routes {
-            let is_due = route.section.push == PushPolicy::OnCheckpoint || close == Close::Succeeded;
-            let mut delay = DELAYS[0];
-            for _ in 0..if is_due { TRIES } else { 0 } {
-                if route.push(workspace, cargo, &self.notices) || workspace.network.cancel.wait(delay) {
-                    break;
-                }
-                delay *= 2;
-            }
-            if is_due {
-                route.tell_remainder(workspace, cargo, &self.notices);
-            }
-        }
+        let is_due =
+            |route: &Route| route.section.push == PushPolicy::OnCheckpoint || close == Close::Succeeded;
+        let told: Vec<Notice> = thread::scope(|scope| {
+            let routes = self.routes.iter_mut().filter(|route| is_due(route));
+            let last: Vec<_> = routes.map(|route| scope.spawn(|| route.finish(workspace, cargo))).collect();
+            last.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect()
+        });
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(told);
         let _ = done.send(());
     }
 }
 
 impl Route {
-    /// Who wants pushes hears that work which is on no session branch is not pushed.
-    fn tell_remainder(&self, workspace: &Workspace, cargo: &Cargo, notices: &Mutex<Vec<Notice>>) {
-        let remote = self.section.remote.as_deref().map(shown_url).unwrap_or_default();
-        let left = workspace.remainder(&self.repository, &self.section, cargo);
-        let Some(words) = left.ok().filter(|left| !left.has_session).and_then(|left| left.words(&remote))
-        else {
-            return;
-        };
-        let result = Err(format!("it has no session or task branches; {words}"));
-        let notice = Notice { repo: self.section.name.clone(), result };
-        notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+    /// The last tries.
+    fn finish(&mut self, workspace: &Workspace, cargo: &Cargo) -> Vec<Notice> {
+        let mut told = Vec::new();
+        let mut delay = DELAYS[0];
+        for n in 1..=TRIES {
+            let (fate, notice) = self.push(workspace, cargo);
+            told.extend(notice);
+            if fate == Fate::Settled || n == TRIES || workspace.network.cancel.wait(delay) {
+                break;
+            }
+            delay *= 2;
+        }
+        told.extend(self.find_remainder(workspace, cargo));
+        told
     }
 
-    /// Tells whether nothing is left to be pushed that could be.
-    fn push(&mut self, workspace: &Workspace, cargo: &Cargo, notices: &Mutex<Vec<Notice>>) -> bool {
+    /// Who wants pushes hears that work which is on no session branch is not pushed.
+    fn find_remainder(&self, workspace: &Workspace, cargo: &Cargo) -> Option<Notice> {
+        let remote = self.section.remote.as_deref().map(shown_url).unwrap_or_default();
+        let left = workspace.remainder(&self.repository, &self.section, cargo);
+        let words = left.ok().filter(|left| !left.has_session).and_then(|left| left.words(&remote))?;
+        let result = Err(format!("it has no session or task branches; {words}"));
+        Some(Notice { repo: self.section.name.clone(), result, hint: None })
+    }
+
+    /// Tells whether it is worth another try, and what is new for the user.
+    fn push(&mut self, workspace: &Workspace, cargo: &Cargo) -> (Fate, Option<Notice>) {
         let result = workspace.deliver(&self.repository, &self.section, cargo);
-        let is_passing = matches!(&result, Err(WorkspaceError::Remote(_)));
+        let trouble = match &result {
+            Err(WorkspaceError::Remote(RemoteError::Unreached { trouble, .. })) => Some(*trouble),
+            _ => None,
+        };
+        // Who hangs or wants to know who asks does the same in a moment.
+        let fate = if trouble == Some(Trouble::Other) { Fate::Passing } else { Fate::Settled };
         // Nobody asked for that: who waits at the end of a run does not wait for ever.
         let is_late = workspace.network.cancel.is_cancelled();
         let late = || "the run is over, and its remote did not answer in time".to_owned();
         let result = result.map_err(|error| if is_late { late() } else { error.to_string() });
-        let trouble = match &result {
+        let complaint = match &result {
             Ok(delivery) => delivery.refused.first().map(|row| row.name.clone()),
             Err(why) => Some(why.clone()),
         };
@@ -231,14 +251,21 @@ impl Route {
                 Some((Instant::now() + delay, delay))
             }
         };
-        let is_told = trouble == self.trouble || (is_late && self.trouble.is_some());
-        let is_new_trouble = trouble.is_some() && !is_told;
+        let is_told = complaint == self.complaint || (is_late && self.complaint.is_some());
+        let is_new = complaint.is_some() && !is_told;
         let has_pushed = result.as_ref().is_ok_and(|delivery| !delivery.pushed.is_empty());
-        self.trouble = trouble;
-        if has_pushed || is_new_trouble {
-            let notice = Notice { repo: self.section.name.clone(), result };
-            notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
-        }
-        !is_passing
+        self.complaint = complaint;
+        let hint = trouble.and_then(Trouble::hint);
+        let notice = Notice { repo: self.section.name.clone(), result, hint };
+        (fate, (has_pushed || is_new).then_some(notice))
     }
+}
+
+/// Whether another try may come to something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It may.
+    Passing,
+    /// It will not, or need not.
+    Settled,
 }

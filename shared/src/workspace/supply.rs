@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use super::{Section, Workspace, WorkspaceError, tracking};
 use crate::{
-    git::{GitError, More, RefMove, RemoteError, Repository},
+    git::{GitError, More, RefMove, RemoteError, Repository, Trouble},
     name::{BranchName, Oid},
 };
 
@@ -27,6 +27,8 @@ pub enum Supply {
     Offline {
         /// Why.
         why: String,
+        /// How it went wrong.
+        trouble: Trouble,
     },
 }
 
@@ -101,7 +103,9 @@ impl Workspace {
         match self.fetch(repository, section, wanted) {
             Ok(None) => Ok(Supply::Local),
             Ok(Some(remote)) => Ok(Supply::Fetched { remote }),
-            Err(WorkspaceError::Remote(RemoteError::Unreached { why, .. })) => Ok(Supply::Offline { why }),
+            Err(WorkspaceError::Remote(RemoteError::Unreached { why, trouble, .. })) => {
+                Ok(Supply::Offline { why, trouble })
+            }
             Err(error) => Err(error),
         }
     }

@@ -1,0 +1,55 @@
+//! A town whose repositories are to be pushed to servers.
+
+use std::fs;
+
+use super::Town;
+
+const PLAN: &str = "## Phase 1: Work\n\n- [ ] T001 do a\n- [ ] T002 [repo:backend] do b\n- [ ] T003 do c\n";
+
+/// T003 fails until it is mended.
+pub(crate) const WORKER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *T003:*) test -e "$ROOT/mended" || exit 1; echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt" ;;
+  *) echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt" ;;
+esac
+"#;
+
+impl Town {
+    /// Two repositories with bare ones beside them, which nothing leads to yet.
+    pub(crate) fn of_remotes() -> Self {
+        let town = Self::of(&["backend"], PLAN);
+        town.agent(WORKER);
+        town.git_in(town.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
+        town.git(["config", "--global", "arborist.timeouts.network", "2"]).succeeds();
+        town.git(["config", "--global", "arborist.workspace.repos.app.path", "."]).succeeds();
+        town
+    }
+
+    pub(crate) fn use_remotes(&self, url: impl Fn(&str) -> String, policy: &str) {
+        for (name, repo) in [("app", "repo"), ("backend", "backend")] {
+            self.set(name, "remote", &url(repo));
+            self.set(name, "push", policy);
+        }
+    }
+
+    /// What a bare repository has beside its own branch.
+    pub(crate) fn pushed(&self, repo: &str) -> Vec<String> {
+        let list = self.git_in(&self.remote_of(repo), ["for-each-ref", "--format=%(refname)"]).answer();
+        list.lines().filter(|name| *name != "refs/heads/main").map(str::to_owned).collect()
+    }
+
+    /// Whether the session has a file at a remote.
+    pub(crate) fn has(&self, repo: &str, file: &str) -> bool {
+        let refs = self.pushed(repo);
+        let branch = refs.iter().find(|name| name.starts_with("refs/heads/arborist/tasks/"));
+        let is_there = |branch: &String| {
+            self.git_in(&self.remote_of(repo), ["cat-file", "-e", &format!("{branch}:{file}")]).code() == 0
+        };
+        branch.is_some_and(is_there)
+    }
+
+    pub(crate) fn mend(&self) {
+        fs::write(self.root().join("mended"), "").unwrap();
+    }
+}
