@@ -64,11 +64,17 @@ impl Opened {
                 Some(repository) => repository.find_branch(&branch)?.is_some(),
                 None => false,
             };
-            let is_elsewhere = run.start.is_some() && !is_here;
-            let wanted = if is_elsewhere { Wanted::Everything } else { Wanted::Branch(None) };
+            let patterns = [format!("{}*", branch.to_ref())];
+            let wanted = match (&run.start, is_here) {
+                (None, _) => Wanted::Branch,
+                (Some(_), true) => Wanted::Also(&patterns),
+                (Some(_), false) => Wanted::Everything,
+            };
             let (repository, supply) = self.workspace.supply(section, wanted)?;
-            if is_elsewhere {
-                self.workspace.adopt(&repository, section)?;
+            match wanted {
+                Wanted::Everything => drop(self.workspace.adopt(&repository, section)?),
+                Wanted::Also(_) => self.catch_up(section, (&repository, &branch), voice)?,
+                Wanted::Branch => {}
             }
             let base = self.workspace.base(&repository, section)?;
             voice.tell_supply(section, &supply, base);

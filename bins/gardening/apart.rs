@@ -42,7 +42,7 @@ pub(super) struct MoveIn {
     /// Nobody else chooses a session meanwhile: two that are started at once are one.
     _choosing: Option<FileLock>,
     /// Whether the session has begun: it has records, and a branch.
-    has_begun: bool,
+    pub(super) has_begun: bool,
     /// Whether anything was written on that branch.
     pub(super) is_written_on: bool,
 }
@@ -89,7 +89,7 @@ fn choose_session(
     let last = if args.new_run { None } else { main.find_last_session(repository, meant)? };
     let Some(last) = last else {
         if let Some(plan) = plan.as_deref().filter(|_| !args.new_run) {
-            refuse_left(repository, (main, &pipeline), plan)?;
+            refuse_left(repository, (main, workspace), (&pipeline, plan))?;
         }
         let session = start::new_session(head);
         let branch = main.session_branch(&pipeline, &session)?;
@@ -125,6 +125,7 @@ impl Opened {
         voice: &mut Voice<'_>,
     ) -> Result<Self, Failure> {
         let session = self.session(args, run).clone();
+        self.refuse_elsewhere((&session, planned), args, voice)?;
         self.others = self.supply_others((&session, planned), run, voice)?;
         let Some(move_in) = self.move_in.take() else {
             return Ok(self);
@@ -175,7 +176,10 @@ impl Opened {
     /// Where a new session begins: at what the user has, or at what the remote has on top of that.
     fn find_base(&self, voice: &mut Voice<'_>) -> Result<Oid, Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
-        let supply = self.workspace.refresh(repository, main, Wanted::Branch(None))?;
+        let supply = match &self.supply {
+            Some(supply) => supply.clone(),
+            None => self.workspace.refresh(repository, main, Wanted::Branch)?,
+        };
         let seen = self.workspace.base(repository, main)?;
         let here = repository.head.branch.as_ref();
         let is_own = main.default_branch.as_ref().is_none_or(|branch| Some(branch) == here);

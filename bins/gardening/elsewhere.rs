@@ -2,28 +2,135 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::{RawCommit, Repository},
+    git::{RawCommit, Repository, Taken},
     history::{Reading, Run, Scope},
-    name::{BranchName, Oid, PipelineName},
+    message::visible,
+    name::{BranchName, Oid, PipelineName, SessionId},
     plan::Plan,
     progress::{Boxes, Progress},
-    workspace::Section,
+    workspace::{Section, Supply, Wanted, Workspace},
 };
+
+use super::{GardeningArgs, Opened, Planned, Voice};
+
+const SESSIONS: &str = "refs/arborist/sessions/";
+
+impl Opened {
+    /// Refuses to begin or to go on with what has gone on elsewhere, as far as the remote tells. What the user sends to a
+    /// certain place goes on there.
+    pub(super) fn refuse_elsewhere(
+        &mut self,
+        (session, planned): (&SessionId, &Planned),
+        args: &GardeningArgs,
+        voice: &mut Voice<'_>,
+    ) -> Result<(), Failure> {
+        let (repository, main) = (&self.repository, self.workspace.main());
+        let Some(move_in) = self.move_in.as_ref().filter(|_| main.remote.is_some() && !args.new_run) else {
+            return Ok(());
+        };
+        let has_begun = move_in.has_begun;
+        let patterns = match has_begun {
+            true => vec![format!("{SESSIONS}{session}*")],
+            false => vec![format!("refs/heads/{}{}/*", main.prefix, planned.pipeline())],
+        };
+        let supply = self.workspace.refresh(repository, main, Wanted::Also(&patterns))?;
+        match &supply {
+            Supply::Offline { why, .. } if has_begun => voice.warn(&visible(&format!(
+                "offline: whether session '{session}' has gone on elsewhere is not known ({why})"
+            ))),
+            Supply::Fetched { .. } if has_begun => self.refuse_newer(session)?,
+            Supply::Fetched { .. } => {
+                if let Some(path) = planned.file.as_ref().map(|file| file.path.as_str()) {
+                    refuse_left(repository, (main, &self.workspace), (&planned.pipeline(), path))?;
+                }
+            }
+            _ => {}
+        }
+        self.supply = Some(supply);
+        Ok(())
+    }
+
+    /// Refuses to go on behind what a session has come to elsewhere.
+    fn refuse_newer(&self, session: &SessionId) -> Result<(), Failure> {
+        let repository = &self.repository;
+        let name = format!("{SESSIONS}{session}");
+        let there = self.workspace.find_seen(repository, self.workspace.main(), &name)?;
+        let (Some(here), Some(there)) = (repository.find_ref(&name)?, there) else {
+            return Ok(());
+        };
+        if here == there || repository.is_ancestor(there, here)? {
+            return Ok(());
+        }
+        let is_behind = repository.is_ancestor(here, there)?;
+        let words = format!(
+            "session '{session}' has gone on elsewhere{}",
+            if is_behind { "" } else { ", and here too" }
+        );
+        let hint = if is_behind {
+            format!("go on from there: git arborist session resume {session}\nor begin another: --new-run")
+        } else {
+            "begin another: --new-run".to_owned()
+        };
+        Err(Failure::new(Exit::Person, words).hint(hint))
+    }
+
+    /// Brings the session's branch in another repository to where its remote has it.
+    pub(super) fn catch_up(
+        &self,
+        section: &Section,
+        (repository, branch): (&Repository, &BranchName),
+        voice: &mut Voice<'_>,
+    ) -> Result<(), Failure> {
+        let there = self.workspace.find_seen(repository, section, &branch.to_ref())?;
+        let (Some(here), Some(there)) = (repository.find_branch(branch)?, there) else {
+            return Ok(());
+        };
+        if here == there || repository.is_ancestor(there, here)? {
+            return Ok(());
+        }
+        if !repository.is_ancestor(here, there)? {
+            voice.warn(&format!(
+                "'{branch}' has other commits at the remote of '{}': it is not pushed over them",
+                section.name
+            ));
+            return Ok(());
+        }
+        match repository.bring_forward(branch, (here, there))? {
+            Taken::Done => {
+                let (name, at) = (&section.name, there.short());
+                voice.remark(&format!("'{branch}' is at {at} in '{name}', as its remote has it"));
+                Ok(())
+            }
+            taken => {
+                let why = if let Taken::Refused(why) = taken { why } else { "somebody moves it".into() };
+                let words = format!(
+                    "'{branch}' is behind its remote in '{}', and cannot follow: {why}",
+                    section.name
+                );
+                let place = repository.checkouts_of(branch)?.pop().unwrap_or_else(|| section.path.clone());
+                Err(Failure::new(Exit::Person, words)
+                    .hint(format!("bring it there: git -C '{}' merge --ff-only {there}", place.display())))
+            }
+        }
+    }
+}
 
 /// Refuses to begin a plan again that this user has begun elsewhere, and whose work a remote has.
 pub(super) fn refuse_left(
     repository: &Repository,
-    (main, pipeline): (&Section, &PipelineName),
-    plan: &str,
+    (main, workspace): (&Section, &Workspace),
+    (pipeline, plan): (&PipelineName, &str),
 ) -> Result<(), Failure> {
     let prefix = format!("{}{pipeline}/", main.prefix);
     let branch_of = |name: &str| -> Option<BranchName> {
         let (_, branch) = name.strip_prefix("refs/remotes/")?.split_once('/')?;
-        branch.starts_with(&prefix).then(|| branch.parse().ok())?
+        branch.parse().ok()
     };
-    let seen = repository.list_refs(&["refs/remotes/"])?;
-    let seen: Vec<(BranchName, Oid)> =
-        seen.iter().filter_map(|found| Some((branch_of(&found.name)?, found.target))).collect();
+    let tracked = repository.list_refs(&["refs/remotes/"])?;
+    let tracked = tracked.iter().filter_map(|found| Some((branch_of(&found.name)?, found.target)));
+    let mut seen = workspace.list_seen(repository, main)?;
+    seen.extend(tracked);
+    seen.retain(|(branch, _)| branch.as_str().starts_with(&prefix));
     if seen.is_empty() {
         return Ok(());
     }

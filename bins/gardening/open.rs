@@ -20,7 +20,7 @@ use arborist_core::{
     record::{Hand, Recorder, settle},
     session::Chronicle,
     settings::Settings,
-    workspace::Workspace,
+    workspace::{Supply, Workspace},
 };
 
 use super::{
@@ -44,6 +44,8 @@ pub(crate) struct Opened {
     pub(super) lock: FileLock,
     /// What is left to do before the run works apart from the user's checkout.
     pub(super) move_in: Option<MoveIn>,
+    /// What became of asking the remote, if it was asked.
+    pub(super) supply: Option<Supply>,
     /// The other repositories of the workspace.
     pub(super) others: Vec<Supplied>,
     /// Whether the run's branch was made for its session.
@@ -88,6 +90,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
             || args.new_run && repository.is_shallow,
         move_in,
         brings_plan: false,
+        supply: None,
         others: Vec::new(),
         workspace,
         repository,

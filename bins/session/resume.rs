@@ -5,14 +5,14 @@ use std::time::Duration;
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::start::difference,
-    git::{RefMove, Repository},
+    git::{RefMove, Repository, Taken},
     history::{Reading, Run, Scope},
     message::PlanRef,
-    name::{BranchName, SessionId},
+    name::{BranchName, Oid, SessionId},
     plan::Plan,
     process::{Cancel, FileLock, Program},
     record::Unfinished,
-    session::{Chronicle, Driver, Happening, Record, Resumed, Standing, Stored},
+    session::{Chronicle, Driver, End, Happening, Record, Resumed, Standing, Stored, Verdict},
     settings::Settings,
     worktree::{House, Pool, WorktreeOptions},
 };
@@ -58,11 +58,13 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         Some(id) => opened.shelf.require(id).is_ok(),
         None => !left(&opened).is_empty(),
     };
+    let known: Vec<Oid> = opened.shelf.sessions.iter().map(|stored| stored.commit).collect();
     fetch(&mut opened, (is_known, &args.onward), ui)?;
-    let newest = find(&opened, args)?;
+    let newest = find(&opened, args, &known)?;
     let record = &newest.record;
     let standing = opened.standing(newest);
     refuse(newest, standing, args.turn)?;
+    let had_failed = had_failed(&opened, newest)?;
     let first = opened.archive().start_of(newest)?;
     let mut wishes = args.onward.recorded(&opened, start_in(&first)?)?;
     let branch = &record.context.branch;
@@ -93,7 +95,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         bring(&house.path, &changed.path, &changed.bytes)?;
     }
     append(&chronicle, &Happening::Resume(Resumed { turn: args.turn, commit }), commit)?;
-    if standing == Standing::Failed && args.turn.is_none() {
+    if had_failed && args.turn.is_none() {
         wishes.switch("retry-failed");
     }
     if has_changed.is_some() {
@@ -104,14 +106,14 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
 }
 
 /// The session that is meant. Without a name that is the only one that is left: others may have been fetched just now.
-fn find<'a>(opened: &'a Opened, args: &ResumeArgs) -> Result<&'a Stored, Failure> {
+fn find<'a>(opened: &'a Opened, args: &ResumeArgs, known: &[Oid]) -> Result<&'a Stored, Failure> {
     if let Some(id) = &args.id {
         return Ok(opened.shelf.require(id)?);
     }
     match left(opened).as_slice() {
         [] => Err(Failure::new(Exit::No, "there is no session to go on with")
             .hint("see all of them: git arborist session list")),
-        [only] => refuse_busy(opened, only).map(|()| *only),
+        [only] => refuse_busy(opened, only, known).map(|()| *only),
         several => {
             let lines: Vec<String> = several
                 .iter()
@@ -136,12 +138,13 @@ fn left(opened: &Opened) -> Vec<&Stored> {
     opened.shelf.sessions.iter().filter(is_left).collect()
 }
 
-/// A session that was never run here, and was written to a moment ago, may be at work somewhere else.
-fn refuse_busy(opened: &Opened, stored: &Stored) -> Result<(), Failure> {
+/// A session whose newest record was not written here, but a moment ago, may be at work somewhere else.
+fn refuse_busy(opened: &Opened, stored: &Stored, known: &[Oid]) -> Result<(), Failure> {
     let record = &stored.record;
     let is_at_rest = matches!(record.happening, Happening::Pause(_) | Happening::End(_));
     let is_recent = clock::now().saturating_sub(record.time) < BUSY.as_secs().cast_signed();
-    let was_here = opened.repository.run_lock(&record.context.branch).exists();
+    let was_here =
+        known.contains(&stored.commit) && opened.repository.run_lock(&record.context.branch).exists();
     if is_at_rest || was_here || !is_recent {
         return Ok(());
     }
@@ -152,6 +155,18 @@ fn refuse_busy(opened: &Opened, stored: &Stored) -> Result<(), Failure> {
     );
     Err(Failure::new(Exit::Person, words)
         .hint(format!("if it is not, name it: git arborist session resume {session}")))
+}
+
+/// Whether a session has failed, also where it was resumed since and came to nothing.
+fn had_failed(opened: &Opened, newest: &Stored) -> Result<bool, Failure> {
+    for stored in opened.archive().walk(newest)? {
+        match stored?.record.happening {
+            Happening::Resume(_) => {}
+            Happening::End(End { result: Verdict::Failed, .. }) => return Ok(true),
+            _ => return Ok(false),
+        }
+    }
+    Ok(false)
 }
 
 /// What cannot be gone on with, and why.
@@ -198,19 +213,31 @@ fn prepare_branch(repository: &Repository, record: &Record, ui: &mut Ui) -> Resu
                 record.session
             )));
         }
-        Some(_) if repository.list_worktrees()?.iter().any(|found| found.branch.as_ref() == Some(branch)) => {
-            let words =
-                format!("'{branch}' is checked out, and behind the records of session '{}'", record.session);
-            return Err(
-                Failure::new(Exit::Person, words).hint(format!("bring it there: git merge --ff-only {tip}"))
-            );
+        Some(now) => {
+            let _lock = lock(repository, branch)?;
+            match repository.bring_forward(branch, (now, tip))? {
+                Taken::Done => {}
+                Taken::Refused(why) => return Err(cannot_follow(repository, record, &why)),
+                Taken::Overtaken => return Err(cannot_follow(repository, record, "somebody moves it")),
+            }
         }
-        _ => {}
+        None => {
+            let name = branch.to_ref();
+            repository.move_refs(&[RefMove { name: &name, new: Some(tip), old }], "arborist: resume")?;
+        }
     }
-    let name = branch.to_ref();
-    repository.move_refs(&[RefMove { name: &name, new: Some(tip), old }], "arborist: resume")?;
     ui.note(&format!("'{branch}' is at {} again, as the records have it", tip.short()));
     Ok(())
+}
+
+/// What is not committed where the branch is checked out may be in the way.
+fn cannot_follow(repository: &Repository, record: &Record, why: &str) -> Failure {
+    let (branch, tip) = (&record.context.branch, record.context.tip);
+    let words =
+        format!("'{branch}' is behind the records of session '{}', and cannot follow: {why}", record.session);
+    let place = repository.checkouts_of(branch).ok().and_then(|mut places| places.pop());
+    let at = place.map(|place| format!(" -C '{}'", place.display())).unwrap_or_default();
+    Failure::new(Exit::Person, words).hint(format!("bring it there: git{at} merge --ff-only {tip}"))
 }
 
 pub(super) fn history_of(repository: &Repository, branch: &BranchName) -> Result<Run, Failure> {

@@ -8,6 +8,9 @@ use std::{fs, ops::Deref, path::PathBuf};
 
 use arborist_testkit::Garden;
 
+/// Everything that a container has.
+const CONTAINER: [&str; 4] = ["repo", "backend", "repo.arborist", "backend.arborist"];
+
 /// A garden with neighbours.
 pub(crate) struct Town(Garden);
 
@@ -60,8 +63,22 @@ impl Town {
 
     /// The container is gone, with everything that was in it.
     pub(crate) fn vanish(&self) {
-        for name in ["repo", "backend", "repo.arborist", "backend.arborist", "home/.local", "home/.cache"] {
+        for name in CONTAINER.iter().chain(&["home/.local", "home/.cache"]) {
             let _ = fs::remove_dir_all(self.root().join(name));
+        }
+    }
+
+    /// A container stands aside while another is at work.
+    pub(crate) fn put_away(&self, container: &str) {
+        for name in CONTAINER {
+            let _ = fs::rename(self.root().join(name), self.root().join(format!("{container}-{name}")));
+        }
+    }
+
+    /// It is at work again.
+    pub(crate) fn bring_back(&self, container: &str) {
+        for name in CONTAINER {
+            let _ = fs::rename(self.root().join(format!("{container}-{name}")), self.root().join(name));
         }
     }
 

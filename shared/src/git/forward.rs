@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GitCommand, GitError, RefMove, Repository, command::without_prefix};
+use super::{GitCommand, GitError, RefMove, Repository, Usage, command::without_prefix};
 use crate::name::{BranchName, Oid};
 
 /// What came of a fast-forward.
@@ -30,6 +30,20 @@ const PINNED: [&str; 1] = ["submodule.recurse=false"];
 const GOING_ON: [&str; 3] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
 
 impl Repository {
+    /// Brings a branch from one commit to another that follows it, also where it is checked out.
+    pub fn bring_forward(&self, branch: &BranchName, (from, to): (Oid, Oid)) -> Result<Taken, GitError> {
+        match self.usage(branch, to)? {
+            Usage::Free => {
+                let name = branch.to_ref();
+                let moved = RefMove { name: &name, new: Some(to), old: Some(from) };
+                self.move_refs(&[moved], "arborist: brought forward")?;
+                Ok(Taken::Done)
+            }
+            Usage::Busy(why) => Ok(Taken::Refused(why)),
+            Usage::CheckedOut(place) => self.fast_forward(&place, branch, (from, to)),
+        }
+    }
+
     /// Brings the checkout of `branch` at `place` and the branch itself from one commit to another, unless that would
     /// touch what is changed, staged, untracked or ignored there.
     pub fn fast_forward(

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use super::{Section, Workspace, WorkspaceError, tracking};
 use crate::{
-    git::{GitError, More, RefMove, RemoteError, Repository, Trouble},
+    git::{GitError, More, Ref, RefMove, RemoteError, Repository, Trouble},
     name::{BranchName, Oid},
 };
 
@@ -36,7 +36,9 @@ pub enum Supply {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted<'a> {
     /// The branch that work begins at.
-    Branch(Option<&'a BranchName>),
+    Branch,
+    /// That, and what these patterns name.
+    Also(&'a [String]),
     /// That, and all branches and records of sessions.
     Everything,
 }
@@ -144,10 +146,7 @@ impl Workspace {
         let Some(remote) = self.remote_of(repository, section)? else {
             return Ok(None);
         };
-        let branch = match wanted {
-            Wanted::Branch(Some(branch)) => Some(branch.clone()),
-            _ => self.default_branch(repository, section, &remote)?,
-        };
+        let branch = self.default_branch(repository, section, &remote)?;
         // The user's own branch need not be anywhere else.
         let is_own = section.is_main && section.default_branch.is_none();
         let branch = match branch {
@@ -156,15 +155,18 @@ impl Workspace {
         };
         let mut specs: Vec<String> =
             branch.iter().map(|branch| tracking::refspec(section, &branch.to_ref())).collect();
-        if wanted == Wanted::Everything {
-            let heads = format!("refs/heads/{}*", section.prefix);
-            let names = RECORDS
-                .iter()
-                .map(|name| (*name).to_owned())
-                .chain([heads, "refs/heads/arborist/task/*".into()]);
-            specs.extend(names.map(|name| tracking::refspec(section, &name)));
-            specs.dedup();
-        }
+        let everything: Vec<String>;
+        let names = match wanted {
+            Wanted::Branch => &[],
+            Wanted::Also(names) => names,
+            Wanted::Everything => {
+                let heads = [format!("refs/heads/{}*", section.prefix), "refs/heads/arborist/task/*".into()];
+                everything = RECORDS.iter().map(|name| (*name).to_owned()).chain(heads).collect();
+                everything.as_slice()
+            }
+        };
+        specs.extend(names.iter().map(|name| tracking::refspec(section, name)));
+        specs.dedup();
         if !specs.is_empty() {
             repository.fetch_refs((&remote, &specs), More::Newer, &self.network)?;
         }
@@ -222,6 +224,27 @@ impl Workspace {
             });
         }
         Ok(Some(remote.clone()))
+    }
+
+    /// Where the remote had a ref when we last heard of it.
+    pub fn find_seen(
+        &self,
+        repository: &Repository,
+        section: &Section,
+        name: &str,
+    ) -> Result<Option<Oid>, GitError> {
+        repository.find_ref(&tracking::here(section, name))
+    }
+
+    /// The branches that the remote had when we last heard of it, and where they were.
+    pub fn list_seen(
+        &self,
+        repository: &Repository,
+        section: &Section,
+    ) -> Result<Vec<(BranchName, Oid)>, GitError> {
+        let branch = |found: &Ref| found.name.strip_prefix("refs/heads/")?.parse().ok();
+        let seen = tracking::list(repository, section)?;
+        Ok(seen.iter().filter_map(|found| Some((branch(found)?, found.target))).collect())
     }
 
     /// Takes over what the remote has of sessions and is not here, or is here and older. Branches that are checked out
