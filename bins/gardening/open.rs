@@ -11,7 +11,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{Gardener, GardenerError, Lanes, Site, Tools, recover, start, words_of},
     git::{Config, GitVersion, Repository},
-    history::{Reading, Run, Scope, State},
+    history::{Memory, Reading, Run, Scope, State},
     name::{BranchName, Oid, SessionId},
     pipeline::{Options, PreCommit, Scribe, Sentry, Words},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
@@ -58,6 +58,8 @@ pub(crate) struct Opened {
     /// Whether the plan is taken there from the user's checkout.
     pub(super) brings_plan: bool,
     hook: PreCommit,
+    /// What was read of the run.
+    memory: Memory,
     pub(super) cancel: Cancel,
 }
 
@@ -102,6 +104,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
         chronicle: OnceLock::new(),
         lock,
         hook,
+        memory: Memory::default(),
         cancel,
     })
 }
@@ -145,7 +148,8 @@ impl Opened {
 
     fn scan_at(&self, tip: Oid) -> Result<Run, Failure> {
         let scope = Scope { branch: self.branch.clone(), tip: Some(tip) };
-        Ok(Run::scan(&self.repository, scope, Reading::Fresh)?)
+        let refs = self.repository.list_refs(&[&self.branch.task_refs()])?;
+        Ok(Run::scan_again(&self.repository, scope, refs, &self.memory)?)
     }
 
     /// Where the run's own branch is checked out, if it has one.
@@ -229,7 +233,13 @@ impl Opened {
             plan: &planned.plan,
             run,
             tools,
-            checkout: Some(Site { repository: self.repository.clone(), tip, attendance, lease: None }),
+            checkout: Some(Site {
+                repository: self.repository.clone(),
+                tip,
+                settled: None,
+                attendance,
+                lease: None,
+            }),
             annexes,
             voice: voice.listener(),
         })

@@ -54,7 +54,7 @@ impl Lanes<'_> {
             head = ground.base;
         }
         let tip = Tip::new(&lease.repository, lease.branch.clone(), head)?;
-        Ok(Site { repository: lease.repository.clone(), tip, attendance, lease: Some(lease) })
+        Ok(Site { repository: lease.repository.clone(), tip, settled: None, attendance, lease: Some(lease) })
     }
 
     /// How many lanes there may be: twice as many as agents, so that these need not wait for landings. A single agent

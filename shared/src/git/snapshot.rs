@@ -171,16 +171,19 @@ impl Repository {
     }
 
     /// Brings these paths of the user's own index to what `HEAD` holds, and writes those files that are not in the checkout.
-    pub fn bring(&self, changes: &[Change]) -> Result<(), GitError> {
+    /// Gives whether the checkout holds all of them then: what lies there already is not looked at.
+    pub fn bring(&self, changes: &[Change]) -> Result<bool, GitError> {
         if changes.is_empty() || !changes.iter().all(|change| self.is_missing(change)) {
             self.stage(changes)?;
-            return self.write_missing(changes);
+            self.write_missing(changes)?;
+            return Ok(changes.is_empty());
         }
         let paths = changes.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
         let command =
             self.change("checkout").args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"]);
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
-        checked("checkout", command.finish_with(paths.flatten().copied().collect())?).map(drop)
+        checked("checkout", command.finish_with(paths.flatten().copied().collect())?)?;
+        Ok(true)
     }
 
     /// Writes those of these files that are not in the checkout, as the index has them.

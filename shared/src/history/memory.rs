@@ -33,8 +33,11 @@ impl Memory {
             Some(walk) => walk,
             None => walker.read_git(None)?,
         };
-        let entries = walk.graph.entries.clone();
-        *remembered = Some(Remembered { branch: walker.branch.clone(), tip: walker.tip, entries });
+        // Where no run began, everything was read, and nobody would make use of it.
+        *remembered = walk.start.map(|_| {
+            let entries = walk.graph.entries.clone();
+            Remembered { branch: walker.branch.clone(), tip: walker.tip, entries }
+        });
         Ok(walk)
     }
 }

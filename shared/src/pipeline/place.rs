@@ -96,7 +96,8 @@ pub fn begin(
     let repository = recorder.repository();
     let watch = sentry.watch(repository);
     let index = repository.index_stamp();
-    let (before, dirt) = if repository.is_clean()? {
+    // Where nobody was at work since the last commit, there is nothing new to see.
+    let (before, dirt) = if recorder.is_settled() || repository.is_clean()? {
         (recorder.tree(), Dirt::default())
     } else {
         let before = repository.snapshot()?;
