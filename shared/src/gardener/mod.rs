@@ -182,16 +182,15 @@ impl<'a> Gardener<'a> {
     /// A task that has not begun needs an agent, and so money; one that has may need none.
     fn go_on(&self, task: &Task, (at_work, more): (Spent, Receiver<Spent>)) -> Result<Work, GardenerError> {
         let events = self.run.find(&task.id).map(|history| history.current().to_vec()).unwrap_or_default();
+        let spent = Spent::beside(&self.run, &task.id) + at_work;
         if events.is_empty() {
-            let spent = Spent::of_run(&self.run) + at_work;
             self.tools.options.budgets.run.check(Level::Run, &spent).map_err(PipelineError::from)?;
         }
         let base = match events.first() {
             Some(first) => Some(self.parent_of(first.commit)?),
             None => None,
         };
-        let others = Others::new(Spent::beside(&self.run, &task.id) + at_work, more);
-        Ok(Work::Task(Start { events, base, others }))
+        Ok(Work::Task(Start { events, base, others: Others::new(spent, more) }))
     }
 
     fn parent_of(&self, commit: Oid) -> Result<Oid, GardenerError> {

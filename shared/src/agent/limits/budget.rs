@@ -30,12 +30,6 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// What a run has spent. What was taken back was spent all the same.
-    #[must_use]
-    pub fn of_run(run: &Run) -> Self {
-        run.tasks.iter().flat_map(|history| history.events.iter().chain(&history.cancelled)).collect()
-    }
-
     /// What a run has spent beside what `task` has since its attempts are counted. What was taken back was spent all
     /// the same.
     #[must_use]
