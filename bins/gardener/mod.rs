@@ -12,6 +12,7 @@ use arborist_core::{
     plan::Plan,
     progress::{Boxes, Progress},
     queue::FanIn,
+    session::Asked,
     settings::Settings,
     workspace::Workspace,
 };
@@ -135,7 +136,15 @@ impl GardenerArgs {
         let jobs = self.jobs.clone().map(|jobs| ("jobs".to_owned(), jobs));
         let switches = [("isolate", self.isolate), ("keep-going", self.keep_going)];
         let on = switches.into_iter().filter(|(_, is_on)| *is_on);
-        on.map(|(name, _)| (name.to_owned(), "true".to_owned())).chain(jobs).collect()
+        let policy =
+            (self.policy != FanIn::default()).then(|| ("policy".to_owned(), self.policy.to_string()));
+        on.map(|(name, _)| (name.to_owned(), "true".to_owned())).chain(jobs).chain(policy).collect()
+    }
+
+    /// What a session writes down of what it is asked for like this.
+    pub(crate) fn asked(mut self, repository: &Repository) -> Result<Asked, Failure> {
+        self.common.more = self.told();
+        self.common.asked(repository)
     }
 
     /// What files of the repository bring along for a run that is asked for like this, which need not be here.

@@ -163,7 +163,7 @@ impl Opened {
             None => None,
         };
         self.head = self.find_base(voice)?;
-        let start = self.start(args, planned, plan);
+        let start = self.start(args, planned, plan)?;
         let (name, base) = (self.branch.to_ref(), self.head);
         let made = RefMove { name: &name, new: Some(base), old: None };
         Chronicle::begin_with(&self.repository, (session.clone(), start), clock::now(), &[made])?;

@@ -3,6 +3,7 @@
 mod annexes;
 mod apart;
 mod approve;
+mod asked;
 mod budget;
 mod caveats;
 mod crew;
@@ -18,12 +19,13 @@ mod voice;
 
 pub(crate) use apart::bring;
 pub(crate) use approve::Brought;
+pub(crate) use asked::test_wish;
 pub(crate) use budget::dollars;
 pub(crate) use forecast::tell as foretell;
 pub(crate) use lanes::CLEAN_UP;
 pub(crate) use open::{Opened, open, watch_signals};
 pub(crate) use planned::{Planned, find_plan};
-pub(crate) use record::{only_played, test_wish};
+pub(crate) use record::only_played;
 pub(crate) use voice::Voice;
 
 use std::{collections::BTreeMap, path::PathBuf};

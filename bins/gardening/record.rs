@@ -1,20 +1,15 @@
 //! A run as a session: how it begins, goes on, rests and ends in the session's records.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use arborist_core::{
-    consent::{self, Consent},
     failure::{Exit, Failure},
     gardener::{GardenerError, Summary},
-    git::Repository,
     history::Run,
     name::{Oid, SessionId},
     pipeline::{Playback, repository_name},
     session::{
-        Archive, Chronicle, Draft, Driver, End, Fork, Happening, Pause, Recollection, Record,
+        Archive, Asked, Chronicle, Draft, Driver, End, Fork, Happening, Pause, Recollection, Record,
         RepositoryStart, Resumed, SessionError, Start, Verdict,
     },
 };
@@ -75,41 +70,49 @@ impl Opened {
     ) -> Result<&Chronicle, Failure> {
         let chronicle = match Chronicle::find(&self.repository, session)? {
             Some(chronicle) => {
-                if !matches!(chronicle.newest().record.happening, Happening::Resume(_) | Happening::Start(_))
-                {
-                    write(&chronicle, tip, &Happening::Resume(Resumed { turn: None, commit: tip }))?;
+                let newest = chronicle.newest();
+                let before = Archive::new(&self.repository).asked_of(&newest)?;
+                let now = before.followed_by(&args.asked(&self.repository)?);
+                let asked = (now != before).then_some(now);
+                let is_told = matches!(newest.record.happening, Happening::Resume(_) | Happening::Start(_));
+                if !is_told || asked.is_some() {
+                    let resumed = Resumed { turn: None, commit: tip, asked };
+                    write(&chronicle, tip, &Happening::Resume(resumed))?;
                 }
                 chronicle
             }
             None => {
                 let plan = run.start.as_ref().and_then(|start| start.plan.as_ref()).map(ToString::to_string);
-                let start = self.start(args, planned, plan);
+                let start = self.start(args, planned, plan)?;
                 Chronicle::begin(&self.repository, session.clone(), start, clock::now())?
             }
         };
         Ok(self.chronicle.get_or_init(|| chronicle))
     }
 
-    pub(super) fn start(&self, args: &GardeningArgs, planned: &Planned, plan: Option<String>) -> Start {
+    pub(super) fn start(
+        &self,
+        args: &GardeningArgs,
+        planned: &Planned,
+        plan: Option<String>,
+    ) -> Result<Start, Failure> {
         let (name, branch) = (repository_name(&self.repository), self.branch.clone());
         let mut repositories = vec![RepositoryStart { name, branch, base: self.head }];
         repositories.extend(self.others.iter().filter_map(|other| {
             let (name, branch) = (other.section.name.to_string(), other.branch.clone());
             Some(RepositoryStart { name, branch, base: other.base? })
         }));
-        if let Some(command) = &args.test_command {
-            // Whoever gave it need not approve it to go on; where that cannot be kept, it is asked for then.
-            let _ = consent::require(&BTreeSet::from([test_wish(&self.repository, command)]), Consent::Given);
-        }
-        Start {
+        let Asked { options, withheld } = args.asked(&self.repository)?;
+        Ok(Start {
             repositories,
             plan,
             pipeline: planned.pipeline().to_string(),
             driver: Driver::Run,
-            options: args.told(),
+            options,
+            withheld,
             forked_from: None,
             offline: false,
-        }
+        })
     }
 
     /// The number of the last turn that was written down.
@@ -156,39 +159,6 @@ pub(crate) fn only_played(record: &Record) -> Failure {
     ))
 }
 
-/// What is approved of a test command that stands in a session's record: the text, for this repository.
-pub(crate) fn test_wish(repository: &Repository, command: &str) -> String {
-    format!("{command}\n(the test command of a session in {})", repository.common_dir.display())
-}
-
 fn write(chronicle: &Chronicle, tip: Oid, happening: &Happening) -> Result<(), SessionError> {
     chronicle.append(clock::now(), |_| Ok::<_, SessionError>(Draft::at(tip, happening.clone()))).map(drop)
-}
-
-impl GardeningArgs {
-    /// What was asked for, by the names of options.
-    fn told(&self) -> BTreeMap<String, String> {
-        let mut told = self.more.clone();
-        let mut tell = |name: &str, value: Option<String>| {
-            told.extend(value.map(|value| (name.to_owned(), value)));
-        };
-        let flags = self.flags();
-        let crew = flags.crew;
-        for (step, named) in [("", crew.all), ("implement-", crew.implement), ("review-", crew.review)] {
-            tell(&format!("{step}runner"), named.runner);
-            tell(&format!("{step}model"), named.model);
-        }
-        let fallback: Vec<String> = crew.fallback.iter().map(ToString::to_string).collect();
-        tell("fallback", Some(fallback.join(",")).filter(|names| !names.is_empty()));
-        tell("tools", crew.tools.filter(|is_on| *is_on).map(|_| "true".to_owned()));
-        tell("test-command", flags.test_command);
-        tell("diff-limit", flags.diff_limit.map(|number| number.to_string()));
-        tell("max-retries", self.max_retries.map(|number| number.to_string()));
-        for (whose, budget) in [("", flags.budgets.run), ("task-", flags.budgets.task)] {
-            tell(&format!("max-{whose}cost"), budget.cost.map(|cost| cost.to_string()));
-            tell(&format!("max-{whose}tokens"), budget.tokens.map(|tokens| tokens.to_string()));
-            tell(&format!("max-{whose}time"), budget.time.map(|time| time.as_secs().to_string()));
-        }
-        told
-    }
 }

@@ -3,7 +3,8 @@
 use arborist_core::{
     message::visible,
     session::{
-        Checkpoint, Driver, Fork, Happening, Origin, Record, RepositoryStart, Standing, Start, Stored, Turn,
+        Asked, Checkpoint, Driver, Fork, Happening, Origin, Record, RepositoryStart, Standing, Start, Stored,
+        Turn,
     },
 };
 use schemars::JsonSchema;
@@ -66,6 +67,8 @@ pub struct SessionShowDocument {
     pub repositories: Vec<RepositoryStart>,
     /// What was asked for, by the names of options.
     pub options: std::collections::BTreeMap<String, String>,
+    /// Options that hold a secret, and are not recorded: only their names.
+    pub withheld: Vec<String>,
     /// Where it comes from, if it is a replay.
     pub forked_from: Option<Fork>,
     /// Its last checkpoint; null if it has none yet.
@@ -192,7 +195,7 @@ impl SessionShowDocument {
     pub(super) fn new(
         session: SessionDocument,
         newest: &Stored,
-        start: &Start,
+        (start, asked): (&Start, Asked),
         checkpoint: Option<&Stored>,
     ) -> Self {
         let checkpoint = checkpoint.and_then(|stored| match &stored.record.happening {
@@ -202,7 +205,8 @@ impl SessionShowDocument {
         Self {
             session,
             repositories: start.repositories.clone(),
-            options: start.options.clone(),
+            options: asked.options,
+            withheld: asked.withheld,
             forked_from: start.forked_from.clone(),
             checkpoint,
             newest: newest.record.clone(),

@@ -135,7 +135,7 @@ fn chronicle(
 ) -> Result<Chronicle, Failure> {
     if let Some(chronicle) = Chronicle::find(repository, session)? {
         if let Happening::End(_) = chronicle.newest().record.happening {
-            append(&chronicle, &Happening::Resume(Resumed { turn: None, commit: head }), head)?;
+            append(&chronicle, &Happening::Resume(Resumed { turn: None, commit: head, asked: None }), head)?;
         }
         return Ok(chronicle);
     }
@@ -145,6 +145,7 @@ fn chronicle(
         pipeline: "claude".into(),
         driver: Driver::Other,
         options: BTreeMap::new(),
+        withheld: Vec::new(),
         forked_from: None,
         offline: false,
     };

@@ -4,8 +4,9 @@ use std::ffi::OsString;
 
 use arborist_core::{
     consent::Consent,
+    enclosure::InnerPath,
     failure::{Exit, Failure},
-    session::Start,
+    session::{Asked, OF_RUNNER, Stored},
 };
 use clap::{Args, Parser};
 
@@ -28,7 +29,7 @@ pub(super) struct Onward {
 
 /// Options of the run before that are taken up again. None of them names anything that is run, but for the test command,
 /// which is looked at first.
-const TAKEN_UP: [&str; 17] = [
+const TAKEN_UP: [&str; 18] = [
     "runner",
     "model",
     "implement-runner",
@@ -39,6 +40,7 @@ const TAKEN_UP: [&str; 17] = [
     TEST,
     "diff-limit",
     "jobs",
+    "policy",
     "max-retries",
     "max-cost",
     "max-tokens",
@@ -50,8 +52,8 @@ const TAKEN_UP: [&str; 17] = [
 const TEST: &str = "test-command";
 /// The same for those without a value.
 const SWITCHES: [&str; 3] = ["isolate", "keep-going", "tools"];
-/// Who works is meant together: another program has other models.
-const OF_RUNNER: [&str; 3] = ["model", "implement-runner", "implement-model"];
+/// The same for those that are folders below the top.
+const FOLDERS: [&str; 2] = ["report-dir", "log-dir"];
 
 impl Onward {
     pub(super) fn consent(&self) -> Consent {
@@ -67,22 +69,29 @@ impl Onward {
 
     /// What the run before was asked for, unless the user says something now. A record may come from anywhere, so that a
     /// command in it is run only if the user has given it here or approves it.
-    pub(super) fn recorded(&self, opened: &Opened, start: &Start) -> Result<Wishes<'_>, Failure> {
+    pub(super) fn recorded(&self, opened: &Opened, newest: &Stored) -> Result<Wishes<'_>, Failure> {
+        let asked = opened.archive().asked_of(newest)?;
         let is_replaced =
             |name: &str| self.gives(name) || (self.gives("runner") && OF_RUNNER.contains(&name));
         let mut wishes = Wishes { onward: self, options: Vec::new(), test: None };
-        for (name, value) in start.options.iter().filter(|(name, _)| !is_replaced(name)) {
+        if let Some(name) = asked.withheld.iter().find(|name| !is_replaced(name)) {
+            return Err(withheld(name, newest));
+        }
+        for (name, value) in asked.options.iter().filter(|(name, _)| !is_replaced(name)) {
             match name.as_str() {
                 "fallback" => {
                     let each = value.split(',').map(|value| format!("--{name}={value}").into());
                     wishes.options.extend(each);
                 }
                 name if TAKEN_UP.contains(&name) => wishes.options.push(format!("--{name}={value}").into()),
+                name if FOLDERS.contains(&name) && is_inner(value) => {
+                    wishes.options.push(format!("--{name}={value}").into());
+                }
                 name if SWITCHES.contains(&name) && value == "true" => wishes.switch(name),
                 _ => {}
             }
         }
-        let test = start.options.get(TEST).filter(|_| !is_replaced(TEST));
+        let test = asked.options.get(TEST).filter(|_| !is_replaced(TEST));
         wishes.test = test.map(|command| test_wish(&opened.repository, command));
         // Nothing is written before the run is known to understand them.
         wishes.read()?;
@@ -93,6 +102,20 @@ impl Onward {
     pub(super) fn alone(&self) -> Wishes<'_> {
         Wishes { onward: self, options: Vec::new(), test: None }
     }
+}
+
+/// What nobody wrote down cannot be taken up.
+fn withheld(name: &str, newest: &Stored) -> Failure {
+    let session = &newest.record.session;
+    let words =
+        format!("session '{session}' was given a --{name} that holds a secret, so it was not recorded");
+    Failure::new(Exit::Person, words)
+        .hint(format!("give it again, at the end of the command: -- --{name}=<value>"))
+}
+
+/// Whether a folder that a record names is one of the repository's own.
+fn is_inner(folder: &str) -> bool {
+    folder.trim_end_matches('/').parse::<InnerPath>().is_ok()
 }
 
 /// Options of a run that is to go on.
@@ -135,6 +158,12 @@ impl Wishes<'_> {
         }
         self.options.extend(self.onward.options.iter().cloned());
         self.options
+    }
+
+    /// What the session is asked for from now on, if that is something else than before.
+    pub(super) fn asked(&self, opened: &Opened, newest: &Stored) -> Result<Option<Asked>, Failure> {
+        let now = self.read()?.asked(&opened.repository)?;
+        Ok(Some(now).filter(|now| opened.archive().asked_of(newest).ok().as_ref() != Some(now)))
     }
 
     /// As the run understands them.

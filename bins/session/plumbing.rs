@@ -98,6 +98,7 @@ pub(super) fn start(args: &StartArgs, ui: &mut Ui) -> Outcome {
         pipeline: args.pipeline.clone(),
         driver: Driver::Other,
         options: BTreeMap::new(),
+        withheld: Vec::new(),
         forked_from: None,
         offline: false,
     };

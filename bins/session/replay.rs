@@ -13,7 +13,7 @@ use arborist_core::{
     name::{Attempt, BranchName, Oid, PipelineName, SessionId},
     process::Cancel,
     record::{Entry, Recorder},
-    session::{Chronicle, Driver, Fork, RepositoryStart, Start, Stored},
+    session::{Asked, Chronicle, Driver, Fork, RepositoryStart, Start, Stored},
     settings::Settings,
     workspace::Workspace,
     worktree::House,
@@ -58,7 +58,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     let commit = opened.archive().fork_point(newest, args.turn)?;
     let first = opened.archive().start_of(newest)?;
     let start = start_in(&first)?;
-    let mut wishes = args.onward.recorded(&opened, start)?;
+    let mut wishes = args.onward.recorded(&opened, newest)?;
     let plan = start.plan.as_deref().and_then(PlanRef::parse).ok_or_else(|| {
         Failure::new(Exit::No, format!("session '{}' has no plan to go on with", newest.record.session))
     })?;
@@ -66,7 +66,11 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         require_recording(&opened, newest, start, args.turn)?;
     }
     brought::require(&opened, &wishes, (commit, Some(&plan)), None, ui)?;
-    let start = Start { offline: args.offline, ..start.clone() };
+    let Asked { options, withheld } = match wishes.asked(&opened, newest)? {
+        Some(asked) => asked,
+        None => opened.archive().asked_of(newest)?,
+    };
+    let start = Start { options, withheld, offline: args.offline, ..start.clone() };
     let (session, branch) = begin(&opened, newest, &start, (args.turn, commit))?;
     let house = house(&opened, &branch, &session, &args.onward, ui)?;
     announce(&opened, &house, newest, (&session, &branch), (commit, &plan))?;

@@ -25,7 +25,6 @@ use super::{
     open::{Opened, open},
     plumbing::append,
     restore,
-    show::start_in,
 };
 use crate::{
     approval, clock,
@@ -65,8 +64,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     let standing = opened.standing(newest);
     refuse(newest, standing, args.turn)?;
     let had_failed = had_failed(&opened, newest)?;
-    let first = opened.archive().start_of(newest)?;
-    let mut wishes = args.onward.recorded(&opened, start_in(&first)?)?;
+    let mut wishes = args.onward.recorded(&opened, newest)?;
     let branch = &record.context.branch;
     prepare_branch(&opened.repository, record, ui)?;
     let history = history_of(&opened.repository, branch)?;
@@ -94,7 +92,8 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         // The run commits it with the word that it is accepted.
         bring(&house.path, &changed.path, &changed.bytes)?;
     }
-    append(&chronicle, &Happening::Resume(Resumed { turn: args.turn, commit }), commit)?;
+    let asked = wishes.asked(&opened, newest)?;
+    append(&chronicle, &Happening::Resume(Resumed { turn: args.turn, commit, asked }), commit)?;
     if had_failed && args.turn.is_none() {
         wishes.switch("retry-failed");
     }

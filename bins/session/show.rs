@@ -5,7 +5,7 @@ use arborist_core::{
     git::Repository,
     message::{visible, visible_lines},
     name::Oid,
-    session::{Checkpoint, End, Happening, Pause, Start, Stored, Turn, UNKNOWN},
+    session::{Asked, Checkpoint, End, Happening, Pause, Start, Stored, Turn, UNKNOWN},
 };
 use clap::Args;
 
@@ -59,12 +59,15 @@ pub(super) fn run(args: &ShowArgs, ui: &mut Ui) -> Outcome {
     }
     let archive = opened.archive();
     let (first, checkpoint) = (archive.start_of(newest)?, archive.checkpoint_of(newest)?);
-    let start = start_in(&first)?;
+    let (start, asked) = (start_in(&first)?, archive.asked_of(newest)?);
     if args.json.json {
         let session = SessionDocument::new(&opened, newest);
-        return document::print(ui, &SessionShowDocument::new(session, newest, start, checkpoint.as_ref()));
+        return document::print(
+            ui,
+            &SessionShowDocument::new(session, newest, (start, asked), checkpoint.as_ref()),
+        );
     }
-    show(ui, &opened, newest, start, checkpoint.as_ref());
+    show(ui, &opened, newest, (start, &asked), checkpoint.as_ref());
     Ok(Exit::Done)
 }
 
@@ -79,7 +82,13 @@ pub(super) fn start_in(first: &Stored) -> Result<&Start, Failure> {
     }
 }
 
-fn show(ui: &mut Ui, opened: &Opened, newest: &Stored, start: &Start, checkpoint: Option<&Stored>) {
+fn show(
+    ui: &mut Ui,
+    opened: &Opened,
+    newest: &Stored,
+    (start, asked): (&Start, &Asked),
+    checkpoint: Option<&Stored>,
+) {
     let record = &newest.record;
     let standing = opened.standing(newest);
     let id = ui.paint(Tone::Strong, record.session.as_str());
@@ -107,8 +116,11 @@ fn show(ui: &mut Ui, opened: &Opened, newest: &Stored, start: &Start, checkpoint
             format!("turn {} of {}{}", fork.turn, fork.session, if start.offline { ", offline" } else { "" }),
         );
     }
-    for (name, value) in &start.options {
+    for (name, value) in &asked.options {
         field("option", format!("{name} = {value}"));
+    }
+    for name in &asked.withheld {
+        field("option", format!("{name}, which is not recorded: it holds a secret"));
     }
     for repository in start.repositories.iter().skip(1) {
         let words = format!("{} on {} from {}", repository.name, repository.branch, repository.base.short());

@@ -30,6 +30,7 @@ fn start(base: Oid) -> Start {
         pipeline: "gardener".into(),
         driver: Driver::Run,
         options: [("runner".to_owned(), "claude".to_owned())].into(),
+        withheld: Vec::new(),
         forked_from: None,
         offline: false,
     }

@@ -9,6 +9,7 @@ use super::{
     workshop::with_environment,
 };
 use crate::{
+    agent::redact::{Redactor, Secrets},
     message::{Body, Key, Trailers},
     plan::{Task, TestCommand, TestKind},
     process::{Ending, Limits, Outcome, Program, Supervised, open_log},
@@ -42,7 +43,7 @@ impl Workshop<'_> {
         for (n, command) in commands.iter().enumerate() {
             let file = self.home.join(log).with_extension(format!("{n}.log"));
             let ended = self.run_test(task, command, &file)?;
-            sum.add(command, &ended);
+            sum.add(command, &ended, &self.secrets);
             keep(&self.home.join(log), &file, ended.ending.is_success())?;
             if matches!(ended.ending, Ending::Cancelled) {
                 return Err(PipelineError::stopped(&self.cancel));
@@ -88,13 +89,14 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, command: &TestCommand, ended: &Outcome) {
+    fn add(&mut self, command: &TestCommand, ended: &Outcome, secrets: &Secrets) {
         self.seconds += ended.took.as_secs_f64();
         if let Some(counts) = read_counts(&format!("{}\n{}", ended.stdout.text, ended.stderr.text)) {
             *self.counts.get_or_insert(Counts::default()) += counts;
         }
         if !ended.ending.is_success() && self.why.is_none() {
-            self.why = Some(format!("'{}' {}", command.command, ended.ending));
+            let command = Redactor::redact(secrets, &command.command);
+            self.why = Some(format!("'{command}' {}", ended.ending));
         }
         let kind = command.kind.as_str();
         let mut body = std::mem::take(&mut self.body);

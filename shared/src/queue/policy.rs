@@ -1,6 +1,6 @@
 //! What of several tasks lands together. Pure.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 /// Which of the tasks that are asked for land.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,6 +48,16 @@ impl FanIn {
     #[must_use]
     pub fn setback(self) -> Setback {
         if self == Self::AllOrNothing { Setback::Refuse } else { Setback::Part }
+    }
+}
+
+impl fmt::Display for FanIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::KeepClean => f.pad("keep-clean"),
+            Self::AllOrNothing => f.pad("all-or-nothing"),
+            Self::Choose(count) => write!(f, "{count}"),
+        }
     }
 }
 

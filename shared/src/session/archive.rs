@@ -168,7 +168,7 @@ impl<'a> Archive<'a> {
         Ok(None)
     }
 
-    fn load(&self, commit: Oid, session: &SessionId) -> Result<Stored, SessionError> {
+    pub(super) fn load(&self, commit: Oid, session: &SessionId) -> Result<Stored, SessionError> {
         let name = ref_of(session);
         let unknown = || SessionError::Unknown(session.to_string());
         let loaded = self.repository.load_commits(&[commit])?.pop().ok_or_else(unknown)?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Asked;
 use crate::name::{Oid, TaskId};
 
 /// The end of a step.
@@ -32,6 +33,9 @@ pub struct Resumed {
     /// The commit that it goes on from.
     #[schemars(with = "String")]
     pub commit: Oid,
+    /// What it is asked for from now on; null if that is what it was asked for before.
+    #[serde(default)]
+    pub asked: Option<Asked>,
 }
 
 /// Why a session rests.

@@ -9,6 +9,7 @@
 //! checked, and nothing of it is ever run.
 
 mod archive;
+mod asked;
 mod chain;
 mod chronicle;
 mod error;
@@ -25,6 +26,7 @@ mod turn;
 mod turn_record;
 
 pub use archive::{Archive, Origin, Shelf, Stored};
+pub use asked::{Asked, OF_RUNNER};
 pub use chronicle::{Chronicle, Draft};
 pub use error::SessionError;
 pub use milestone::{Checkpoint, End, Pause, Resumed, Verdict};

@@ -103,6 +103,10 @@ pub struct Context {
     /// The record of the last checkpoint before this one.
     #[schemars(with = "Option<String>")]
     pub checkpoint: Option<Oid>,
+    /// The record of the last resume before this one that was asked for something else; null if the start says it.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub asked: Option<Oid>,
 }
 
 /// What a record is about.
@@ -186,6 +190,7 @@ impl Record {
             tip: head,
             start: None,
             checkpoint: None,
+            asked: None,
         };
         let totals = Totals::default();
         let happening = Happening::Start(start);
@@ -202,7 +207,8 @@ impl Record {
         time: i64,
     ) -> Self {
         let mut context = Context { head, tip, ..self.context.clone() };
-        match self.happening {
+        match &self.happening {
+            Happening::Resume(Resumed { asked: Some(_), .. }) => context.asked = Some(commit),
             Happening::Start(_) => context.start = Some(commit),
             Happening::Checkpoint(_) => context.checkpoint = Some(commit),
             _ => {}

@@ -31,6 +31,9 @@ pub struct Start {
     /// What was asked for, by the names of options. For people, and for what may be taken up again without harm.
     #[serde(default)]
     pub options: BTreeMap<String, String>,
+    /// Options that were given and hold a secret: only their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
     /// Where it comes from, if it is a replay.
     #[serde(default)]
     pub forked_from: Option<Fork>,

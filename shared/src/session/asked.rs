@@ -1,0 +1,63 @@
+//! What a session was asked for: the options of its run, by their names.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Archive, Happening, Resumed, SessionError, Stored};
+use crate::agent::redact::{Redactor, Secrets};
+
+/// Who works is meant together: another program has other models.
+pub const OF_RUNNER: [&str; 3] = ["model", "implement-runner", "implement-model"];
+
+/// The options of a run. Records are pushed, so what holds a secret is not among them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Asked {
+    /// For people, and for what may be taken up again without harm.
+    #[serde(default)]
+    pub options: BTreeMap<String, String>,
+    /// Those that were given and hold a secret: only their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
+}
+
+impl Asked {
+    /// What may be written down of these.
+    #[must_use]
+    pub fn without_secrets(given: BTreeMap<String, String>, secrets: &Secrets) -> Self {
+        let (options, withheld): (BTreeMap<_, _>, BTreeMap<_, _>) =
+            given.into_iter().partition(|(_, value)| Redactor::redact(secrets, value) == *value);
+        Self { options, withheld: withheld.into_keys().collect() }
+    }
+
+    /// The same as far as `now` says nothing else.
+    #[must_use]
+    pub fn followed_by(&self, now: &Self) -> Self {
+        let gives =
+            |name: &str| now.options.contains_key(name) || now.withheld.iter().any(|given| given == name);
+        let is_replaced = |name: &str| gives(name) || (gives("runner") && OF_RUNNER.contains(&name));
+        let mut all = now.clone();
+        let options = self.options.iter().filter(|(name, _)| !is_replaced(name));
+        all.options.extend(options.map(|(name, value)| (name.clone(), value.clone())));
+        all.withheld.extend(self.withheld.iter().filter(|name| !is_replaced(name)).cloned());
+        all.withheld.sort();
+        all
+    }
+}
+
+impl Archive<'_> {
+    /// What the session of `newest` was last asked for.
+    pub fn asked_of(&self, newest: &Stored) -> Result<Asked, SessionError> {
+        let record = match (&newest.record.happening, newest.record.context.asked) {
+            (Happening::Resume(Resumed { asked: Some(_), .. }), _) => newest.clone(),
+            (_, Some(commit)) => self.load(commit, &newest.record.session)?,
+            (_, None) => self.start_of(newest)?,
+        };
+        Ok(match record.record.happening {
+            Happening::Start(start) => Asked { options: start.options, withheld: start.withheld },
+            Happening::Resume(resumed) => resumed.asked.unwrap_or_default(),
+            _ => Asked::default(),
+        })
+    }
+}
