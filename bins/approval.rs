@@ -28,9 +28,7 @@ pub(crate) fn require(
     let unseen = consent::unseen(commands);
     if consent == Consent::Given && !unseen.is_empty() {
         let lines = consent::shown(&unseen);
-        ui.note(&format!(
-            "these commands come from files of the repository, and --yes approves them:\n{lines}"
-        ));
+        ui.note(&format!("these come from files of the repository, and --yes approves them:\n{lines}"));
     }
     consent::require(commands, consent)
 }

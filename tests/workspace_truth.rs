@@ -4,7 +4,7 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use arborist_testkit::Garden;
+use arborist_testkit::{Garden, Terminal};
 use serde_json::Value;
 
 /// A repository with a remote that has its first commit and lacks two more.
@@ -77,4 +77,72 @@ fn a_mistyped_key_is_told_with_the_one_that_was_meant() {
     write("elsewhere");
     let told = garden.arborist(["workspace", "status"]).exits(128).err("workspace.repos.a-long-name.remote");
     assert!(!told.stderr().contains("timeouts."), "only those beside it: {}", told.stderr());
+}
+
+#[test]
+fn a_table_of_repositories_has_headings_and_is_no_wider_than_the_terminal() {
+    let garden = Garden::sprout();
+    let clone = garden.root().join("a-repository-with-a-long-name");
+    garden.git_in(garden.root(), ["init", "-q", "-b", "main", clone.to_str().unwrap()]).succeeds();
+    garden.git_in(&clone, ["commit", "-q", "--allow-empty", "-m", "first"]).succeeds();
+    let branch = format!("arborist/a-plan-with-a-long-name-{}/s1", "x".repeat(40));
+    garden.git_in(&clone, ["branch", &branch]).succeeds();
+    garden.git(["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
+    garden
+        .git(["config", "arborist.workspace.repos.backend.path", "../a-repository-with-a-long-name"])
+        .succeeds();
+    let heading = "repo     branch ";
+    let whole = garden.arborist(["workspace", "status"]).succeeds().out(heading).out(&branch).stdout();
+    assert_eq!(whole.lines().count(), 3, "{whole}");
+    assert!(whole.lines().next().unwrap().ends_with("path"), "{whole}");
+    let mut command = garden.command("git", &garden.path(""));
+    command.args(["arborist", "workspace", "status"]).env("NO_COLOR", "1");
+    let (code, _, written) = Terminal::start(command, 80).ends();
+    let lines: Vec<&str> = written.lines().collect();
+    assert_eq!((code, lines.len()), (0, 6), "{written}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{written}");
+    assert!(lines[0].contains("head     base     ahead  checkout  remote"), "{written}");
+    assert!(lines[4].contains("x/s1  ") && lines[5] == "  ../a-repository-with-a-long-name", "{written}");
+}
+
+#[test]
+fn what_was_mistyped_is_told_with_what_was_meant() {
+    let garden = Garden::sprout();
+    garden.git_in(garden.root(), ["init", "-q", "-b", "main", "backend"]).succeeds();
+    garden.git_in(&garden.root().join("backend"), ["commit", "-q", "--allow-empty", "-m", "x"]).succeeds();
+    garden.git(["config", "arborist.workspace.repos.backend.path", "../backend"]).succeeds();
+    for verb in ["status", "sync", "push"] {
+        let said = garden.arborist(["workspace", verb, "--repo", "bakend"]).exits(1);
+        said.err("no repository of the workspace is called 'bakend'").err("hint: did you mean 'backend'?");
+    }
+    let said = garden.arborist(["workspace", "foreach", "--repo", "web", "true"]).exits(1);
+    said.err("hint: it has 'repo', 'backend'");
+    garden
+        .arborist(["workspace", "push", "--repo", "backend"])
+        .exits(1)
+        .err("workspace.repos.backend.remote");
+    let missing = ["workspace", "foreach", "--keep-going", "no-such-program", "x"];
+    let said = garden.arborist(missing).exits(127).err("could not run 'no-such-program'");
+    said.err("failed in 'repo'").err("failed in 'backend'");
+    for (tag, error, hint) in [
+        (
+            "repo:bakend",
+            "T001 names the repository 'bakend', and the workspace has none",
+            "did you mean 'backend'?",
+        ),
+        ("repo:web", "T001 names the repository 'web'", "it has 'repo', 'backend'"),
+        ("repo:web", "T001 names the repository 'web'", "[workspace.repos.web] in .arborist/config.toml"),
+        ("rpo:backend", "T001 has the tag '[rpo:backend]'", "did you mean '[repo:backend]'?"),
+        ("Repos:backend", "T001 has the tag '[Repos:backend]'", "did you mean '[repo:backend]'?"),
+        ("repository: backend", "T001 has the tag", "did you mean '[repo:backend]'?"),
+    ] {
+        garden.write("tasks.md", format!("- [ ] T001 [{tag}] do a\n"));
+        garden.arborist(["gardener", "--runner", "demo"]).exits(128).err(error).err(hint);
+        let checked = garden.arborist(["plan", "--check"]).succeeds();
+        checked.out("tasks.md:1:1: warning: ").out(error).out(hint);
+        garden.arborist(["plan", "--check", "--strict"]).exits(1).out("tasks.md:1:1: error: ");
+    }
+    // Other tags are the user's own affair.
+    garden.write("tasks.md", "- [ ] T001 [report:backlog] do a\n");
+    garden.arborist(["plan", "--check", "--strict"]).succeeds();
 }

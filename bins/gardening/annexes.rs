@@ -5,12 +5,11 @@ use arborist_core::{
     gardener::{GardenerError, recover, start, words_of},
     git::{Config, RefMove, Repository},
     history::{Event, Reading, Run, Scope},
-    message::nearest,
     name::{BranchName, Oid, SessionId},
     pipeline::{Annex, Neighbour, Sentry},
     record::{Recorder, settle},
     settings::Settings,
-    workspace::{Cargo, Courier, PushPolicy, Section, Supply, Transcripts, Wanted},
+    workspace::{Cargo, Courier, Misplaced, PushPolicy, Section, Supply, Transcripts, Wanted},
     worktree::{House, Pool, WorktreeOptions},
 };
 
@@ -30,21 +29,11 @@ impl Opened {
     /// A task that names a repository that there is not would work in the wrong one.
     pub(super) fn require_repositories(&self, planned: &Planned) -> Result<(), Failure> {
         for task in &planned.plan.tasks {
-            let Some(unknown) = task.repos.iter().find(|name| self.workspace.find(name).is_none()) else {
-                continue;
-            };
-            let place = task.source.as_ref().map(|source| format!("{}:{}: ", source.file, source.line));
-            let words = format!(
-                "{}{} names the repository '{unknown}', and the workspace has none of that name",
-                place.unwrap_or_default(),
-                task.id
-            );
-            let known = self.workspace.sections.iter().map(|section| section.name.as_str());
-            let hint = match nearest(unknown, known) {
-                Some(meant) => format!("did you mean '{meant}'?"),
-                None => format!("say where it is: [workspace.repos.{unknown}] in .arborist/config.toml"),
-            };
-            return Err(Failure::new(Exit::Fatal, words).hint(hint));
+            if let Some(Misplaced { what, fix }) = self.workspace.find_misplaced(task) {
+                let place = task.source.as_ref().map(|source| format!("{}:{}: ", source.file, source.line));
+                let words = format!("{}{what}", place.unwrap_or_default());
+                return Err(Failure::new(Exit::Fatal, words).hint(fix));
+            }
         }
         Ok(())
     }

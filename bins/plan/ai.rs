@@ -82,7 +82,7 @@ fn ask(
     let log =
         repository.common_dir.join(format!("arborist/logs/plan-{}-{}", clock::now(), std::process::id()));
     let doubts = |plan: &Plan| -> Vec<Problem> {
-        if strictness == Strictness::Strict { check::findings(plan) } else { Vec::new() }
+        if strictness == Strictness::Strict { check::findings(plan, None) } else { Vec::new() }
     };
     let mut voice = Voice::plain(ui);
     let mut planner = Planner {

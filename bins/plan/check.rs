@@ -2,7 +2,8 @@
 
 use arborist_core::{
     failure::Exit,
-    plan::{Plan, PlanError, Problem, Why},
+    plan::{Plan, PlanError, Problem, Task, Why},
+    workspace::{Misplaced, Workspace},
 };
 
 use super::{Strictness, sources::Sources, text};
@@ -11,15 +12,28 @@ use crate::{
     ui::{Tone, Ui},
 };
 
-/// Whatever is doubtful about a plan, in the order of its files.
-pub(super) fn findings(plan: &Plan) -> Vec<Problem> {
+/// Whatever is doubtful about a plan, in the order of its files; in a workspace also where its tasks would work.
+pub(super) fn findings(plan: &Plan, workspace: Option<&Workspace>) -> Vec<Problem> {
     let unread = plan.unread.iter().filter(|unread| unread.why != Why::Step);
     let mut findings: Vec<Problem> = plan.warnings.clone();
     findings.extend(unread.map(|unread| unread.problem.clone()));
     findings.extend(plan.conflict_warnings());
+    findings.extend(workspace.iter().flat_map(|workspace| misplaced(plan, workspace)));
     let rank = |problem: &Problem| plan.spec_files.iter().position(|file| *file == problem.file);
     findings.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
     findings
+}
+
+fn misplaced(plan: &Plan, workspace: &Workspace) -> Vec<Problem> {
+    let problem = |task: &Task| {
+        let Misplaced { what, fix } = workspace.find_misplaced(task)?;
+        let (file, line) = match &task.source {
+            Some(source) => (source.file.clone(), source.line),
+            None => (plan.spec_files.first().cloned().unwrap_or_else(|| "the plan".into()), 1),
+        };
+        Some(Problem { file, line, column: 1, what, fix: fix.replace('\n', "; or ") })
+    };
+    plan.tasks.iter().filter_map(problem).collect()
 }
 
 pub(super) fn run(ui: &mut Ui, sources: &Sources, strictness: Strictness) -> Outcome {
@@ -31,7 +45,7 @@ pub(super) fn run(ui: &mut Ui, sources: &Sources, strictness: Strictness) -> Out
         }
         Err(error) => return Err(error.into()),
     };
-    let findings = findings(&plan);
+    let findings = findings(&plan, sources.workspace(&plan)?.as_ref());
     let severity = if strictness == Strictness::Strict { Severity::Error } else { Severity::Warning };
     findings.iter().for_each(|problem| show(ui, problem, severity));
     text::summary(&plan).iter().for_each(|line| ui.line(line));

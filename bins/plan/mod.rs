@@ -165,7 +165,7 @@ enum Strictness {
 /// The plan, and the test command that the repository suggests.
 fn read(sources: &Sources, strictness: Strictness) -> Result<(Plan, Option<Proposal>), Failure> {
     let plan = sources.read()?;
-    let findings = check::findings(&plan);
+    let findings = check::findings(&plan, sources.workspace(&plan)?.as_ref());
     if strictness == Strictness::Strict && !findings.is_empty() {
         return Err(PlanError::Wrong(findings).into());
     }

@@ -8,8 +8,10 @@ use std::{
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, GitError, Repository},
-    plan::{Plan, PlanError, TASK_LIST, usual_places},
+    plan::{Plan, PlanError, TASK_LIST, Task, usual_places},
+    process::Cancel,
     settings::Settings,
+    workspace::Workspace,
 };
 
 use crate::ui::Ui;
@@ -54,6 +56,17 @@ impl Sources {
     /// The plan that the files make.
     pub(super) fn read(&self) -> Result<Plan, PlanError> {
         Plan::read_all(&self.named())
+    }
+
+    /// The workspace that tasks name repositories of, where any does or seems to.
+    pub(super) fn workspace(&self, plan: &Plan) -> Result<Option<Workspace>, Failure> {
+        let names = |task: &Task| !task.repos.is_empty() || task.tags.iter().any(|tag| tag.contains(':'));
+        let repository = self.repository.as_ref().filter(|repository| repository.worktree.is_some());
+        let Some(repository) = repository.filter(|_| plan.tasks.iter().any(names)) else {
+            return Ok(None);
+        };
+        let settings = Settings::load(repository, &Config::load(repository)?)?;
+        Ok(Some(Workspace::load(repository, &settings, &Cancel::new())?))
     }
 
     /// The files by name and content.

@@ -8,6 +8,9 @@ use clap::Args;
 use super::open::{ChoiceArgs, ConsentArgs, open};
 use crate::{entry::Outcome, ui::Ui};
 
+/// What a shell ends with that cannot start a program.
+const NOT_FOUND: i32 = 127;
+
 #[derive(Debug, Args)]
 pub(super) struct ForeachArgs {
     /// A command for a shell, or a program and its arguments
@@ -41,11 +44,16 @@ pub(super) fn run(args: &ForeachArgs, ui: &mut Ui) -> Outcome {
             [] => return Ok(Exit::Usage),
         };
         let program = program.dir(&section.path).env("ARBORIST_REPO", section.name.as_str());
-        let status = program.env("ARBORIST_WORKTREE", &section.path).unbound().attend()?;
-        if !status.success() {
+        let code = match program.env("ARBORIST_WORKTREE", &section.path).unbound().attend() {
+            Ok(status) => status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+            Err(error) => {
+                ui.fail(&error.into());
+                NOT_FOUND
+            }
+        };
+        if code != 0 {
             let shown: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
             ui.warn(&format!("'{}' failed in '{}'", visible(&shown.join(" ")), section.name));
-            let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
             exit = Exit::Child(u8::try_from(code).unwrap_or(1));
             if !args.keep_going {
                 return Ok(exit);

@@ -2,6 +2,7 @@
 
 pub mod document;
 mod foreach;
+mod layout;
 mod open;
 mod push;
 mod status;

@@ -83,8 +83,7 @@ impl Opened {
         if args.repos.is_empty() {
             return Ok(self.workspace.sections.iter().collect());
         }
-        let find =
-            |name: &String| self.workspace.find(name).ok_or_else(|| WorkspaceError::Unknown(name.clone()));
+        let find = |name: &String| self.workspace.find(name).ok_or_else(|| self.workspace.unknown(name));
         args.repos.iter().map(find).collect()
     }
 

@@ -1,15 +1,19 @@
 //! `git arborist workspace status`.
 
+use std::path::{Component, Path, PathBuf};
+
 use arborist_core::{
     failure::Exit,
     git::shown_url,
     message::visible,
+    name::Oid,
     workspace::{Present, Standing},
 };
 use clap::Args;
 
 use super::{
     document::StatusDocument,
+    layout::{BASE, BRANCH, COLUMNS, HEAD, Layout, PATH, REMOTE},
     open::{ChoiceArgs, open},
 };
 use crate::{
@@ -48,62 +52,50 @@ pub(super) fn run(args: &StatusArgs, ui: &mut Ui) -> Outcome {
         return Ok(exit);
     }
     let rows: Vec<[String; COLUMNS]> = standings.iter().map(cells).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..COLUMNS).map(width).collect();
-    for (row, (standing, _)) in rows.iter().zip(&standings) {
-        let mut line = String::new();
-        for (column, (cell, width)) in
-            row.iter().zip(&widths).enumerate().filter(|(_, (_, width))| **width > 0)
-        {
-            let pad = " ".repeat(width - cell.chars().count() + 2);
-            let is_pushed = column == COLUMNS - 2;
-            let cell = if is_pushed { ui.paint(tone(standing), cell) } else { cell.clone() };
-            line.push_str(&format!("{cell}{pad}"));
-        }
-        ui.line(line.trim_end());
-    }
+    let tones: Vec<Tone> = standings.iter().map(|(standing, _)| tone(standing)).collect();
+    Layout::new(&rows, ui.width()).show(&rows, &tones, ui);
     Ok(exit)
 }
-
-const COLUMNS: usize = 8;
 
 /// Name, branch, head, base, distance, dirt, what is pushed, path.
 fn cells((standing, error): &(Standing<'_>, Option<String>)) -> [String; COLUMNS] {
     let section = standing.section;
-    let path = section.path.display().to_string();
+    let mut cells: [String; COLUMNS] = Default::default();
+    cells[0] = section.name.to_string();
+    cells[PATH] = visible(&shortest(&section.path).display().to_string());
     let Some(present) = &standing.present else {
         let gone = match (error, &section.remote) {
             (Some(_), _) => "unusable",
             (None, Some(_)) => "not cloned",
             (None, None) => "missing",
         };
-        return [
-            section.name.to_string(),
-            gone.into(),
-            "".into(),
-            "".into(),
-            "".into(),
-            "".into(),
-            "".into(),
-            visible(&path),
-        ];
+        cells[BRANCH] = gone.to_owned();
+        return cells;
     };
     let branch = present.branch.as_ref().map_or_else(|| "(detached)".to_owned(), ToString::to_string);
-    let short = |id: Option<arborist_core::name::Oid>| id.map(|id| id.short()).unwrap_or_default();
-    let dirty = match present.dirty {
+    let short = |id: Option<Oid>| id.map(|id| id.short()).unwrap_or_default();
+    cells[BRANCH] = visible(&branch);
+    cells[HEAD] = short(present.head);
+    cells[BASE] = short(present.base);
+    cells[4] = present.distance.map(|far| format!("+{} -{}", far.ahead, far.behind)).unwrap_or_default();
+    cells[5] = match present.dirty {
         0 => "clean".to_owned(),
         count => format!("{count} dirty"),
     };
-    [
-        section.name.to_string(),
-        visible(&branch),
-        short(present.head),
-        present.base.map(|base| format!("from {}", base.short())).unwrap_or_default(),
-        present.distance.map(|far| format!("+{} -{}", far.ahead, far.behind)).unwrap_or_default(),
-        dirty,
-        pushed(standing),
-        visible(&path),
-    ]
+    cells[REMOTE] = pushed(standing);
+    cells
+}
+
+/// As it is seen from here, if that is shorter.
+fn shortest(path: &Path) -> PathBuf {
+    let Some(here) = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok()) else {
+        return path.to_owned();
+    };
+    let shared = here.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+    let up = here.components().skip(shared).map(|_| Component::ParentDir);
+    let seen: PathBuf = up.chain(path.components().skip(shared)).collect();
+    let seen = if seen.as_os_str().is_empty() { PathBuf::from(".") } else { seen };
+    if seen.as_os_str().len() < path.as_os_str().len() { seen } else { path.to_owned() }
 }
 
 fn pushed(standing: &Standing<'_>) -> String {
@@ -122,7 +114,9 @@ fn ahead(standing: &Standing<'_>) -> Option<String> {
     let present = standing.present.as_ref().filter(|present| present.is_pushed() == Some(false))?;
     let (left, remote) = (present.remainder.as_ref()?, standing.section.remote.as_deref()?);
     let branch = left.branch.as_ref().map_or("HEAD", |branch| branch.as_str());
-    Some(format!("{} is {} ahead of {}", visible(branch), left.commits, shown_url(remote)))
+    // A URL is too long for a table; which one it is, the configuration says.
+    let remote = if remote.contains(['/', ':']) { "its remote".to_owned() } else { shown_url(remote) };
+    Some(format!("{} is {} ahead of {remote}", visible(branch), left.commits))
 }
 
 fn tone(standing: &Standing<'_>) -> Tone {

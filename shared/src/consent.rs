@@ -23,7 +23,7 @@ pub enum Consent {
 #[derive(Debug, thiserror::Error)]
 pub enum ConsentError {
     /// Nobody has approved them; they stand a line each.
-    #[error("these commands come from files of the repository and have not been approved:\n{0}")]
+    #[error("these come from files of the repository and have not been approved:\n{0}")]
     Unapproved(String),
     /// The approval could not be kept.
     #[error("could not keep the approval in '{path}': {source}")]

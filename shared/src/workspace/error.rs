@@ -43,8 +43,8 @@ pub enum WorkspaceError {
     NowhereToPush { name: RepoName },
     #[error("the remote of '{name}' has no branch '{branch}' (workspace.repos.{name}.default-branch)")]
     NoBranch { name: RepoName, branch: BranchName },
-    #[error("no repository of the workspace is called '{0}'")]
-    Unknown(String),
+    #[error("no repository of the workspace is called '{name}'")]
+    Unknown { name: String, hint: String },
     #[error("could not {doing} '{}': {source}", path.display())]
     File { doing: &'static str, path: PathBuf, source: io::Error },
 }
@@ -65,7 +65,7 @@ impl Explain for WorkspaceError {
             Self::Remote(error) => error.exit(),
             Self::History(error) => error.exit(),
             Self::Session(error) => error.exit(),
-            Self::NowhereToPush { .. } | Self::Unknown(_) => Exit::No,
+            Self::NowhereToPush { .. } | Self::Unknown { .. } => Exit::No,
             _ => Exit::Fatal,
         }
     }
@@ -82,7 +82,7 @@ impl Explain for WorkspaceError {
             Self::NotCloned { .. } => "clone it with: git arborist workspace sync".into(),
             Self::Dangling { .. } | Self::NoRepository { .. } => "move it away, or name another path".into(),
             Self::NowhereToPush { name } => format!("name one as workspace.repos.{name}.remote"),
-            Self::Unknown(_) => "see them with: git arborist workspace status".into(),
+            Self::Unknown { hint, .. } => hint.clone(),
             _ => return None,
         })
     }
