@@ -266,6 +266,18 @@ fn a_program_that_gives_up_at_once_is_quoted_with_its_reason() {
 }
 
 #[test]
+fn the_words_of_an_agent_that_failed_are_in_its_commit_and_told_to_the_next_one() {
+    let garden = garden("echo 'I looked at the parser'; echo 'and gave up'; exit 3");
+    garden
+        .arborist(["garden", "--max-retries", "2"])
+        .exits(1)
+        .err("implement-fail: it exited with code 3: and gave up");
+    let told = garden.git(["log", "-1", "--format=%b", "--grep=T001@implement-fail"]).answer();
+    assert!(told.contains("> I looked at the parser\n> and gave up\n"), "{told}");
+    assert!(garden.prompt(1).contains("I looked at the parser"), "{}", garden.prompt(1));
+}
+
+#[test]
 fn where_a_run_cannot_begin_it_says_why_and_what_to_do() {
     let garden = Garden::sprout();
     garden.agent(WORKER);

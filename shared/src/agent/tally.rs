@@ -2,7 +2,7 @@
 
 use super::{AgentEvent, End, EventFormat, FailureKind, LimitKind, Outcome, Scope, Usage, Wait};
 
-/// Most of a plain-text runner's last words that is kept, in bytes.
+/// Most of a runner's last words that is kept, in bytes.
 const LONGEST: usize = 64 * 1024;
 
 /// The last word of a stream. A later one takes the place of an earlier one.
@@ -90,11 +90,13 @@ impl Tally {
         }
     }
 
-    /// Keeps the end of what a program without events says.
+    /// The end of what it has said.
+    #[must_use]
+    pub fn words(&self) -> &str {
+        self.words.trim_end()
+    }
+
     fn say(&mut self, words: &str) {
-        if self.format != EventFormat::Text {
-            return;
-        }
         self.words.push_str(words);
         self.words.push('\n');
         if self.words.len() > 2 * LONGEST {

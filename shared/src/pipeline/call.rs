@@ -103,8 +103,8 @@ pub struct Call {
 pub struct Reply {
     /// Judged by stream and exit code.
     pub outcome: Outcome,
-    /// The end of what it printed to standard error, redacted.
-    pub complaints: String,
+    /// The end of what it said and of what it printed to standard error, redacted.
+    pub words: String,
 }
 
 impl Call {
@@ -202,11 +202,13 @@ impl Caller<'_> {
         self.expense.add(tally.usage().map(|usage| usage.minus(retold)), ended.took);
         refuse_survivors(&ended)?;
         let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
+        let said = Redactor::redact(self.secrets, tally.words());
+        let words = [said.as_str(), ended.stderr.text.trim_end()].join("\n").trim().to_owned();
         let mut outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);
         if unexplained {
-            explain(&mut outcome, &ended.stderr.text);
+            explain(&mut outcome, &words);
         }
-        Ok(Reply { outcome, complaints: ended.stderr.text })
+        Ok(Reply { outcome, words })
     }
 }
 
@@ -284,9 +286,9 @@ fn told(event: &AgentEvent, redactor: &mut Redactor) -> Option<Happening> {
     (!words.is_empty()).then_some(Happening::Said { words })
 }
 
-/// A program that gives up before its stream begins says why on standard error, and its last line is the reason.
-fn explain(outcome: &mut Outcome, complaints: &str) {
-    let last = complaints.lines().map(str::trim).rfind(|line| !line.is_empty());
+/// A program that gives up before its stream begins says why, mostly on standard error, and its last line is the reason.
+fn explain(outcome: &mut Outcome, words: &str) {
+    let last = words.lines().map(str::trim).rfind(|line| !line.is_empty());
     if let (Outcome::Failed { message, .. }, Some(reason)) = (outcome, last) {
         message.push_str(": ");
         message.extend(reason.chars().take(LONGEST_REASON));

@@ -8,6 +8,7 @@ use super::{
     place::{self, Begun, Work},
     plain::Plain,
     task::{Step, last_line},
+    testing::last,
     turn_note::TurnsOf,
     turns::{Kept, TurnKeeper},
 };
@@ -167,7 +168,9 @@ fn judge(reply: &Reply, work: &Work) -> Judgement {
             let why = trespass
                 .as_ref()
                 .map_or_else(|| message.clone(), |trespass| format!("{message}; {trespass}"));
-            let body = Body::new("Why it failed:", &why).with(HEADING, &first(&reply.complaints));
+            let body = Body::new("Why it failed:", &why);
+            let said = last(&reply.words, LONGEST_WORDS);
+            let body = if said.is_empty() { body } else { body.with(HEADING, said) };
             Judgement { status: Status::ImplementFail, body, why: Some(why) }
         }
     }

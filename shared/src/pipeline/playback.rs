@@ -237,16 +237,16 @@ fn conclude(call: &RecordedCall, tally: Option<Tally>) -> Option<Reply> {
     if end.status() == Status::ImplementFail {
         let outcome =
             Outcome::Failed { kind: FailureKind::Other, message: words_of(end), usage: None, session: None };
-        return Some(Reply { outcome, complaints: String::new() });
+        return Some(Reply { outcome, words: String::new() });
     }
     Some(match told {
-        Some(outcome @ Outcome::Success { .. }) => Reply { outcome, complaints: String::new() },
+        Some(outcome @ Outcome::Success { .. }) => Reply { outcome, words: String::new() },
         _ => succeeded(words_of(end)),
     })
 }
 
 fn succeeded(text: String) -> Reply {
-    Reply { outcome: Outcome::Success { text, usage: None, session: None }, complaints: String::new() }
+    Reply { outcome: Outcome::Success { text, usage: None, session: None }, words: String::new() }
 }
 
 /// What somebody said, as it was written down.

@@ -78,7 +78,8 @@ impl TaskRun<'_, '_, '_> {
 
     fn test(&mut self, attempt: Attempt) -> Result<Step, PipelineError> {
         let (commands, has_command) = self.shop.options.tests_of(self.task);
-        self.announce("test", attempt, &commands[0].command);
+        let by = if has_command { &commands[0].command } else { "no test command" };
+        self.announce("test", attempt, by);
         let log = self.log_path("test");
         if has_command {
             self.recorder.unsettle();

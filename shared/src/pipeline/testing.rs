@@ -138,7 +138,7 @@ fn kinds(commands: &[TestCommand]) -> String {
 }
 
 /// The last `count` characters.
-fn last(text: &str, count: usize) -> &str {
+pub(super) fn last(text: &str, count: usize) -> &str {
     let skip = text.chars().count().saturating_sub(count);
     text.char_indices().nth(skip).map_or("", |(at, _)| &text[at..])
 }
