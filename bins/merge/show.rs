@@ -90,6 +90,9 @@ pub(super) fn list(args: &ScopeArgs, ui: &mut Ui) -> Outcome {
     if args.json {
         return print(ui, &QueueDocument::new(&site, &listed, &claims));
     }
+    if listed.is_empty() && claims.is_empty() {
+        ui.note("nothing is queued");
+    }
     for line in &listed {
         ui.line(&one_line(line));
     }

@@ -2,9 +2,11 @@
 
 mod live;
 mod screen;
+mod table;
 
 pub(crate) use live::{Live, Row, Scene, cut};
 pub use screen::leave;
+pub(crate) use table::{shortened, table};
 
 use std::{
     io::{self, BufWriter, IsTerminal, Write},

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     clock, document,
     entry::Outcome,
-    ui::{Tone, Ui},
+    ui::{Tone, Ui, table},
 };
 
 #[derive(Debug, Args)]
@@ -45,41 +45,30 @@ pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
 }
 
 fn show(ui: &mut Ui, rows: &[Row]) {
-    let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
-    let widths: Vec<usize> = (0..COLUMNS)
-        .map(|column| cells.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0))
-        .collect();
-    for (row, cells) in rows.iter().zip(cells) {
-        let mut line = String::new();
-        for (column, (cell, width)) in
-            cells.iter().zip(&widths).enumerate().filter(|(_, (_, width))| **width > 0)
-        {
-            let pad = " ".repeat(width - cell.chars().count() + 2);
-            let cell = if column == 1 { ui.paint(tone(row), cell) } else { cell.clone() };
-            line.push_str(&format!("{cell}{pad}"));
-        }
-        ui.line(line.trim_end());
-    }
+    let cells: Vec<[String; COLUMNS]> = rows.iter().map(cells).collect();
+    table(ui, HEADINGS, &cells, |row, column| (column == 1).then(|| tone(&rows[row])));
 }
 
 const COLUMNS: usize = 8;
+const HEADINGS: [&str; COLUMNS] =
+    ["task", "state", "ahead/behind", "active", "content", "holder", "branch", "path"];
 
-/// Task, state, distance, age, dirt and size, path, branch, holder.
-fn cells(row: &Row) -> Vec<String> {
+fn cells(row: &Row) -> [String; COLUMNS] {
     let text = |path: Option<String>| path.unwrap_or_default();
     let standing = row.standing.as_ref();
     let title = if row.task.is_some() { row.title() } else { format!("({})", row.title()) };
+    let active = standing.and_then(|standing| standing.active);
     let cells: [String; COLUMNS] = [
         title,
         row.state.to_owned(),
         text(row.distance.map(|far| format!("+{} -{}", far.ahead, far.behind))),
-        text(standing.and_then(|standing| standing.active).map(clock::age)),
+        text(active.map(clock::ago)),
         text(row.long.map(|long| format!("{} dirty, {}", long.dirty, megabytes(long.size)))),
-        text(standing.map(|standing| standing.path.display().to_string())),
-        text(row.branch.as_ref().map(ToString::to_string)),
         text(row.holder().map(ToString::to_string)),
+        text(row.branch.as_ref().map(ToString::to_string)),
+        text(standing.map(|standing| standing.path.display().to_string())),
     ];
-    cells.iter().map(|cell| visible(cell)).collect()
+    cells.map(|cell| visible(&cell))
 }
 
 pub(super) fn megabytes(bytes: u64) -> String {
