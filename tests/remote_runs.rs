@@ -94,3 +94,17 @@ fn a_remote_that_refuses_is_told_and_nothing_is_forced() {
     town.arborist(["workspace", "push"]).exits(1).err("refused");
     assert_eq!(town.git_in(&town.remote_of("repo"), ["rev-parse", &branch]).answer(), other, "never forced");
 }
+
+/// Its records go through after each commit, its branch does not.
+#[test]
+fn what_a_remote_goes_on_refusing_is_told_once() {
+    let town = Town::of_remotes();
+    town.mend();
+    town.use_remotes(|repo| town.remote_of(repo).display().to_string(), "on_checkpoint");
+    let hook = "#!/bin/sh\ncase $1 in refs/heads/*) echo not today >&2; exit 1 ;; esac\n";
+    fs::create_dir_all(town.remote_of("repo").join("hooks")).unwrap();
+    town.write_script("../repo.git/hooks/update", hook);
+    let run = town.arborist(["gardener"]).succeeds().out("unpushed app: the last push failed");
+    assert_eq!(run.stderr().matches("'app' was not pushed").count(), 1, "{}", run.stderr());
+    town.arborist(["state"]).succeeds().out("app: unpushed by ");
+}

@@ -74,6 +74,8 @@ pub enum RunEvent {
         time: String,
         /// The task.
         task: Option<String>,
+        /// The repository of the workspace, if it is not the one that has the plan.
+        repo: Option<String>,
         /// The number of the turn in its session.
         turn: u64,
         /// The commit's full id.

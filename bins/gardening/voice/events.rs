@@ -54,9 +54,10 @@ pub(super) fn of(news: &News) -> Vec<RunEvent> {
             commit: commit.to_string(),
             snapshot: snapshot.iter().map(|(repo, head)| (repo.clone(), head.to_string())).collect(),
         },
-        Happening::Committed { turn, commit, words } => RunEvent::TurnCommitted {
+        Happening::Committed { turn, repo, commit, words } => RunEvent::TurnCommitted {
             time,
             task,
+            repo: repo.as_ref().map(ToString::to_string),
             turn: *turn,
             commit: commit.to_string(),
             words: one_line(words),

@@ -128,6 +128,10 @@ impl Voice<'_> {
             let names: Vec<String> = refs.iter().map(short).collect();
             self.ui.err(&format!("  pushed {repo}: {} to {remote}\n", names.join(", ")));
         }
+        if notice.is_known && !delivery.refused.is_empty() {
+            self.unpushed.insert(notice.repo.to_string());
+            return;
+        }
         for row in &delivery.refused {
             let why = row.refused.as_deref().unwrap_or_default();
             self.tell_failure(notice, &format!("{} was refused: {why}", visible(&row.name)));

@@ -32,10 +32,11 @@ pub(super) fn line(brush: Brush, news: &News) -> Option<String> {
             let task = news.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();
             Some(format!("  {task}{}", waiting(*seconds, *chosen)))
         }
-        Happening::Committed { turn, commit, words } => {
+        Happening::Committed { turn, repo, commit, words } => {
+            let place = repo.as_ref().map(|repo| format!(" in {repo}")).unwrap_or_default();
             let task = news.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
             let commit = brush.paint(Tone::Dim, &commit.short());
-            Some(format!("  {commit} {task}turn {turn}: {}", one_line(words)))
+            Some(format!("  {commit} {task}turn {turn}{place}: {}", one_line(words)))
         }
         Happening::Note { words } => Some(plain_text(words)),
         Happening::Conflicted { paths, is_escalated, .. } => {

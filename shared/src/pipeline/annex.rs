@@ -38,6 +38,7 @@ pub struct Annex {
 
 /// An annex in which an attempt is under way.
 pub(super) struct Room<'a> {
+    name: &'a RepoName,
     hook: PreCommit,
     recorder: Recorder<'a>,
     begun: Begun,
@@ -62,7 +63,7 @@ impl Annex {
     fn enter(&self, task: &Task, attempt: Attempt) -> Result<Room<'_>, GitError> {
         let recorder = Recorder::at(&self.repository, self.hand.clone(), self.tip.clone());
         let begun = place::begin(&recorder, &self.sentry, &task.id, attempt)?;
-        Ok(Room { hook: self.hook, recorder, begun })
+        Ok(Room { name: &self.name, hook: self.hook, recorder, begun })
     }
 }
 
@@ -78,7 +79,7 @@ pub(super) fn enter<'a>(
 impl<'a> Room<'a> {
     /// Its part in the turns of the attempt.
     pub(super) fn beside<'k>(&'k mut self) -> Beside<'k, 'a> {
-        Beside::new(&mut self.recorder, &self.begun)
+        Beside::new(self.name, &mut self.recorder, &self.begun)
     }
 
     /// What the agent left there.

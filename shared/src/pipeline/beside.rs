@@ -7,12 +7,13 @@ use super::{
 };
 use crate::{
     message::Key,
-    name::Oid,
+    name::{Oid, RepoName},
     record::{Delivery, Entry, Index, RecordError, Recorder},
 };
 
 /// Another repository while an agent works in it.
 pub(super) struct Beside<'k, 'a> {
+    name: &'k RepoName,
     recorder: &'k mut Recorder<'a>,
     begun: &'k Begun,
     looker: Option<Looker<'a>>,
@@ -20,8 +21,8 @@ pub(super) struct Beside<'k, 'a> {
 }
 
 impl<'k, 'a> Beside<'k, 'a> {
-    pub(super) fn new(recorder: &'k mut Recorder<'a>, begun: &'k Begun) -> Self {
-        Self { recorder, begun, looker: None, kept: Kept::default() }
+    pub(super) fn new(name: &'k RepoName, recorder: &'k mut Recorder<'a>, begun: &'k Begun) -> Self {
+        Self { name, recorder, begun, looker: None, kept: Kept::default() }
     }
 
     /// What lies in its worktree, if that is something new.
@@ -53,7 +54,7 @@ impl<'k, 'a> Beside<'k, 'a> {
         if index == Index::Behind {
             self.kept.index = index;
         }
-        let words = event.subject.text.clone();
-        Ok(Some(Happening::Committed { turn: number.into(), commit: event.commit, words }))
+        let (commit, words) = (event.commit, event.subject.text);
+        Ok(Some(Happening::Committed { turn: number.into(), repo: Some(self.name.clone()), commit, words }))
     }
 }

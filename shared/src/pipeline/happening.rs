@@ -6,7 +6,7 @@ use super::{Expense, Snapshot};
 use crate::{
     agent::limits::Chosen,
     message::Status,
-    name::{Attempt, BranchName, Oid, TaskId},
+    name::{Attempt, BranchName, Oid, RepoName, TaskId},
 };
 
 /// Something that has happened, and to which task.
@@ -60,6 +60,8 @@ pub enum Happening {
     Committed {
         /// The number of the turn in its session.
         turn: u64,
+        /// The repository, if it is not the one that has the plan.
+        repo: Option<RepoName>,
         /// The commit.
         commit: Oid,
         /// What the commit says in its first line, for people.

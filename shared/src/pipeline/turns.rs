@@ -284,7 +284,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         if index == Index::Behind {
             self.kept.index = index;
         }
-        Ok((number, Some(Happening::Committed { turn: number.into(), commit, words })))
+        Ok((number, Some(Happening::Committed { turn: number.into(), repo: None, commit, words })))
     }
 }
 

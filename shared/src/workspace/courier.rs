@@ -39,6 +39,8 @@ pub struct Notice {
     pub repo: RepoName,
     /// What the remote has now, or why it has it not.
     pub result: Result<Delivery, String>,
+    /// Whether what was refused was told before.
+    pub is_known: bool,
     /// What to try.
     pub hint: Option<&'static str>,
 }
@@ -223,7 +225,7 @@ impl Route {
         let left = workspace.remainder(&self.repository, &self.section, cargo);
         let words = left.ok().filter(|left| !left.has_session).and_then(|left| left.words(&remote))?;
         let result = Err(format!("it has no session or task branches; {words}"));
-        Some(Notice { repo: self.section.name.clone(), result, hint: None })
+        Some(Notice { repo: self.section.name.clone(), result, is_known: false, hint: None })
     }
 
     /// Tells whether it is worth another try, and what is new for the user.
@@ -256,7 +258,7 @@ impl Route {
         let has_pushed = result.as_ref().is_ok_and(|delivery| !delivery.pushed.is_empty());
         self.complaint = complaint;
         let hint = trouble.and_then(Trouble::hint);
-        let notice = Notice { repo: self.section.name.clone(), result, hint };
+        let notice = Notice { repo: self.section.name.clone(), result, is_known: is_told, hint };
         (fate, (has_pushed || is_new).then_some(notice))
     }
 }

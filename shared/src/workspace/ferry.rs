@@ -2,8 +2,8 @@
 
 use super::{Section, Workspace, WorkspaceError, tracking};
 use crate::{
-    git::{Push, Pushed, Repository},
-    name::{BranchName, SessionId},
+    git::{GitError, Push, Pushed, Repository},
+    name::{BranchName, Oid, SessionId, TASK_REFS},
     settings::Settings,
 };
 
@@ -97,6 +97,15 @@ impl Cargo {
     }
 }
 
+/// Whether a task was begun anew on a branch that the remote has as it was: nothing is pushed over that. What the task
+/// does is in the session's records, and in its branch once it has landed.
+fn is_anew(repository: &Repository, push: &Push, old: Option<Oid>) -> Result<bool, GitError> {
+    match old {
+        Some(old) if push.name.starts_with(TASK_REFS) => Ok(!repository.is_ancestor(old, push.target)?),
+        _ => Ok(false),
+    }
+}
+
 impl Workspace {
     /// The sessions that the repository with the plan has records of, the newest first.
     pub fn sessions(&self, main: &Repository) -> Result<Vec<SessionId>, WorkspaceError> {
@@ -116,10 +125,13 @@ impl Workspace {
         cargo: &Cargo,
     ) -> Result<(Vec<Push>, u64), WorkspaceError> {
         let there = tracking::list(repository, section)?;
-        let is_there =
-            |push: &Push| there.iter().any(|found| found.name == push.name && found.target == push.target);
-        let missing: Vec<Push> =
-            cargo.refs(repository, section)?.into_iter().filter(|push| !is_there(push)).collect();
+        let mut missing = Vec::new();
+        for push in cargo.refs(repository, section)? {
+            let old = there.iter().find(|found| found.name == push.name).map(|found| found.target);
+            if old != Some(push.target) && !is_anew(repository, &push, old)? {
+                missing.push(push);
+            }
+        }
         let tips = missing.iter().filter(|push| push.name.starts_with("refs/heads/")).map(|push| push.target);
         let count = tracking::count_unknown(repository, section, &tips.collect::<Vec<_>>())?;
         Ok((missing, count))
