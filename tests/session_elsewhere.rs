@@ -77,6 +77,22 @@ fn whoever_was_there_before_is_told_and_follows() {
     town.arborist(["state", "--exit-code"]).succeeds().never("unpushed");
 }
 
+/// Only what is not checked out was taken over.
+#[test]
+fn whoever_has_fetched_the_records_is_told_too() {
+    let (town, session) = taken_over();
+    town.arborist(["workspace", "sync"])
+        .succeeds()
+        .out(&format!("took over refs/arborist/sessions/{session}"));
+    let calls = town.calls();
+    let refused =
+        town.arborist(["gardener"]).exits(2).err(&format!("session '{session}' has gone on elsewhere"));
+    refused.err(&format!("git arborist session resume {session}"));
+    assert_eq!(town.calls(), calls);
+    town.arborist(["session", "resume"]).succeeds().out("1 completed (T004)").never("was not pushed");
+    assert!(house(&town, "backend", &session).join("T003.txt").exists());
+}
+
 #[test]
 fn what_is_not_committed_there_is_in_the_way_and_stays() {
     for repo in ["repo", "backend"] {

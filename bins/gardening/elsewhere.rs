@@ -2,12 +2,15 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
+    gardener::GardenerError,
     git::{RawCommit, Repository, Taken},
     history::{Reading, Run, Scope},
     message::visible,
     name::{BranchName, Oid, PipelineName, SessionId},
     plan::Plan,
     progress::{Boxes, Progress},
+    queue::Target,
+    session::Archive,
     workspace::{Section, Supply, Wanted, Workspace},
 };
 
@@ -25,10 +28,16 @@ impl Opened {
         voice: &mut Voice<'_>,
     ) -> Result<(), Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
-        let Some(move_in) = self.move_in.as_ref().filter(|_| main.remote.is_some() && !args.new_run) else {
+        let Some(move_in) = self.move_in.as_ref().filter(|_| !args.new_run) else {
             return Ok(());
         };
         let has_begun = move_in.has_begun;
+        if has_begun {
+            self.refuse_behind(session)?;
+        }
+        if main.remote.is_none() {
+            return Ok(());
+        }
         let patterns = match has_begun {
             true => vec![format!("{SESSIONS}{session}*")],
             false => vec![format!("refs/heads/{}{}/*", main.prefix, planned.pipeline())],
@@ -50,6 +59,22 @@ impl Opened {
         Ok(())
     }
 
+    /// Refuses to go on with a branch that is behind the session's records, which were fetched without it.
+    fn refuse_behind(&self, session: &SessionId) -> Result<(), Failure> {
+        let (repository, here) = (&self.repository, self.head);
+        let Some(newest) = Archive::new(repository).newest(session)? else {
+            return Ok(());
+        };
+        let tip = newest.record.context.tip;
+        let is_known = tip != here && repository.find_commits(&[tip])?.iter().all(Option::is_some);
+        if !is_known || !repository.is_ancestor(here, tip)? {
+            return Ok(());
+        }
+        // What is parked is ahead of the branch because it waits for the user.
+        let position = Target::new(repository, &self.branch).require().map_err(GardenerError::from)?;
+        if position.parked.is_some() { Ok(()) } else { Err(gone_on(session)) }
+    }
+
     /// Refuses to go on behind what a session has come to elsewhere.
     fn refuse_newer(&self, session: &SessionId) -> Result<(), Failure> {
         let repository = &self.repository;
@@ -61,17 +86,11 @@ impl Opened {
         if here == there || repository.is_ancestor(there, here)? {
             return Ok(());
         }
-        let is_behind = repository.is_ancestor(here, there)?;
-        let words = format!(
-            "session '{session}' has gone on elsewhere{}",
-            if is_behind { "" } else { ", and here too" }
-        );
-        let hint = if is_behind {
-            format!("go on from there: git arborist session resume {session}\nor begin another: --new-run")
-        } else {
-            "begin another: --new-run".to_owned()
-        };
-        Err(Failure::new(Exit::Person, words).hint(hint))
+        if repository.is_ancestor(here, there)? {
+            return Err(gone_on(session));
+        }
+        let words = format!("session '{session}' has gone on elsewhere, and here too");
+        Err(Failure::new(Exit::Person, words).hint("begin another: --new-run"))
     }
 
     /// Brings the session's branch in another repository to where its remote has it.
@@ -113,6 +132,11 @@ impl Opened {
             }
         }
     }
+}
+
+fn gone_on(session: &SessionId) -> Failure {
+    Failure::new(Exit::Person, format!("session '{session}' has gone on elsewhere"))
+        .hint(format!("go on from there: git arborist session resume {session}\nor begin another: --new-run"))
 }
 
 /// Refuses to begin a plan again that this user has begun elsewhere, and whose work a remote has.
