@@ -128,7 +128,7 @@ fn the_last_event_has_what_the_summary_has() {
         "offline": false,
         "seconds": 0,
         "stopped": null,
-        "next": "git arborist gardener --retry-failed",
+        "next": "git arborist gardener --retry-failed --keep-going --max-retries 2",
         "worktree": null,
         "merge": null,
         "others": [],

@@ -43,7 +43,7 @@ fn it_says_what_failed_and_why_what_waits_for_it_and_what_to_type_next() {
   left   T003 \"Wire it up\": waits for T002
   run    main, 1 of 3 done, 3 attempts in 0s
   log    git log {from}..{to}
-  next   git arborist gardener --retry-failed
+  next   git arborist gardener --retry-failed --keep-going --max-retries 2
 "
     );
     assert_eq!(said.stdout(), expected);
@@ -61,7 +61,8 @@ fn what_was_not_taken_up_is_left_with_its_state() {
     let said = garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
     said.out("left   T003 \"Wire it up\": waits for T002");
     let said = garden.arborist(["gardener"]).exits(1).out("2 left (T002, T003)\n");
-    said.out("left   T002 \"Add the form\": failed").out("next   git arborist gardener --retry-failed");
+    said.out("left   T002 \"Add the form\": failed")
+        .out("next   git arborist gardener --retry-failed");
 }
 
 #[test]

@@ -50,6 +50,17 @@ impl GardeningArgs {
     }
 }
 
+/// Options as they are typed into a shell, each with a space before it.
+pub(super) fn typed(asked: &Asked) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
+    let option = |(name, value): (&String, &String)| match value.as_str() {
+        "true" if name != "test-command" => format!(" --{name}"),
+        value if !value.is_empty() && value.chars().all(is_plain) => format!(" --{name} {value}"),
+        value => format!(" --{name} '{}'", value.replace('\'', r"'\''")),
+    };
+    asked.options.iter().map(option).collect()
+}
+
 /// What is approved of a test command that stands in a session's record: the text, for this repository.
 pub(crate) fn test_wish(repository: &Repository, command: &str) -> String {
     format!("{command}\n(the test command of a session in {})", repository.common_dir.display())

@@ -27,6 +27,7 @@ use super::{
     GardeningArgs, Planned, Source, Voice,
     annexes::{Supplied, neighbour},
     apart::{Course, MoveIn, choose},
+    asked::typed,
     voice::Begun,
 };
 use crate::{clock, ui, ui::Ui};
@@ -219,7 +220,8 @@ impl Opened {
         let scribe = Scribe::new(chronicle, planned.pipeline(), words, clock::now);
         let scribe = scribe.beside(annexes.iter().map(neighbour).collect());
         let offline = args.source == Source::Records;
-        voice.begin(Begun { offline, ..self.begun(&recorder, planned, &run) });
+        let options = typed(&args.asked(&self.repository)?);
+        voice.begin(Begun { offline, options, ..self.begun(&recorder, planned, &run) });
         voice.employ(self.courier(recorder.hand().session.clone())?);
         let mut tools = self.tools(recorder.hand().clone(), scribe)?;
         tools.lanes = lanes;
@@ -276,6 +278,7 @@ impl Opened {
             max_attempts: self.options.max_retries,
             spent: Totals::of_run(run),
             offline: false,
+            options: String::new(),
         }
     }
 

@@ -1,10 +1,12 @@
 //! The only place that writes to the terminal.
 
 mod live;
+mod path;
 mod screen;
 mod table;
 
 pub(crate) use live::{Live, Row, Scene, cut};
+pub(crate) use path::seen_from_here;
 pub use screen::leave;
 pub(crate) use table::{shortened, table};
 

@@ -1,6 +1,8 @@
 //! Tables: rows whose columns stand below each other.
 
-use super::{Tone, Ui};
+use unicode_width::UnicodeWidthStr;
+
+use super::{Tone, Ui, cut};
 
 /// Rows whose columns stand below each other and below their headings; columns that are empty everywhere are left out. On
 /// a terminal nothing is wider than it.
@@ -10,7 +12,7 @@ pub(crate) fn table<const N: usize>(
     rows: &[[String; N]],
     tone: impl Fn(usize, usize) -> Option<Tone>,
 ) {
-    let most = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let most = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
     let width = |column: usize| match most(column) {
         0 => 0,
         most => most.max(headings[column].len()),
@@ -19,8 +21,7 @@ pub(crate) fn table<const N: usize>(
     let line = |ui: &Ui, cells: &[String; N], tone: &dyn Fn(usize) -> Option<Tone>| {
         let (mut line, mut left) = (String::new(), ui.width().unwrap_or(usize::MAX));
         for (column, cell) in cells.iter().enumerate().filter(|(column, _)| widths[*column] > 0) {
-            let pad =
-                (widths[column] - cell.chars().count() + 2).min(left.saturating_sub(cell.chars().count()));
+            let pad = (widths[column] - cell.width() + 2).min(left.saturating_sub(cell.width()));
             let shown = shortened(cell, left);
             left = left.saturating_sub(widths[column] + 2);
             let shown = tone(column).map_or_else(|| shown.clone(), |tone| ui.paint(tone, &shown));
@@ -36,11 +37,11 @@ pub(crate) fn table<const N: usize>(
     }
 }
 
-/// Cut to so many characters, and shown to be.
+/// Cut to so many columns, and shown to be.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
+    match most {
+        _ if text.width() <= most => text.to_owned(),
+        0 => String::new(),
+        most => format!("{}…", cut(text, most - 1)),
     }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-    if most == 0 { kept } else { kept + "…" }
 }

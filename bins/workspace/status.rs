@@ -1,7 +1,5 @@
 //! `git arborist workspace status`.
 
-use std::path::{Component, Path, PathBuf};
-
 use arborist_core::{
     failure::Exit,
     git::shown_url,
@@ -19,7 +17,7 @@ use super::{
 use crate::{
     document,
     entry::Outcome,
-    ui::{Tone, Ui},
+    ui::{Tone, Ui, seen_from_here},
 };
 
 #[derive(Debug, Args)]
@@ -62,7 +60,7 @@ fn cells((standing, error): &(Standing<'_>, Option<String>)) -> [String; COLUMNS
     let section = standing.section;
     let mut cells: [String; COLUMNS] = Default::default();
     cells[0] = section.name.to_string();
-    cells[PATH] = visible(&shortest(&section.path).display().to_string());
+    cells[PATH] = visible(&seen_from_here(&section.path).display().to_string());
     let Some(present) = &standing.present else {
         let gone = match (error, &section.remote) {
             (Some(_), _) => "unusable",
@@ -84,18 +82,6 @@ fn cells((standing, error): &(Standing<'_>, Option<String>)) -> [String; COLUMNS
     };
     cells[REMOTE] = pushed(standing);
     cells
-}
-
-/// As it is seen from here, if that is shorter.
-fn shortest(path: &Path) -> PathBuf {
-    let Some(here) = std::env::current_dir().ok().and_then(|here| here.canonicalize().ok()) else {
-        return path.to_owned();
-    };
-    let shared = here.components().zip(path.components()).take_while(|(a, b)| a == b).count();
-    let up = here.components().skip(shared).map(|_| Component::ParentDir);
-    let seen: PathBuf = up.chain(path.components().skip(shared)).collect();
-    let seen = if seen.as_os_str().is_empty() { PathBuf::from(".") } else { seen };
-    if seen.as_os_str().len() < path.as_os_str().len() { seen } else { path.to_owned() }
 }
 
 fn pushed(standing: &Standing<'_>) -> String {

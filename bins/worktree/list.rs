@@ -11,7 +11,7 @@ use super::{
 use crate::{
     clock, document,
     entry::Outcome,
-    ui::{Tone, Ui, table},
+    ui::{Tone, Ui, seen_from_here, table},
 };
 
 #[derive(Debug, Args)]
@@ -66,7 +66,7 @@ fn cells(row: &Row) -> [String; COLUMNS] {
         text(row.long.map(|long| format!("{} dirty, {}", long.dirty, megabytes(long.size)))),
         text(row.holder().map(ToString::to_string)),
         text(row.branch.as_ref().map(ToString::to_string)),
-        text(standing.map(|standing| standing.path.display().to_string())),
+        text(standing.map(|standing| seen_from_here(&standing.path).display().to_string())),
     ];
     cells.map(|cell| visible(&cell))
 }

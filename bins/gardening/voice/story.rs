@@ -27,6 +27,8 @@ pub(crate) struct Begun {
     pub(crate) spent: Totals,
     /// Whether nobody is called.
     pub(crate) offline: bool,
+    /// The options that it was asked for with, to be typed again: each with a space before it.
+    pub(crate) options: String,
 }
 
 #[derive(Debug, Default)]

@@ -106,8 +106,8 @@ impl Account<'_> {
         let has_failed = progress.count(State::Failed) > 0;
         Some(match (self.house, has_failed) {
             (Some(_), _) => format!("git arborist session resume {}", self.begun.session),
-            (None, false) => "git arborist gardener".into(),
-            (None, true) => "git arborist gardener --retry-failed".into(),
+            (None, false) => format!("git arborist gardener{}", self.begun.options),
+            (None, true) => format!("git arborist gardener --retry-failed{}", self.begun.options),
         })
     }
 }
