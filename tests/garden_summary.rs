@@ -61,8 +61,7 @@ fn what_was_not_taken_up_is_left_with_its_state() {
     let said = garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
     said.out("left   T003 \"Wire it up\": waits for T002");
     let said = garden.arborist(["gardener"]).exits(1).out("2 left (T002, T003)\n");
-    said.out("left   T002 \"Add the form\": failed")
-        .out("next   git arborist gardener --retry-failed");
+    said.out("left   T002 \"Add the form\": failed").out("next   git arborist gardener --retry-failed");
 }
 
 #[test]

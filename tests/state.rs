@@ -59,8 +59,8 @@ main: 1 of 3 done, 1 under way
 session s1, plan task-tree.json
 
 > P1 Phase 1: Setup  implementing
-  x T001 Create the schema   complete      2h
-  > T002 Add the login form  testing       tests failed, attempt 2, 2h
+  x T001 Create the schema   complete      2h ago
+  > T002 Add the login form  testing       tests failed, attempt 2, 2h ago
 . T010 Write the manual      pending       waits for P1";
     assert_eq!(shown, expected);
     assert_eq!(garden.arborist(["state", "--short"]).answer(), "main: 1 of 3 done, 1 under way");

@@ -6,7 +6,7 @@ use clap::Args;
 use super::{
     document::{SessionDocument, SessionListDocument},
     open::{JsonArgs, open},
-    words::{cost_of, plan_of, table, tokens_of, tone_of},
+    words::{Last, cost_of, plan_of, table, tokens_of, tone_of},
 };
 use crate::{clock, document, entry::Outcome, ui::Ui};
 
@@ -43,7 +43,7 @@ pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
             ]
         })
         .collect();
-    table(ui, HEADINGS, &rows, |row, column| (column == 1).then(|| tone_of(standings[row])));
+    table(ui, HEADINGS, &rows, Last::Cut, |row, column| (column == 1).then(|| tone_of(standings[row])));
     if rows.is_empty() {
         ui.err("no session is recorded here\n");
         ui.hint(&hint(&opened.repository.list_remotes()?));

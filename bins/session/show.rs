@@ -12,7 +12,7 @@ use clap::Args;
 use super::{
     document::{SessionDocument, SessionShowDocument, TurnDocument, TurnsDocument, WhichDocument},
     open::{IdArgs, JsonArgs, Opened, open},
-    words::{TURN_HEADINGS, cost_of, plan_of, table, tokens_of, tone_of, turn_cells},
+    words::{Last, TURN_HEADINGS, cost_of, plan_of, table, tokens_of, tone_of, turn_cells},
 };
 use crate::{
     clock, document,
@@ -235,7 +235,7 @@ pub(super) fn turns(args: &TurnsArgs, ui: &mut Ui) -> Outcome {
         return document::print(ui, &TurnsDocument { session, turns });
     }
     let rows: Vec<_> = turns.iter().map(turn_cells).collect();
-    table(ui, TURN_HEADINGS, &rows, |_, column| (column == 4).then_some(Tone::Busy));
+    table(ui, TURN_HEADINGS, &rows, Last::Cut, |_, column| (column == 4).then_some(Tone::Busy));
     Ok(Exit::Done)
 }
 

@@ -5,7 +5,7 @@ use arborist_core::{
     session::{Standing, TokenCount, Totals, Turn, UNKNOWN},
 };
 
-pub(super) use crate::ui::table;
+pub(super) use crate::ui::{Last, table};
 use crate::ui::{Tone, shortened};
 
 pub(super) fn tone_of(standing: Standing) -> Tone {

@@ -6,7 +6,7 @@ use arborist_core::{
     name::Oid,
     progress::Standing,
 };
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 use super::{
     View,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     clock,
-    ui::{Tone, Ui},
+    ui::{Tone, Ui, shortened},
 };
 
 /// Names wider than this push what follows them to the right.
@@ -22,6 +22,8 @@ const WIDEST_NAME: usize = 56;
 const NARROWEST_NAME: usize = 16;
 /// What stands beside id and name in a line: mark, state, and a remark of usual length.
 const REST: usize = 42;
+/// The longest state.
+const STATE: usize = 13;
 const BAR: usize = 24;
 
 pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
@@ -36,7 +38,7 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
     let width = ui.width();
     let room = width.map_or(WIDEST_NAME, |width| width.saturating_sub(ids + REST).max(NARROWEST_NAME));
     let names = asked.iter().map(|s| s.name.width() + 2 * s.depth).max().unwrap_or(0).min(room);
-    let columns = Columns { ids, names, are_narrow: width.is_some() };
+    let columns = Columns { ids, names, width };
     for standing in asked {
         if standing.is_leaf() {
             show_task(ui, view, standing, &columns);
@@ -56,11 +58,11 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
     }
 }
 
-/// How wide ids and names are, and whether longer names are cut.
+/// How wide ids and names are, and how wide a line may be; what is longer is cut.
 struct Columns {
     ids: usize,
     names: usize,
-    are_narrow: bool,
+    width: Option<usize>,
 }
 
 fn nothing(view: &View<'_>) -> String {
@@ -191,7 +193,7 @@ fn show_task(ui: &mut Ui, view: &View<'_>, standing: &Standing<'_>, columns: &Co
     let (mark, tone) = mark(ui, view, standing);
     let (ids, room) = (columns.ids, columns.names.saturating_sub(2 * standing.depth));
     let name = one_line(standing.name);
-    let name = if columns.are_narrow { cut(&name, room) } else { name };
+    let name = if columns.width.is_some() { shortened(&name, room) } else { name };
     let indent = "  ".repeat(standing.depth);
     let pad = room.saturating_sub(name.width());
     let word = match standing.state {
@@ -199,13 +201,15 @@ fn show_task(ui: &mut Ui, view: &View<'_>, standing: &Standing<'_>, columns: &Co
         State::Pending if standing.is_ready => "ready",
         state => state.as_str(),
     };
+    let remark = remark(view, standing);
+    let used = indent.len() + 2 + ids + 1 + name.width() + pad + 2 + STATE + 1;
+    let remark = columns.width.map_or_else(|| remark.clone(), |width| rest_of(&remark, width, used));
     let line = format!(
-        "{indent}{} {:<ids$} {name}{}  {} {}",
+        "{indent}{} {:<ids$} {name}{}  {} {remark}",
         ui.paint(tone, mark),
         standing.id,
         " ".repeat(pad),
-        ui.paint(tone, &format!("{word:<13}")),
-        remark(view, standing),
+        ui.paint(tone, &format!("{word:<STATE$}")),
     );
     ui.line(line.trim_end());
 }
@@ -213,21 +217,6 @@ fn show_task(ui: &mut Ui, view: &View<'_>, standing: &Standing<'_>, columns: &Co
 fn one_line(text: &str) -> String {
     let plain = plain_text(text);
     if plain.contains('\n') { plain.replace('\n', " ") } else { plain }
-}
-
-/// `text` in at most `width` columns.
-fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut kept = String::new();
-    for c in text.chars() {
-        if kept.width() + c.width().unwrap_or(0) + 1 > width {
-            break;
-        }
-        kept.push(c);
-    }
-    kept + "…"
 }
 
 /// What else there is to say: the attempt, how long ago, what it waits for.
@@ -242,11 +231,11 @@ fn remark(view: &View<'_>, standing: &Standing<'_>) -> String {
     if let Some(attempt) = standing.attempt().filter(|attempt| attempt.0 > 0) {
         parts.push(format!("attempt {}", attempt.ordinal()));
     }
-    if let Some(last) = standing.history.and_then(|history| history.last()) {
-        parts.push(clock::age(last.time));
-    }
     if standing.history.is_some_and(|history| !history.is_landed) {
         parts.push("not landed".into());
+    }
+    if let Some(last) = standing.history.and_then(|history| history.last()) {
+        parts.push(clock::ago(last.time));
     }
     if standing.is_stray {
         parts.push("not in the plan".into());
@@ -300,15 +289,24 @@ pub(super) fn mark(ui: &Ui, view: &View<'_>, standing: &Standing<'_>) -> (&'stat
 }
 
 /// One commit of a task.
+/// What stands before the words of an event: commit, age, attempt and status.
+const BEFORE_WORDS: usize = 6 + 11 + 5 + 4 + 17;
+
 pub(super) fn show_event(ui: &mut Ui, event: &Event) {
     let tone = if event.is_failure() { Tone::Bad } else { Tone::Good };
     let attempt = event.attempt().map_or(String::new(), |attempt| format!("#{}", attempt.ordinal()));
+    let told = plain_text(&event.subject.text);
+    let told = ui.width().map_or_else(|| told.clone(), |width| rest_of(&told, width, BEFORE_WORDS));
     let line = format!(
-        "      {} {:>4} {attempt:<3} {} {}",
+        "      {} {:>4} {attempt:<3} {} {told}",
         ui.paint(Tone::Busy, &event.commit.short()),
         clock::age(event.time),
         ui.paint(tone, &format!("{:<16}", event.status())),
-        plain_text(&event.subject.text),
     );
     ui.line(line.trim_end());
+}
+
+/// As much of `text` as there is room for.
+fn rest_of(text: &str, width: usize, used: usize) -> String {
+    shortened(text, width.saturating_sub(used))
 }

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     clock, document,
     entry::Outcome,
-    ui::{Tone, Ui, seen_from_here, table},
+    ui::{Last, Tone, Ui, seen_from_here, table},
 };
 
 #[derive(Debug, Args)]
@@ -46,12 +46,11 @@ pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
 
 fn show(ui: &mut Ui, rows: &[Row]) {
     let cells: Vec<[String; COLUMNS]> = rows.iter().map(cells).collect();
-    table(ui, HEADINGS, &cells, |row, column| (column == 1).then(|| tone(&rows[row])));
+    table(ui, HEADINGS, &cells, Last::Below, |row, column| (column == 1).then(|| tone(&rows[row])));
 }
 
 const COLUMNS: usize = 8;
-const HEADINGS: [&str; COLUMNS] =
-    ["task", "state", "ahead/behind", "active", "content", "holder", "branch", "path"];
+const HEADINGS: [&str; COLUMNS] = ["task", "state", "ahead", "active", "content", "holder", "branch", "path"];
 
 fn cells(row: &Row) -> [String; COLUMNS] {
     let text = |path: Option<String>| path.unwrap_or_default();
