@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::Failure,
-    gardener::{GardenerError, Lanes},
+    gardener::{Attended, GardenerError, Lanes, LeftMarks},
     name::SessionId,
     plan::TestCommand,
     queue::{self, FanIn, Gate},
@@ -33,6 +33,8 @@ impl Opened {
             jobs,
             lock: &self.lock,
             queue: queue::Options { fan_in: policy, ..queue },
+            left: LeftMarks::default(),
+            attended: Attended::default(),
         })
     }
 

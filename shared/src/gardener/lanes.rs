@@ -1,6 +1,11 @@
 //! Lanes: worktrees in which several tasks are worked on at once, each on its own branch.
 
-use std::{path::Path, time::Duration};
+use std::{
+    collections::HashSet,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use super::{GardenerError, Site};
 use crate::{
@@ -9,12 +14,15 @@ use crate::{
     name::{Oid, SessionId, TaskId},
     process::{Attendance, FileLock},
     queue,
-    record::Tip,
+    record::{Tip, Unfinished},
     worktree::{Lease, Pool},
 };
 
 /// What a crashed agent gets to end by itself.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// So many finished tasks at least may wait in their lanes to land together: a landing costs the same for one or for four.
+const WAITING: usize = 4;
 
 /// The lanes of a run.
 #[derive(Debug)]
@@ -29,7 +37,20 @@ pub struct Lanes<'a> {
     pub lock: &'a FileLock,
     /// How what was finished in them lands.
     pub queue: queue::Options,
+    /// Where an earlier run may have left attempts.
+    pub left: LeftMarks,
+    /// Where this run has been.
+    pub attended: Attended,
 }
+
+/// The locks of the processes in lanes that this run was in.
+#[derive(Debug, Default)]
+pub struct Attended(Mutex<HashSet<PathBuf>>);
+
+/// The branches that attempts may be marked of, once they are known. They are listed together: nobody else drives this run
+/// meanwhile.
+#[derive(Debug, Default)]
+pub struct LeftMarks(Mutex<Option<HashSet<String>>>);
 
 /// Where a task begins, and what its branch must hold to be continued.
 #[derive(Debug, Clone)]
@@ -46,8 +67,7 @@ impl Lanes<'_> {
     /// A place for a task. What a branch from elsewhere held is saved, and the task begins anew.
     pub(super) fn take(&self, task: &TaskId, ground: &Ground) -> Result<Site, GardenerError> {
         let lease = self.pool.lease(task, ground.base)?;
-        let (attendance, _) = Attendance::take_over(self.lock, &self.attendance(&lease.path), GRACE)
-            .map_err(|source| GardenerError::Locked { branch: self.pool.run().clone(), source })?;
+        let attendance = self.attend(&lease.path)?;
         let mut head = tip_of(&lease)?;
         if is_stale(&lease, head, ground)? {
             put_aside(&lease, head, ground.base)?;
@@ -57,10 +77,22 @@ impl Lanes<'_> {
         Ok(Site { repository: lease.repository.clone(), tip, settled: None, attendance, lease: Some(lease) })
     }
 
-    /// How many lanes there may be: twice as many as agents, so that these need not wait for landings. A single agent
-    /// has one, and finds it as it left it.
+    /// Whether an attempt at a task may be there that nobody ended. For whoever asks a second time it may be our own.
+    pub(super) fn may_be_interrupted(&self, task: &TaskId) -> Result<bool, GardenerError> {
+        let mut left = self.left.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut marked = match left.take() {
+            Some(marked) => marked,
+            None => Unfinished::list_marked(self.repository)?,
+        };
+        let is_new = marked.insert(self.pool.run().task_branch(task).component());
+        *left = Some(marked);
+        Ok(!is_new)
+    }
+
+    /// How many lanes there may be: one for each agent, and as many but at least a few in which finished tasks wait to
+    /// land together, so that agents need not wait for landings. A single agent has one, and finds it as it left it.
     pub(super) fn most(&self) -> usize {
-        let wanted = if self.jobs == 1 { 1 } else { 2 * self.jobs };
+        let wanted = if self.jobs == 1 { 1 } else { self.jobs + self.jobs.max(WAITING) };
         wanted.min(self.pool.max()).max(1)
     }
 
@@ -80,7 +112,18 @@ impl Lanes<'_> {
         Ok(ended)
     }
 
-    fn attendance(&self, lane: &Path) -> std::path::PathBuf {
+    /// Whatever of an earlier run still lives in a lane is ended before we are there for the first time.
+    fn attend(&self, lane: &Path) -> Result<Attendance, GardenerError> {
+        let path = self.attendance(lane);
+        let is_known = self.attended.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&path);
+        let take = if is_known { Attendance::take_again } else { Attendance::take_over };
+        let (attendance, _) = take(self.lock, &path, GRACE)
+            .map_err(|source| GardenerError::Locked { branch: self.pool.run().clone(), source })?;
+        self.attended.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path);
+        Ok(attendance)
+    }
+
+    fn attendance(&self, lane: &Path) -> PathBuf {
         let name = format!("{}~{}{}", file_name(self.lock.path()), file_name(lane), Attendance::SUFFIX);
         self.lock.path().with_file_name(name)
     }

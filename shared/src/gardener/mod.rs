@@ -20,7 +20,7 @@ mod worker;
 pub use choose::{Failed, KeepGoing, Wish, wanted};
 pub use error::GardenerError;
 pub use land::{Needs, Unlanded};
-pub use lanes::Lanes;
+pub use lanes::{Attended, Lanes, LeftMarks};
 pub use recover::{recover, words_of};
 pub use site::Site;
 pub use start::PlanFile;
@@ -190,7 +190,12 @@ impl<'a> Gardener<'a> {
             Some(first) => Some(self.parent_of(first.commit)?),
             None => None,
         };
-        Ok(Work::Task(Start { events, base, others: Others::new(spent, more) }))
+        // In the checkout what was interrupted was written down when the run was opened.
+        let is_interrupted = match self.tools.lanes {
+            Some(lanes) => lanes.may_be_interrupted(&task.id)?,
+            None => false,
+        };
+        Ok(Work::Task(Start { events, base, others: Others::new(spent, more), is_interrupted }))
     }
 
     fn parent_of(&self, commit: Oid) -> Result<Oid, GardenerError> {

@@ -183,6 +183,8 @@ pub(super) struct Start {
     pub(super) base: Option<Oid>,
     /// What the run has spent beside these events, and goes on spending.
     pub(super) others: Others,
+    /// Whether an attempt may be marked that nobody ended.
+    pub(super) is_interrupted: bool,
 }
 
 /// Where it is to be done.
@@ -305,17 +307,16 @@ fn run_task(
     start: Start,
     written: &mut Vec<Event>,
 ) -> Result<End, GardenerError> {
-    let Start { mut events, base, others } = start;
+    let Start { mut events, base, others, is_interrupted } = start;
     let base = base.unwrap_or_else(|| recorder.head());
     let known = events.len();
-    let interrupted = if recorder.branch() == recorder.run() {
-        // In the checkout that was done when the run was opened.
-        Vec::new()
-    } else {
+    let mut interrupted = Vec::new();
+    if is_interrupted {
         let own = |_: &TaskId| events.as_slice();
         let name = |_: &TaskId| Some(task.name.as_str());
-        write_down(recorder, &Known { events: &own, name: &name, max: shop.options.max_retries })?
-    };
+        interrupted =
+            write_down(recorder, &Known { events: &own, name: &name, max: shop.options.max_retries })?;
+    }
     for (attempt, event) in interrupted {
         shop.tell(&task.id, Happening::Note { words: words_of(&attempt) });
         events.push(event);

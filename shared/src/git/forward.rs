@@ -93,6 +93,10 @@ impl Checkout<'_> {
     }
 
     fn is_on_branch(&self) -> Result<bool, GitError> {
+        let here = self.is_here().then(|| self.repository.glance_at_head(&self.repository.git_dir));
+        if let Some(branch) = here.flatten().and_then(|head| head.branch) {
+            return Ok(branch == *self.branch);
+        }
         let head = self.git("symbolic-ref").args(["--quiet", "HEAD"]).answer()?.unwrap_or_default();
         Ok(head.strip_suffix(b"\n") == Some(self.branch.to_ref().as_bytes()))
     }

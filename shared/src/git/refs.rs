@@ -93,6 +93,9 @@ impl Repository {
 
     /// What the ref of this full name points at, if there is one.
     pub fn find_ref(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        if let Some(found) = self.glance_at_ref(name) {
+            return Ok(found);
+        }
         if let Some(found) = self.ask_for_ref(name)? {
             return Ok(found);
         }

@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, kept::Clerks};
+use super::{
+    GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, kept::Clerks,
+    register::Register,
+};
 use crate::name::{BranchName, ObjectFormat, Oid, RepoName};
 
 /// Where `HEAD` points.
@@ -43,6 +46,8 @@ pub struct Repository {
     pub(super) clerks: Clerks,
     /// As whom commits are written.
     pub(super) authors: Authors,
+    /// The worktrees, as git told them last.
+    pub(super) register: Register,
 }
 
 /// What is asked of `rev-parse` first, one line of answer each.
@@ -146,6 +151,7 @@ impl Repository {
             is_pinned: false,
             clerks: Clerks::default(),
             authors: Authors::default(),
+            register: Register::default(),
         })
     }
 

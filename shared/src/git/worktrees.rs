@@ -13,6 +13,7 @@ use std::{
 use super::{
     GitError, Head, Repository,
     command::{checked, without_prefix},
+    register::Signs,
 };
 use crate::{
     message::visible,
@@ -55,12 +56,25 @@ impl Dirt {
     }
 }
 
+/// What is to be checked out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checkout<'a> {
+    /// A commit, on no branch.
+    Commit(Oid),
+    /// A branch. `HEAD` is put on it last.
+    Branch(&'a BranchName),
+}
+
 /// While somebody adds a worktree, git cannot list them for a moment.
 const TRIES: u32 = 20;
 
 impl Repository {
     /// All worktrees, the main one first.
     pub fn list_worktrees(&self) -> Result<Vec<Worktree>, GitError> {
+        let signs = Signs::of(self);
+        if let Some(known) = self.recall_worktrees(&signs)? {
+            return Ok(known);
+        }
         let ask = || self.git("worktree").args(["list", "--porcelain", "-z"]).stdout();
         let mut printed = ask();
         for round in 1..TRIES {
@@ -78,6 +92,7 @@ impl Repository {
         for worktree in found.iter_mut().skip(1) {
             worktree.git_dir = homes.get(&worktree.path).cloned();
         }
+        self.remember_worktrees(signs, &found);
         Ok(found)
     }
 
@@ -120,11 +135,22 @@ impl Repository {
         })
     }
 
-    /// Checks out a commit, on no branch, and throws away what stands in its way.
-    pub fn check_out(&self, commit: Oid, settings: &[&str], env: &[(&str, &str)]) -> Result<(), GitError> {
-        let command = self.change_with("checkout", settings);
+    /// Checks something out, and throws away what stands in its way.
+    pub fn check_out(
+        &self,
+        wanted: Checkout<'_>,
+        settings: &[&str],
+        env: &[(&str, &str)],
+    ) -> Result<(), GitError> {
+        let command = self.change_with("checkout", settings).args(["--quiet", "--force"]);
         let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
-        command.args(["--quiet", "--force", "--detach", &commit.to_string(), "--"]).stdout().map(drop)
+        let command = match wanted {
+            Checkout::Commit(commit) => command.args(["--detach", &commit.to_string()]),
+            Checkout::Branch(branch) => {
+                command.args(["--no-guess", "--ignore-other-worktrees", branch.as_str()])
+            }
+        };
+        command.arg("--").stdout().map(drop)
     }
 
     /// Puts `HEAD` on a branch whose commit is checked out.
@@ -141,6 +167,9 @@ impl Repository {
 
     /// The branch that `HEAD` is on now, unless it is detached.
     pub fn find_head_branch(&self) -> Result<Option<BranchName>, GitError> {
+        if let Some(head) = self.glance_at_head(&self.git_dir) {
+            return Ok(head.branch);
+        }
         let printed = self.git("symbolic-ref").args(["--quiet", "HEAD"]).answer()?.unwrap_or_default();
         let name = String::from_utf8_lossy(&printed);
         Ok(name.trim_end().strip_prefix("refs/heads/").and_then(|name| name.parse().ok()))

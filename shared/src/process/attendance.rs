@@ -59,6 +59,15 @@ impl Attendance {
         Ok((Self { lock }, ended))
     }
 
+    /// The same by one who took it over before and has dropped it since. Attempts do not end before all of their processes
+    /// have, so these are looked for only if somebody still shares the lock.
+    pub fn take_again(run: &FileLock, path: &Path, grace: Duration) -> Result<(Self, Ended), LockError> {
+        match Locked::try_take(path, run.what()) {
+            Ok(lock) => Ok((Self { lock }, Ended::default())),
+            Err(_) => Self::take_over(run, path, grace),
+        }
+    }
+
     /// Writes down the mark of what is about to start.
     pub(super) fn announce(&mut self, mark: &Mark) -> io::Result<()> {
         self.lock.holder.mark = Some(mark.to_string());

@@ -109,7 +109,7 @@ impl Drop for FileLock {
 }
 
 impl Locked {
-    fn try_take(path: &Path, what: &str) -> Result<Self, LockError> {
+    pub(super) fn try_take(path: &Path, what: &str) -> Result<Self, LockError> {
         let failed = |source| LockError::Failed { path: path.to_owned(), source };
         for _ in 0..TRIES {
             let file = open(path).map_err(failed)?;

@@ -1,6 +1,8 @@
 //! Work in progress, marked by a ref while an agent runs: after a crash it tells what lay in the worktree before, so
 //! that what lies there now can be told from what the user had.
 
+use std::collections::HashSet;
+
 use crate::{
     git::{GitError, NewCommit, RefMove, Repository, Signing},
     name::{Attempt, BranchName, Oid, TaskId},
@@ -49,6 +51,13 @@ impl Unfinished {
         let name = Self::name_of(branch, task, attempt);
         repository.move_refs_again(&[RefMove { name: &name, new: Some(before), old: None }])?;
         Ok(Self { name, task: task.clone(), attempt, before })
+    }
+
+    /// The components of all branches that attempts are marked of.
+    pub fn list_marked(repository: &Repository) -> Result<HashSet<String>, GitError> {
+        let refs = repository.list_refs(&[Self::REFS])?;
+        let place = |name: &str| Some(name.strip_prefix(Self::REFS)?.split_once('/')?.0.to_owned());
+        Ok(refs.iter().filter_map(|found| place(&found.name)).collect())
     }
 
     /// What a crashed run of `branch` left.

@@ -10,7 +10,7 @@ use std::{
 
 use super::{Note, Pool, WorktreeError, claim::Origin, options::LargeFiles, stale, survey};
 use crate::{
-    git::{Change, Dirt, Holding, NewCommit, RefMove, Repository, Signing},
+    git::{Change, Checkout, Dirt, Holding, NewCommit, RefMove, Repository, Signing},
     message::visible,
     name::{BranchName, Oid},
 };
@@ -35,7 +35,11 @@ impl Pool {
         // What was never filled to its end has no index, and nothing of anybody's in it.
         let is_used = origin == Origin::Recycled && lane.git_dir.join("index").exists();
         let head = lane.head.commit.filter(|_| origin == Origin::Recycled);
-        let held = head.map(|head| (head, self.repository.start_holding(head)));
+        let loose = match head {
+            Some(head) if !self.freed.is_held(&self.repository, &lane.dir, head)? => Some(head),
+            _ => None,
+        };
+        let held = loose.map(|head| (head, self.repository.start_holding(head)));
         let dirt = if is_used { lane.dirt()? } else { Vec::new() };
         refuse_dirty_submodules(lane, &dirt)?;
         let before = head.filter(|_| is_used);
@@ -55,25 +59,32 @@ impl Pool {
         for name in HALF_DONE {
             let _ = fs::remove_dir_all(lane.git_dir.join(name));
         }
-        self.write_files(lane, tip)?;
+        // Where nothing is left to do but to put `HEAD` on the branch, git does that itself, as its last step.
+        let is_last = !clears_untracked && !clears_ignored && lane.list_submodules(tip)?.is_empty();
+        let checkout = if is_last { Checkout::Branch(branch) } else { Checkout::Commit(tip) };
+        self.write_files(lane, checkout)?;
         if clears_untracked {
             lane.remove_untracked()?;
         }
         if clears_ignored {
             lane.remove_ignored(&self.options.keep)?;
         }
-        notes.extend(self.fill_submodules(lane, branch, tip)?);
-        lane.attach(branch)?;
+        if !is_last {
+            notes.extend(self.fill_submodules(lane, branch, tip)?);
+        }
+        if lane.find_head_branch()?.as_ref() != Some(branch) {
+            lane.attach(branch)?;
+        }
         Ok(notes)
     }
 
-    fn write_files(&self, lane: &Repository, tip: Oid) -> Result<(), WorktreeError> {
+    fn write_files(&self, lane: &Repository, wanted: Checkout<'_>) -> Result<(), WorktreeError> {
         let settings: &[&str] = if self.leave_out(lane)? { &SPARSE } else { &[] };
         let env: &[(&str, &str)] = match self.options.large_files {
             LargeFiles::Fetched => &[],
             LargeFiles::Pointers => &[("GIT_LFS_SKIP_SMUDGE", "1")],
         };
-        Ok(lane.check_out(tip, settings, env)?)
+        Ok(lane.check_out(wanted, settings, env)?)
     }
 
     /// Writes down which tracked files are left out. Whether git has to look at that at all.

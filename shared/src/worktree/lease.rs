@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::{
     Kind, Note, Pool, WorktreeError,
     claim::{Claim, Origin, Wanted, Wish},
+    freed::Freed,
     places, stale, survey,
 };
 use crate::{
@@ -47,6 +48,7 @@ pub struct Lease {
     pub is_new: bool,
     /// What the user should know.
     pub notes: Vec<Note>,
+    freed: Freed,
     #[allow(dead_code, reason = "held, not read")]
     locks: [FileLock; 2],
 }
@@ -134,6 +136,7 @@ impl Pool {
             begun,
             is_new: origin == Origin::Made,
             notes,
+            freed: self.freed.clone(),
             locks,
         }
     }
@@ -147,7 +150,11 @@ impl Lease {
             return Ok(());
         }
         match self.repository.find_commit("HEAD")? {
-            Some(commit) => Ok(self.repository.detach(commit)?),
+            Some(commit) => {
+                self.repository.detach(commit)?;
+                self.freed.note(self.path, (commit, self.branch));
+                Ok(())
+            }
             None => Ok(()),
         }
     }

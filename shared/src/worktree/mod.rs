@@ -12,6 +12,7 @@ mod crowd;
 mod environment;
 mod error;
 mod fill;
+mod freed;
 mod house;
 mod journal;
 mod lease;
@@ -48,6 +49,7 @@ pub use sync::Synced;
 
 use std::{path::PathBuf, time::Duration};
 
+use freed::Freed;
 use places::Places;
 
 use crate::{
@@ -68,6 +70,7 @@ pub struct Pool {
     run: BranchName,
     options: WorktreeOptions,
     places: Places,
+    freed: Freed,
 }
 
 impl Pool {
@@ -78,7 +81,8 @@ impl Pool {
         options: WorktreeOptions,
     ) -> Result<Self, WorktreeError> {
         let places = Places::new(repository, &find_main(repository)?, &options);
-        Ok(Self { repository: repository.clone(), run: run.clone(), options, places })
+        let freed = Freed::default();
+        Ok(Self { repository: repository.clone(), run: run.clone(), options, places, freed })
     }
 
     /// The run's branch.
