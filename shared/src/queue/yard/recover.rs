@@ -1,6 +1,6 @@
 //! The queue as git tells it, and what a crash or a person left to be put right.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::Yard;
 use crate::{
@@ -17,6 +17,8 @@ use crate::{
 
 /// The tries that the size of batches follows.
 const RECENT: usize = 50;
+/// The branches of so many tasks are looked for one by one.
+const FEW: usize = 32;
 
 /// What was read at one moment.
 pub(in crate::queue) struct Seen {
@@ -33,7 +35,7 @@ pub(in crate::queue) struct KnownRun {
 /// What one question to git tells of a queue.
 struct Listing {
     tickets: Vec<Stored>,
-    /// The tasks' own branches.
+    /// The branches of the tasks that tickets speak of.
     branches: Vec<Ref>,
     position: Position,
 }
@@ -76,10 +78,11 @@ impl Yard<'_> {
         Ok(view)
     }
 
-    /// Tickets, the branches of tasks, the target and what is parked for it, in one question.
+    /// Tickets, the target and what is parked for it, in one question. Then the branches of the tasks that tickets speak
+    /// of: those of all others, more with each task that was ever begun, say nothing about what may land.
     fn list(&self) -> Result<Listing, QueueError> {
         let folder = folder_of(self.scope);
-        let names = [&folder, &self.scope.task_refs(), &self.into.to_ref(), &self.into.landing_ref()];
+        let names = [&folder, &self.into.to_ref(), &self.into.landing_ref()];
         let notes = self.repository.start_listing_notes(&names.map(String::as_str))?.finish()?;
         let (tickets, others): (Vec<_>, Vec<_>) =
             notes.into_iter().partition(|(found, _)| found.name.starts_with(&folder));
@@ -88,16 +91,30 @@ impl Yard<'_> {
         let position = position.ok_or_else(|| QueueError::NoTarget(self.into.clone()))?;
         let mut tickets: Vec<Stored> = tickets.into_iter().map(read_ticket).collect::<Result<_, _>>()?;
         tickets.retain(|stored| stored.ticket.into == *self.into);
-        let prefix = self.scope.task_refs();
-        let branches = refs.into_iter().filter(|found| found.name.starts_with(&prefix)).collect();
+        let spoken_of =
+            tickets.iter().flat_map(|stored| stored.ticket.needs.iter().chain([&stored.ticket.task]));
+        let tasks: BTreeSet<&TaskId> = spoken_of.chain(&self.options.only).collect();
+        let branches = self.branches_of(&tasks)?;
         Ok(Listing { tickets, branches, position })
+    }
+
+    fn branches_of(&self, tasks: &BTreeSet<&TaskId>) -> Result<Vec<Ref>, QueueError> {
+        if tasks.len() > FEW {
+            return Ok(self.repository.list_refs(&[&self.scope.task_refs()])?);
+        }
+        let mut branches = Vec::new();
+        for task in tasks {
+            let name = self.scope.task_branch(task).to_ref();
+            branches.extend(self.repository.find_ref(&name)?.map(|target| Ref { name, target }));
+        }
+        Ok(branches)
     }
 
     /// What history says at `tip`. It is read again only if something is elsewhere than it was.
     fn run_at(&mut self, tip: Oid, branches: Vec<Ref>) -> Result<KnownRun, QueueError> {
         if let Some(known) = self.run.take()
             && known.run.scope.tip == Some(tip)
-            && known.branches == branches
+            && branches.iter().all(|branch| known.branches.contains(branch))
         {
             return Ok(known);
         }
