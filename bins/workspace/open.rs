@@ -4,6 +4,7 @@ use std::path::Path;
 
 use arborist_core::{
     failure::Failure,
+    gardener::GardenerError,
     git::{Config, Repository},
     history::{Reading, Run, Scope},
     name::SessionId,
@@ -56,6 +57,9 @@ pub(super) fn open(ui: &mut Ui) -> Result<Opened, Failure> {
     let repository = Repository::discover()?;
     let config = config.finish()?;
     ui.configure(&config);
+    if repository.worktree.is_none() {
+        return Err(GardenerError::Bare.into());
+    }
     let settings = Settings::load(&repository, &config)?;
     let workspace = Workspace::load(&repository, &settings, &watch_signals())?;
     let recorded = workspace.sessions(&repository)?;

@@ -37,6 +37,8 @@ pub enum WorkspaceError {
     Dangling { name: RepoName, path: PathBuf },
     #[error("'{}' is there and is no repository, so '{name}' cannot be used (workspace.repos.{name}.path)", path.display())]
     NoRepository { name: RepoName, path: PathBuf },
+    #[error("'{}' is a bare repository, and '{name}' needs a checkout to be worked in (workspace.repos.{name}.path)", path.display())]
+    Bare { name: RepoName, path: PathBuf },
     #[error("'{}' has no remote '{remote}' (workspace.repos.{name}.remote)", path.display())]
     NoRemote { name: RepoName, remote: String, path: PathBuf },
     #[error("'{name}' has no remote to push to")]
@@ -81,6 +83,10 @@ impl Explain for WorkspaceError {
             }
             Self::NotCloned { .. } => "clone it with: git arborist workspace sync".into(),
             Self::Dangling { .. } | Self::NoRepository { .. } => "move it away, or name another path".into(),
+            Self::Bare { name, path } => format!(
+                "name a path that is not there yet, and workspace.repos.{name}.remote = \"{}\"",
+                path.display()
+            ),
             Self::NowhereToPush { name } => format!("name one as workspace.repos.{name}.remote"),
             Self::Unknown { hint, .. } => hint.clone(),
             _ => return None,

@@ -63,7 +63,13 @@ impl Workspace {
         match Repository::open_at(&section.path) {
             Ok(repository) => Ok(Some(repository)),
             Err(GitError::NoRepository { complaint }) if !complaint.contains("ownership") => {
-                Err(WorkspaceError::NoRepository { name: section.name.clone(), path: section.path.clone() })
+                let (name, path) = (section.name.clone(), section.path.clone());
+                let is_bare = path.join("HEAD").is_file() && path.join("objects").is_dir();
+                Err(if is_bare {
+                    WorkspaceError::Bare { name, path }
+                } else {
+                    WorkspaceError::NoRepository { name, path }
+                })
             }
             Err(error) => Err(error.into()),
         }
