@@ -67,7 +67,10 @@ fn a_bad_repository_hides_no_other() {
 fn a_repository_without_a_checkout_is_told_apart_from_none() {
     let garden = Garden::sprout();
     garden.git_in(garden.root(), ["clone", "-q", "--bare", "repo", "backend.git"]).succeeds();
-    garden.arborist_in(&garden.root().join("backend.git"), ["workspace", "status"]).exits(128).err("has none");
+    garden
+        .arborist_in(&garden.root().join("backend.git"), ["workspace", "status"])
+        .exits(128)
+        .err("has none");
     garden.git(["config", "arborist.workspace.repos.backend.path", "../backend.git"]).succeeds();
     let said = garden.arborist(["workspace", "status"]).exits(1).out("backend  unusable");
     said.err("is a bare repository, and 'backend' needs a checkout").err("workspace.repos.backend.remote = ");
