@@ -13,6 +13,7 @@ mod list;
 mod mark;
 mod onward;
 mod open;
+mod others;
 mod paths;
 mod plumbing;
 mod replay;

@@ -24,6 +24,7 @@ use super::{
     brought,
     onward::Onward,
     open::{IdArgs, Opened, open},
+    others,
     plumbing::name_of,
     resume::{go_on, house, lock},
     show::start_in,
@@ -125,7 +126,11 @@ fn begin(
     let made = RefMove { name: &name, new: Some(commit), old: None };
     let place = RepositoryStart { name: name_of(repository), branch: branch.clone(), base: commit };
     let forked_from = Some(Fork { session: newest.record.session.clone(), turn });
-    let start = Start { repositories: vec![place], forked_from, ..start.clone() };
+    let mut repositories = vec![place];
+    for other in others::at(opened, newest, (turn, commit))? {
+        repositories.push(other.fork(&pipeline, &session)?);
+    }
+    let start = Start { repositories, forked_from, ..start.clone() };
     Chronicle::begin_with(repository, (session.clone(), start), clock::now(), &[made])?;
     Ok((session, branch))
 }

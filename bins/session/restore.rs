@@ -12,7 +12,7 @@ use arborist_core::{
     git::{Change, RefMove, Repository},
     history::Run,
     message::{Body, Status, Wording},
-    name::{Attempt, Oid, TaskId},
+    name::{Attempt, BranchName, Oid, SessionId, TaskId},
     record::{Delivery, Entry, Recorder, Unfinished, settle},
     session::Stored,
     worktree::House,
@@ -20,6 +20,7 @@ use arborist_core::{
 
 use super::{
     open::Opened,
+    others,
     resume::lock,
     then::{self, Then},
 };
@@ -35,9 +36,42 @@ pub(super) fn turn(
 ) -> Result<Oid, Failure> {
     let stored = opened.archive().turn(newest, number)?;
     let (session, commit) = (&stored.record.session, opened.archive().fork_point(newest, number)?);
-    let repository = &house.repository;
     let branch = &newest.record.context.branch;
-    let _lock = lock(repository, branch)?;
+    let _lock = lock(&house.repository, branch)?;
+    let words = format!("turn {number} of session {session}, {commit}");
+    let node = stored.record.turn().map(|turn| &turn.node);
+    // What counts is the commit of the repository that has the plan, so it comes last.
+    for other in others::at(opened, newest, (number, commit))? {
+        node.map(|node| other.restore(session, node, &words)).transpose()?;
+    }
+    let (mut recorder, tree, changes) = put_back(house, (branch, session), commit)?;
+    let (repository, tip) = (&house.repository, recorder.head());
+    let is_under_way = commit == stored.record.context.head;
+    let mut tasks = later_tasks(repository, history, (commit, tip), node.filter(|_| is_under_way))?;
+    if let (true, false, Some(node)) = (tasks.is_empty(), changes.is_empty(), node) {
+        tasks.push((node.clone(), node.to_string()));
+    }
+    let standing = bring_back(
+        &mut recorder,
+        &tasks,
+        (tree, &changes),
+        &Past { then: then::at(opened, newest, commit)?, words },
+    )?;
+    ui.note(&match standing.as_slice() {
+        [] => format!("nothing came after turn {number}"),
+        some => format!("the tree of turn {number} is back, and tasks stand as then: {}", some.join(", ")),
+    });
+    Ok(recorder.head())
+}
+
+/// Makes the worktree of a session's branch what it was at `commit`, and gives who writes that down, with what changes. What
+/// is not committed there is not overwritten.
+pub(super) fn put_back<'h>(
+    house: &'h House,
+    (branch, session): (&BranchName, &SessionId),
+    commit: Oid,
+) -> Result<(Recorder<'h>, Oid, Vec<Change>), Failure> {
+    let repository = &house.repository;
     let tip = repository.require_commit(&branch.to_ref())?;
     let tree = repository.tree_of(commit)?;
     let is_there = repository.snapshot()? == tree;
@@ -52,38 +86,18 @@ pub(super) fn turn(
     }
     // The files come first: whoever was killed behind this finds them as they shall be, and goes on.
     repository.put_back(tree, &changes)?;
-    let node = stored.record.turn().map(|turn| &turn.node);
-    let is_under_way = commit == stored.record.context.head;
-    let mut tasks = later_tasks(repository, history, (commit, tip), node.filter(|_| is_under_way))?;
-    if let (true, false, Some(node)) = (tasks.is_empty(), changes.is_empty(), node) {
-        tasks.push((node.clone(), node.to_string()));
-    }
-    let mut recorder = Recorder::new(repository, branch.clone(), session.clone(), tip)?;
-    let standing = bring_back(
-        &mut recorder,
-        &tasks,
-        (tree, &changes),
-        &Past {
-            then: then::at(opened, newest, commit)?,
-            words: format!("turn {number} of session {session}, {commit}"),
-        },
-    )?;
-    ui.note(&match standing.as_slice() {
-        [] => format!("nothing came after turn {number}"),
-        some => format!("the tree of turn {number} is back, and tasks stand as then: {}", some.join(", ")),
-    });
-    Ok(recorder.head())
+    Ok((Recorder::new(repository, branch.clone(), session.clone(), tip)?, tree, changes))
 }
 
 /// What is brought back.
-struct Past {
-    then: Vec<Then>,
-    words: String,
+pub(super) struct Past {
+    pub(super) then: Vec<Then>,
+    pub(super) words: String,
 }
 
 /// Begins tasks anew, the first with the changes of the tree, and writes down again what had happened to them then. Gives
 /// how they stand.
-fn bring_back(
+pub(super) fn bring_back(
     recorder: &mut Recorder<'_>,
     tasks: &[(TaskId, String)],
     (tree, changes): (Oid, &[Change]),

@@ -1,0 +1,139 @@
+//! The other repositories that a session works in: where they stood right after one of its turns, and how that is brought
+//! back. There is no moment that several repositories share; what tells is which turns and steps had been written down.
+
+use std::collections::HashSet;
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{RefMove, Repository},
+    history::{Event, Reading, Run, Scope},
+    message::{Key, Status},
+    name::{Attempt, BranchName, Oid, PipelineName, SessionId, TaskId},
+    process::Cancel,
+    session::{RepositoryStart, Stored},
+    settings::Settings,
+    workspace::{Section, Workspace},
+    worktree::{Pool, WorktreeOptions},
+};
+
+use super::{
+    open::Opened,
+    restore::{Past, bring_back, put_back},
+    show::start_in,
+};
+
+/// Another repository, and where the session's branch stood there.
+pub(super) struct Other {
+    section: Section,
+    repository: Repository,
+    branch: BranchName,
+    point: Oid,
+}
+
+/// What had happened in the repository that has the plan.
+type Known = HashSet<(TaskId, Status, Option<Attempt>)>;
+
+/// Those that the session of `newest` works in, as they stood when it was at `point`, right after a turn.
+pub(super) fn at(opened: &Opened, newest: &Stored, (turn, point): (u32, Oid)) -> Result<Vec<Other>, Failure> {
+    let settings = Settings::load(&opened.repository, &opened.config)?;
+    let workspace = Workspace::load(&opened.repository, &settings, &Cancel::new())?;
+    let (session, pipeline) = (&newest.record.session, PipelineName::new(&newest.record.context.pipeline));
+    let known = known_at(opened, newest, point)?;
+    let first = opened.archive().start_of(newest)?;
+    let bases = &start_in(&first)?.repositories;
+    let mut others = Vec::new();
+    for section in workspace.sections.iter().filter(|section| !section.is_main) {
+        let branch = section.session_branch(&pipeline, session)?;
+        let Some(repository) = workspace.open(section)? else {
+            return Err(not_here(section));
+        };
+        let Some(tip) = repository.find_branch(&branch)? else {
+            continue;
+        };
+        let base = bases.iter().find(|start| start.name == section.name.as_str()).map(|start| start.base);
+        let base =
+            base.filter(|base| repository.find_commits(&[*base]).is_ok_and(|found| found == [Some(*base)]));
+        let point = stood_at(&repository, (&branch, base, tip), turn, &known)?;
+        others.extend(point.map(|point| Other { section: section.clone(), repository, branch, point }));
+    }
+    Ok(others)
+}
+
+fn not_here(section: &Section) -> Failure {
+    let words =
+        format!("the repository '{}', in which the session may have worked, is not here", section.name);
+    Failure::new(Exit::Person, words).hint("get it first: git arborist workspace sync")
+}
+
+fn known_at(opened: &Opened, newest: &Stored, point: Oid) -> Result<Known, Failure> {
+    let base = opened.archive().start_of(newest)?.record.context.head;
+    let before: HashSet<Oid> = opened.repository.list_between(&[point], &[base])?.into_iter().collect();
+    let scope = Scope { branch: newest.record.context.branch.clone(), tip: Some(point) };
+    let run = Run::scan(&opened.repository, scope, Reading::Fresh)?;
+    let events = run.tasks.iter().flat_map(|task| &task.events);
+    Ok(events.filter(|event| before.contains(&event.commit)).filter_map(key_of).collect())
+}
+
+fn key_of(event: &Event) -> Option<(TaskId, Status, Option<Attempt>)> {
+    Some((event.task()?.clone(), event.status(), event.attempt()))
+}
+
+/// The last commit of a session's branch that was there right after a turn: what came before the first that was not.
+/// `None` if the session has not begun there.
+fn stood_at(
+    repository: &Repository,
+    (branch, base, tip): (&BranchName, Option<Oid>, Oid),
+    turn: u32,
+    known: &Known,
+) -> Result<Option<Oid>, Failure> {
+    let mut point = None;
+    let mut revisions = vec!["--first-parent".into(), "--reverse".into(), tip.to_string()];
+    revisions.extend(base.map(|base| format!("^{base}")));
+    for commit in repository.stream_commits(&revisions)? {
+        let commit = repository.exact(commit?)?;
+        let Some(event) = Event::of(&commit).filter(|event| event.branch() == branch) else {
+            continue;
+        };
+        let was_there = match event.status() {
+            Status::RunStart => true,
+            Status::Turn => event
+                .trailers
+                .get(Key::Turn)
+                .and_then(|number| number.parse().ok())
+                .is_some_and(|number: u32| number <= turn),
+            _ => key_of(&event).is_some_and(|key| known.contains(&key)),
+        };
+        if !was_there {
+            break;
+        }
+        point = Some(event.commit);
+    }
+    Ok(point)
+}
+
+impl Other {
+    /// Begins the branch of another session there.
+    pub(super) fn fork(
+        &self,
+        pipeline: &PipelineName,
+        session: &SessionId,
+    ) -> Result<RepositoryStart, Failure> {
+        let branch = self.section.session_branch(pipeline, session)?;
+        let made = RefMove { name: &branch.to_ref(), new: Some(self.point), old: None };
+        self.repository.move_refs(&[made], "arborist: session")?;
+        Ok(RepositoryStart { name: self.section.name.to_string(), branch, base: self.point })
+    }
+
+    /// Brings the tree back there, by a commit on the session's branch.
+    pub(super) fn restore(&self, session: &SessionId, task: &TaskId, words: &str) -> Result<(), Failure> {
+        let options = WorktreeOptions::new(&Settings::default(), &Cancel::new());
+        let house = Pool::open(&self.repository, &self.branch, options)?.house(session)?;
+        let (mut recorder, tree, changes) = put_back(&house, (&self.branch, session), self.point)?;
+        if !changes.is_empty() {
+            let tasks = [(task.clone(), task.to_string())];
+            let past = Past { then: Vec::new(), words: words.to_owned() };
+            bring_back(&mut recorder, &tasks, (tree, &changes), &past)?;
+        }
+        Ok(())
+    }
+}
