@@ -235,13 +235,7 @@ impl Opened {
             plan: &planned.plan,
             run,
             tools,
-            checkout: Some(Site {
-                repository: self.repository.clone(),
-                tip,
-                settled: None,
-                attendance,
-                lease: None,
-            }),
+            checkout: Some(Site { repository: self.repository.clone(), tip, attendance, lease: None }),
             annexes,
             voice: voice.listener(),
         })

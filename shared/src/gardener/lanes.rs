@@ -74,7 +74,7 @@ impl Lanes<'_> {
             head = ground.base;
         }
         let tip = Tip::new(&lease.repository, lease.branch.clone(), head)?;
-        Ok(Site { repository: lease.repository.clone(), tip, settled: None, attendance, lease: Some(lease) })
+        Ok(Site { repository: lease.repository.clone(), tip, attendance, lease: Some(lease) })
     }
 
     /// Whether an attempt at a task may be there that nobody ended. For whoever asks a second time it may be our own.

@@ -42,7 +42,6 @@ pub(super) fn test(
     let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
     shop.tell(&phase.id, Happening::Begins { name: phase.name.clone(), attempt, step: "test", by });
     let log = format!("{}/{}_test_{}.log", shop.options.log_dir, phase.id, shop.stamp());
-    recorder.unsettle();
     let result = shop.test(phase, &commands, &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
     let mut entry = Entry::new(phase.id.clone(), status, Wording { name: &phase.name, attempt, max: 1 });

@@ -2,7 +2,6 @@
 
 use crate::{
     git::Repository,
-    name::Oid,
     process::Attendance,
     record::{Hand, Recorder, Tip},
     worktree::Lease,
@@ -15,8 +14,6 @@ pub struct Site {
     pub repository: Repository,
     /// The branch that is checked out there, and where it stands.
     pub tip: Tip,
-    /// What worktree and index are known to hold, if nobody was at work there since.
-    pub settled: Option<Oid>,
     /// Tells whether a process of an attempt lives there.
     pub attendance: Attendance,
     /// What makes it ours, if it is not the user's checkout.
@@ -27,6 +24,6 @@ impl Site {
     /// One who writes down what happens there.
     #[must_use]
     pub fn recorder(&self, hand: &Hand) -> Recorder<'_> {
-        Recorder::at(&self.repository, hand.clone(), self.tip.clone()).trusting(self.settled)
+        Recorder::at(&self.repository, hand.clone(), self.tip.clone())
     }
 }

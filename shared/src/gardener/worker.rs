@@ -248,10 +248,10 @@ fn work_at(
     written: &mut Vec<Event>,
     reports: &SyncSender<Report>,
 ) -> (Site, Result<End, GardenerError>) {
-    let Site { repository, tip, settled, attendance, lease } = site;
+    let Site { repository, tip, attendance, lease } = site;
     let (signs, heard) = Signals::new();
     let voice = reports.clone();
-    let (tip, settled, attendance, result) = thread::scope(|scope| {
+    let (tip, attendance, result) = thread::scope(|scope| {
         let saving = tools.saving(&repository, &task.id);
         scope.spawn(move || saving.go_on(&heard));
         let mut shop = tools.workshop(&repository, attendance, move |news| {
@@ -263,15 +263,15 @@ fn work_at(
             shop.environment.extend(lease.environment.clone());
         }
         tools.equip(&mut shop, task, std::mem::take(annexes));
-        let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip).trusting(settled);
+        let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip);
         let result = match work {
             Work::Task(start) => run_task(&mut shop, &mut recorder, task, start, written),
             Work::Phase => phase::test(&mut shop, &mut recorder, task, written).map_err(GardenerError::from),
         };
         *annexes = std::mem::take(&mut shop.annexes);
-        (recorder.tip().clone(), recorder.settled(), shop.leave(), result)
+        (recorder.tip().clone(), shop.leave(), result)
     });
-    (Site { repository, tip, settled, attendance, lease }, result)
+    (Site { repository, tip, attendance, lease }, result)
 }
 
 /// The tests of a phase run beside the checkout, at the run's newest commit. What comes of them is written down on the run's

@@ -171,19 +171,16 @@ impl Repository {
     }
 
     /// Brings these paths of the user's own index to what `HEAD` holds, and writes those files that are not in the checkout.
-    /// Gives whether the checkout holds all of them then: what lies there already is not looked at.
-    pub fn bring(&self, changes: &[Change]) -> Result<bool, GitError> {
+    pub fn bring(&self, changes: &[Change]) -> Result<(), GitError> {
         if changes.is_empty() || !changes.iter().all(|change| self.is_missing(change)) {
             self.stage(changes)?;
-            self.write_missing(changes)?;
-            return Ok(changes.is_empty());
+            return self.write_missing(changes);
         }
         let paths = changes.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
         let command =
             self.change("checkout").args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"]);
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
-        checked("checkout", command.finish_with(paths.flatten().copied().collect())?)?;
-        Ok(true)
+        checked("checkout", command.finish_with(paths.flatten().copied().collect())?).map(drop)
     }
 
     /// Writes those of these files that are not in the checkout, as the index has them.

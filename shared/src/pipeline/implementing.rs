@@ -54,8 +54,8 @@ impl TaskRun<'_, '_, '_> {
         let prompt = implement(self.subject(), &self.events) + &self.shop.words_on_places(self.task);
         let (prompt, session) = self.shop.recall(&self.task.id, &chain, prompt);
         let log = self.shop.home.join(self.log_path("implement"));
-        let begun = place::begin(self.recorder, &self.shop.sentry, &self.task.id, attempt)?;
         self.recorder.unsettle();
+        let begun = place::begin(self.recorder, &self.shop.sentry, &self.task.id, attempt)?;
         let mut rooms = annex::enter(annexes, self.task, attempt)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
         let (prompt, log) = (&prompt, &log);

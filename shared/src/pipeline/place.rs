@@ -96,8 +96,7 @@ pub fn begin(
     let repository = recorder.repository();
     let watch = sentry.watch(repository);
     let index = repository.index_stamp();
-    // Where nobody was at work since the last commit, there is nothing new to see.
-    let (before, dirt) = if recorder.is_settled() || repository.is_clean()? {
+    let (before, dirt) = if repository.is_clean()? {
         (recorder.tree(), Dirt::default())
     } else {
         let before = repository.snapshot()?;

@@ -41,13 +41,12 @@ impl Lent {
     /// of the mark that `attempt` had.
     pub(super) fn take_back(
         &self,
-        recorder: &mut Recorder<'_>,
+        recorder: &Recorder<'_>,
         attempt: &str,
     ) -> Result<Option<String>, GitError> {
         let mut trespasses = self.watch.restore();
         let is_untouched = self.is_clean && self.is_as_before(recorder, &recorder.repository().status()?);
         if !is_untouched {
-            recorder.unsettle();
             trespasses.extend(put_back_branch(recorder, attempt)?);
             trespasses.extend(self.put_back_files(recorder, attempt)?);
         }

@@ -59,6 +59,7 @@ impl TaskRun<'_, '_, '_> {
             self.shop.scribe.owe(&called.expense, kept.told);
             self.keep_plain(plain, &called, &[]);
             let trespass = lent.take_back(self.recorder, &self.mark_of(attempt))?;
+            self.recorder.unsettle();
             expense.add(called.expense.usage, called.expense.time);
             let called = self.cut_short(Called { expense, ..discounted(called, trespass) });
             match &called.result {

@@ -227,18 +227,6 @@ impl<'a> Recorder<'a> {
         self.settled == Some(self.tip.tree)
     }
 
-    /// What worktree and index are known to hold, for whoever writes down next.
-    #[must_use]
-    pub fn settled(&self) -> Option<Oid> {
-        self.settled
-    }
-
-    /// Takes over what is known of worktree and index.
-    #[must_use]
-    pub fn trusting(self, settled: Option<Oid>) -> Self {
-        Self { settled, ..self }
-    }
-
     /// Somebody else goes to work in the worktree.
     pub fn unsettle(&mut self) {
         self.settled = None;

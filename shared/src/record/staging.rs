@@ -126,19 +126,11 @@ impl Recorder<'_> {
         self.bring((changes, None), &[], |recorder, moves| recorder.record_run(announcement, tree, moves))
     }
 
-    /// Afterwards worktree and index hold our newest commit, if they are ours or held the one before.
-    fn stage(
-        &mut self,
-        was_settled: bool,
-        changes: &[Change],
-        index: Option<&IndexFile>,
-    ) -> Result<(), GitError> {
-        let is_settled = match index.filter(|_| !changes.is_empty()) {
-            Some(index) => self.repository().install(index, changes)?,
-            None => self.repository().bring(changes)? && was_settled,
-        };
-        if is_settled {
-            self.settled = Some(self.tree());
+    fn stage(&mut self, changes: &[Change], index: Option<&IndexFile>) -> Result<(), GitError> {
+        match index.filter(|_| !changes.is_empty()) {
+            Some(index) if self.repository().install(index, changes)? => self.settled = Some(self.tree()),
+            Some(_) => {}
+            None => self.repository().bring(changes)?,
         }
         Ok(())
     }
@@ -150,10 +142,9 @@ impl Recorder<'_> {
         others: &[RefMove<'_>],
         write: impl FnOnce(&mut Self, &[RefMove<'_>]) -> Result<T, RecordError>,
     ) -> Result<T, RecordError> {
-        let was_settled = self.is_settled();
         if changes.is_empty() || self.branch() != self.run() {
             let written = write(self, others)?;
-            self.stage(was_settled, changes, index)?;
+            self.stage(changes, index)?;
             return Ok(written);
         }
         let before = self.head();
@@ -161,7 +152,7 @@ impl Recorder<'_> {
         let begun = RefMove { name: &mark, new: Some(before), old: None };
         let moves: Vec<RefMove<'_>> = others.iter().copied().chain([begun]).collect();
         let written = write(self, &moves)?;
-        self.stage(was_settled, changes, index)?;
+        self.stage(changes, index)?;
         end(self.repository(), &mark, before)?;
         Ok(written)
     }
