@@ -35,6 +35,7 @@ fn what_is_finished_stays_queued_until_somebody_lands_it() {
         .out("waits for T001")
         .out("next   git arborist merge run");
     assert_eq!(garden.git(["ls-files", "T*.txt"]).answer(), "", "nothing has landed");
+    garden.arborist(["state", "--exit-code", "T001"]).exits(1).out("not landed");
     let calls = garden.calls();
     garden.arborist(flags).exits(1).out("3 did not land");
     assert_eq!(garden.calls(), calls, "nothing is done twice");
@@ -58,6 +59,7 @@ fn the_last_of_a_phase_lands_behind_the_others_and_through_the_tests_of_the_phas
   "root_ids": ["P1"]}"#,
     );
     garden.arborist(["gardener", "--jobs", "2", "--yes"]).exits(1).out("2 did not land");
+    garden.arborist(["state", "--exit-code"]).exits(1).out("0%").out("P1 Phase  implementing");
     garden.arborist(["merge", "run", "--yes"]).succeeds().out("2 landed").out("1 gate run");
     garden.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds();
     garden.arborist(["state", "--exit-code"]).succeeds();

@@ -86,3 +86,25 @@ fn without_keep_going_nothing_is_taken_up_after_a_failure() {
     garden.arborist(["gardener", "--max-retries", "1"]).exits(1).out("1 failed (T001)").out("left");
     assert_eq!(garden.calls(), 1);
 }
+
+#[test]
+fn a_box_without_an_id_is_not_left_out_in_silence() {
+    let garden = Garden::planned("tasks.md", "- [ ] T001 one\n- [ ] [P] two\n", WORKER);
+    garden
+        .arborist(["gardener"])
+        .succeeds()
+        .err("warning: 1 line looks like a task and was not taken: ")
+        .err("first at tasks.md:2")
+        .err("git arborist plan --check");
+    garden.arborist(["gardener"]).succeeds().never("looks like a task");
+}
+
+#[test]
+fn a_new_run_looks_for_its_plan_anew() {
+    let garden = Garden::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    garden.arborist(["gardener"]).succeeds();
+    let tree = r#"{"nodes": {"T009": {"id": "T009", "name": "nine"}}, "root_ids": ["T009"]}"#;
+    garden.write("task-tree.json", tree);
+    garden.commit("another plan\n");
+    garden.arborist(["gardener", "--new-run"]).succeeds().out("1 completed (T009)");
+}

@@ -140,6 +140,11 @@ fn a_landing_that_would_touch_the_users_files_is_parked() {
         .out("parked")
         .out("git merge --ff-only refs/arborist/landing/main");
     assert_eq!(garden.read("T001.txt"), "mine\n");
+    garden
+        .arborist(["state", "--exit-code"])
+        .exits(1)
+        .out("done, parked")
+        .out("  git merge --ff-only refs/arborist/landing/main");
     assert_eq!(
         seen(&garden, "T005"),
         "T001.txt T002.txt T003.txt T004.txt",
@@ -147,6 +152,7 @@ fn a_landing_that_would_touch_the_users_files_is_parked() {
     );
     fs::remove_file(garden.path("T001.txt")).unwrap();
     garden.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
+    garden.arborist(["state", "--exit-code"]).succeeds().never("parked");
     garden.arborist(["gardener", "--jobs", "2"]).succeeds().out("nothing was left to do");
     assert_eq!(tracked(&garden), "T001.txt T002.txt T003.txt T004.txt T005.txt");
 }

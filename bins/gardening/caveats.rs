@@ -20,6 +20,18 @@ impl Opened {
         }
     }
 
+    /// What its author may take for a task must not be missing in silence.
+    pub(super) fn tell_of_unread_lines(&self, planned: &Planned, voice: &mut Voice<'_>) {
+        let Some(first) = planned.plan.unread.first() else { return };
+        let (place, why) = (format!("{}:{}", first.problem.file, first.problem.line), first.why.as_str());
+        let words = match planned.plan.unread.len() {
+            1 => "1 line looks like a task and was".to_owned(),
+            count => format!("{count} lines look like tasks and were"),
+        };
+        voice.warn(&format!("{words} not taken: {why}, first at {place}"));
+        voice.hint("see all of them: git arborist plan --check");
+    }
+
     /// A limit on what nobody tells is no limit.
     pub(super) fn tell_of_unmeasured(&self, planned: &Planned, voice: &mut Voice<'_>) -> Result<(), Failure> {
         let Budgets { run, task } = &self.options.budgets;

@@ -199,6 +199,7 @@ impl Opened {
             for path in start::write_start(&mut recorder, planned.file.as_ref())? {
                 voice.remark(&format!("committed with the start of the run: {path}"));
             }
+            self.tell_of_unread_lines(planned, voice);
         } else if args.accept_changes {
             start::write_change(&mut recorder, planned.file.as_ref(), "accepted")?;
         }

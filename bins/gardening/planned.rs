@@ -77,7 +77,12 @@ impl Opened {
     fn plan_file(&self, args: &GardeningArgs, run: &Run) -> Result<Option<PlanFile>, Failure> {
         let named = named_plan(args, &self.settings);
         let is_named = named.is_some();
-        let path = named.or_else(|| frozen_path(run)).or_else(|| usual_plan(&self.repository));
+        let usual = || usual_plan(&self.repository);
+        // A new run looks for its plan as the first one did.
+        let path = match named {
+            None if args.new_run => usual().or_else(|| frozen_path(run)),
+            named => named.or_else(|| frozen_path(run)).or_else(usual),
+        };
         let Some(path) = path else {
             return Ok(None);
         };

@@ -39,6 +39,8 @@ pub struct StateDocument {
     /// How many commits of the run each repository of the workspace has that its remote has not, as far as was heard; only
     /// those that have some.
     unpushed: BTreeMap<String, u64>,
+    /// The commit that has landed and waits for a checkout that is in its way; null if there is none.
+    parked: Option<String>,
     /// The tasks and phases that were asked for, in the order of the plan.
     tasks: Vec<TaskDocument>,
 }
@@ -138,6 +140,7 @@ impl StateDocument {
                 cost: view.totals.cost,
             },
             unpushed: view.unpushed.iter().cloned().collect(),
+            parked: view.parked.map(|parked| parked.to_string()),
             tasks: view.asked().map(|standing| TaskDocument::new(standing, view)).collect(),
         }
     }

@@ -15,7 +15,7 @@ use arborist_core::{
     git::{Config, Ref, RefReader, Repository},
     history::{Reading, Run, Scope, State},
     message::nearest,
-    name::{BranchName, LANDINGS, TASK_REFS, TaskId},
+    name::{BranchName, LANDINGS, Oid, TASK_REFS, TaskId},
     plan::Plan,
     progress::{Progress, Standing, Totals},
     record::Unfinished,
@@ -66,7 +66,7 @@ pub struct StateArgs {
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Exit with 1 unless all that was asked for is complete or skipped
+    /// Exit with 1 unless all that was asked for is complete and has landed, or is skipped
     #[arg(long)]
     exit_code: bool,
     /// One line on the whole run
@@ -86,6 +86,8 @@ pub(crate) struct View<'a> {
     work: Work,
     /// How many commits each repository has that its remote has not, where there are any.
     unpushed: Vec<(String, u64)>,
+    /// What has landed and waits for a checkout that is in its way.
+    parked: Option<Oid>,
     options: Options,
 }
 
@@ -108,7 +110,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let scope = scope::find(&repository, &settings, args.scope.as_ref())?;
     let refs = refs.finish()?;
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
-    let (work, run) = read(&repository, scope, &refs)?;
+    let (work, run, parked) = read(&repository, scope, &refs)?;
     // The process ends when it is shown: to free ten thousand commits one by one would be a tenth of its time.
     let run: &Run = Box::leak(Box::new(run));
     if is_gone && run.start.is_none() && run.tasks.is_empty() {
@@ -121,7 +123,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let is_asked = args.scope.is_some();
     let Format { kind, exit_code, options } = args.into_format();
     let unpushed = unpushed::find(&repository, &settings, run)?;
-    let view = View { run, plan: found.shown, progress, totals, work, unpushed, options };
+    let view = View { run, plan: found.shown, progress, totals, work, unpushed, parked, options };
     view.refuse_unknown(found.plan.as_ref())?;
     view.show(ui, kind)?;
     if run.start.is_none()
@@ -134,13 +136,19 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     Ok(if exit_code && !view.is_settled() { Exit::No } else { Exit::Done })
 }
 
-/// A run, and what of it is under way.
-fn read(repository: &Repository, mut scope: Scope, refs: &[Ref]) -> Result<(Work, Run), Failure> {
+/// A run, what of it is under way, and what is parked of it.
+fn read(
+    repository: &Repository,
+    mut scope: Scope,
+    refs: &[Ref],
+) -> Result<(Work, Run, Option<Oid>), Failure> {
+    let mut parked = None;
     if let Some(tip) = scope.tip {
-        scope.tip = repository.find_landing(refs, &scope.branch, tip)?.or(scope.tip);
+        parked = repository.find_landing(refs, &scope.branch, tip)?;
+        scope.tip = parked.or(scope.tip);
     }
     let work = Work::find(repository, &scope.branch, refs);
-    Ok((work, Run::scan_listed(repository, scope, Reading::Cached, refs.to_vec())?))
+    Ok((work, Run::scan_listed(repository, scope, Reading::Cached, refs.to_vec())?, parked))
 }
 
 fn unknown_scope(run: &Run) -> Failure {
@@ -192,12 +200,14 @@ impl View<'_> {
             .filter(move |standing| !only_ready || standing.is_ready)
     }
 
-    /// Whether all tasks that were asked for need no more work. Where nothing is known, nothing is done.
+    /// Whether all tasks that were asked for need no more work and are on the run's branch. Where nothing is known, nothing
+    /// is done; and what is parked is not there yet.
     fn is_settled(&self) -> bool {
         let tasks = &self.options.tasks;
         let mut asked =
             self.progress.standings.iter().filter(|s| tasks.is_empty() || tasks.contains(s.id)).peekable();
-        asked.peek().is_some() && asked.all(|standing| standing.state.is_settled())
+        let is_there = |standing: &Standing<'_>| standing.state == State::Skipped || standing.is_landed();
+        asked.peek().is_some() && asked.all(is_there) && self.parked.is_none()
     }
 
     fn refuse_unknown(&self, plan: Option<&Plan>) -> Result<(), Failure> {

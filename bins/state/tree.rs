@@ -53,6 +53,9 @@ pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
                 .for_each(|event| show_event(ui, event));
         }
     }
+    if view.run.start.is_none() {
+        hint_at_other(ui, view);
+    }
     for (repo, commits) in &view.unpushed {
         ui.line(&ui.paint(Tone::Busy, &format!("{repo}: unpushed by {commits}")));
     }
@@ -118,6 +121,9 @@ fn summary(view: &View<'_>) -> String {
         (view.count(State::Skipped), "skipped"),
         (ready, "ready to begin"),
     ];
+    if view.parked.is_some() {
+        parts.push("parked".into());
+    }
     parts
         .extend(counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
     format!("{}: {}", view.run.scope.branch, parts.join(", "))
@@ -133,7 +139,8 @@ fn show_heading(ui: &mut Ui, view: &View<'_>) {
     if view.progress.leaves().next().is_none() {
         return;
     }
-    let (done, total) = counts(view);
+    let total = counts(view).1;
+    let done = view.progress.counted().filter(|standing| standing.is_landed()).count();
     let percent = (done * 100).checked_div(total).unwrap_or(100);
     ui.line(&ui.paint(Tone::Strong, &summary(view)));
     let filled = (done * BAR).checked_div(total).unwrap_or(BAR);
@@ -142,6 +149,11 @@ fn show_heading(ui: &mut Ui, view: &View<'_>) {
     ui.line(&format!("[{bar}] {percent}%{}", spent(view)));
     if let Some(holder) = &view.work.holder {
         ui.line(&ui.paint(Tone::Busy, &format!("a run goes on, {holder}")));
+    }
+    if view.parked.is_some() {
+        let landing = view.run.scope.branch.landing_ref();
+        let words = "what has landed waits for your checkout: commit or stash what you changed, then";
+        ui.line(&ui.paint(Tone::Busy, &format!("{words}\n  git merge --ff-only {landing}")));
     }
     if let Some(line) = origin(view) {
         ui.line(&ui.paint(Tone::Dim, &line));

@@ -143,7 +143,10 @@ pub(super) fn lines(document: &SummaryDocument) -> Vec<String> {
     lines.extend(some("queued", &document.unlanded, unlanded_words));
     lines.extend(some("left", &document.left, left_words));
     if document.parked.is_some() {
-        lines.push(entry("parked", "landings wait for your checkout, which they would have touched"));
+        lines.push(entry(
+            "parked",
+            "landings wait for your checkout: commit or stash what you changed there first",
+        ));
     }
     lines.extend(unpushed_line(document));
     lines.push(entry("run", &run_words(document)));

@@ -16,16 +16,20 @@ impl Progress<'_> {
                 continue;
             };
             let below: Vec<State> = phase.children.iter().map(|child| self.state_of(child)).collect();
-            self.standings[at].state = phase_state(phase, &below, standing.history);
+            let is_there =
+                |child| self.find(child).is_some_and(|s| s.state == State::Skipped || s.is_landed());
+            let are_there = phase.children.iter().all(is_there);
+            self.standings[at].state = phase_state(phase, (&below, are_there), standing.history);
         }
     }
 }
 
-fn phase_state(phase: &Task, below: &[State], history: Option<&TaskHistory>) -> State {
+/// What is complete on a branch of its own only is not there for anybody: its phase is still under way.
+fn phase_state(phase: &Task, (below, are_there): (&[State], bool), history: Option<&TaskHistory>) -> State {
     if below.iter().all(|state| *state == State::Skipped) {
         return State::Skipped;
     }
-    if below.iter().all(|state| state.is_settled()) {
+    if are_there {
         return if has_own_tests(phase) { tested(history) } else { State::Complete };
     }
     if let Some(worst) = [State::Forked, State::Failed].into_iter().find(|worst| below.contains(worst)) {
