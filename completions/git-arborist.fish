@@ -392,7 +392,7 @@ complete -c git-arborist -n '__git_arborist_in state' -l scope -x -a '(__git_arb
 complete -c git-arborist -n '__git_arborist_in state' -l history -d 'Show the commits of each task too'
 complete -c git-arborist -n '__git_arborist_in state' -l ready -d 'Only what can be taken up now'
 complete -c git-arborist -n '__git_arborist_in state' -l json -d 'Print one JSON document'
-complete -c git-arborist -n '__git_arborist_in state' -l exit-code -d 'Exit with 1 unless all that was asked for is complete or skipped'
+complete -c git-arborist -n '__git_arborist_in state' -l exit-code -d 'Exit with 1 unless all that was asked for is complete and has landed, or is skipped'
 complete -c git-arborist -n '__git_arborist_in state' -l short -d 'One line on the whole run'
 complete -c git-arborist -n '__git_arborist_in state' -s h -l help -d 'Show what it does and takes'
 

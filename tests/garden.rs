@@ -320,3 +320,10 @@ fn one_task_can_be_given_in_words() {
     garden.arborist(["garden", "-m", "Add a health endpoint"]).succeeds().out("is complete");
     garden.arborist(["garden", "-m", "Ü"]).succeeds().out("1 completed (task-");
 }
+
+#[test]
+fn an_agent_that_changes_nothing_is_told_of() {
+    let garden = garden("case \"$prompt\" in Review*) echo APPROVED ;; *) echo done ;; esac");
+    garden.arborist(["garden"]).succeeds().err("T001 implement-pass: no file was changed");
+    assert!(subjects(&garden).iter().any(|subject| subject.ends_with("(no file changed)")));
+}

@@ -227,3 +227,27 @@ printf '{"type":"turn.completed","usage":{"input_tokens":%s,"cached_input_tokens
     let spent: Vec<&str> = spent.lines().filter(|line| !line.is_empty()).collect();
     assert_eq!(spent, ["100", "100", "7"]);
 }
+
+#[test]
+fn the_shell_runs_the_command_of_a_task_and_somebody_else_reviews() {
+    let plan = r#"{"nodes": {"T001": {"id": "T001", "name": "a", "command": "echo mown > lawn"}}, "root_ids": ["T001"]}"#;
+    let garden = Garden::planned("task-tree.json", plan, arborist_testkit::WORKER);
+    garden
+        .arborist(["gardener", "--yes", "--runner", "shell"])
+        .exits(128)
+        .err("'shell' runs the command of a task and cannot review it")
+        .err("--review-runner");
+    garden.arborist(["gardener", "--yes", "--runner", "shell", "--review-runner", "robot"]).succeeds();
+    assert_eq!(garden.read("lawn"), "mown\n");
+}
+
+#[test]
+fn a_plan_without_commands_is_not_begun_for_the_shell() {
+    let garden = Garden::planned("tasks.md", "- [ ] T001 one\n", arborist_testkit::WORKER);
+    let before = garden.git(["rev-parse", "HEAD"]).answer();
+    garden
+        .arborist(["gardener", "--implement-runner", "shell"])
+        .exits(128)
+        .err("task 'T001' has no command for the runner 'shell' to run");
+    assert_eq!(garden.git(["rev-parse", "HEAD"]).answer(), before);
+}

@@ -19,7 +19,7 @@ const WORKER: &str = r#"
 case "$prompt" in
   "Review"*) echo APPROVED ;;
   *T002:*) [ -e "$ROOT/mended" ] || { echo 'the form is too hard' >&2; exit 4; } ;;
-  *) echo fine ;;
+  *) echo fine; echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt" ;;
 esac
 "#;
 

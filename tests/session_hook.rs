@@ -38,6 +38,7 @@ fn what_an_interactive_agent_does_is_recorded_turn_by_turn_without_what_the_user
     let said = garden.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
     said.out("claude: wrote '").out(SETTINGS).err("becomes a commit on the branch that is checked out");
     garden.arborist(["hooks", "status"]).succeeds().out("claude      installed: ");
+    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "a run can begin");
     garden.write("mine", "my own change\n");
     fire(&garden, "UserPromptSubmit", &json!({ "prompt": "add a" }));
     garden.write("a", "a\n");

@@ -94,6 +94,11 @@ fn check_takes_a_file_or_standard_input_also_outside_of_a_repository() {
     std::fs::write(garden.root().join("message"), sound().to_string()).unwrap();
     garden.arborist_in(garden.root(), ["trailers", "check", "message"]).succeeds();
     garden
+        .arborist_with(["trailers", "check"], b"\n")
+        .exits(129)
+        .err("there is no message in standard input")
+        .err("check main..HEAD");
+    garden
         .arborist_with(["trailers", "check", "-"], b"x\n\nArborist-Step: complete\n")
         .exits(1)
         .out("standard input:1:");

@@ -61,7 +61,9 @@ impl Opened {
             })?;
         }
         if args.source == Source::Agents {
-            require_programs(&self.options.staff.chains(&planned.plan)?)?;
+            let staff = &self.options.staff;
+            require_programs(&staff.chains(&planned.plan)?)?;
+            staff.require_commands(&planned.plan)?;
         }
         let (settings, options, workspace) = (&self.settings, &self.options, &self.workspace);
         let brought = Brought { settings, options, workspace, plan: &planned.plan };

@@ -15,7 +15,7 @@ use super::{
 };
 
 /// The settings of Claude Code that are one user's own in one repository.
-const SETTINGS: &str = ".claude/settings.local.json";
+pub(super) const SETTINGS: &str = ".claude/settings.local.json";
 /// By this an entry of ours is known again. A program that is gone is no error of the agent's.
 const CALL: &str = " hook claude 2>/dev/null || :";
 /// What our entries run.

@@ -90,6 +90,10 @@ pub(super) fn change_agent(wish: Wish, options: &Options, ui: &mut Ui) -> Outcom
     let step = agent::plan(&repository, wish, &binary)?;
     if let (Some(step), Mode::Apply) = (&step, options.mode) {
         apply::apply(step, &repository)?;
+        if wish == Wish::Install {
+            // One user's own settings are nobody's work, and must not stand in the way of a run.
+            repository.exclude(&format!("/{}", agent::SETTINGS))?;
+        }
     }
     if options.voice == Voice::Quiet {
         return Ok(Exit::Done);

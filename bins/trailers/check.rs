@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use arborist_core::{
-    failure::Exit,
+    failure::{Exit, Failure},
     message::{self, Fault, Reading, plain_text, read},
 };
 use clap::Args;
@@ -42,6 +42,10 @@ struct Tally {
 pub(super) fn run(args: &CheckArgs, ui: &mut Ui) -> Outcome {
     let mut tally = Tally::default();
     match Source::resolve(args.source.as_deref(), args.file.as_deref())? {
+        Source::Text { label, message } if message.trim_ascii().is_empty() => {
+            return Err(Failure::new(Exit::Usage, format!("there is no message in {label}"))
+                .hint("name what is to be checked: git arborist trailers check main..HEAD"));
+        }
         Source::Text { label, message } => tally.check(ui, &label, &message),
         Source::Commit(commit) => tally.check(ui, &commit.id.short(), commit.message()),
         Source::Range { repository, range } => {

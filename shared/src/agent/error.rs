@@ -46,6 +46,9 @@ pub enum AgentError {
         /// How to get it, if we know.
         install: Option<String>,
     },
+    /// A task's own command cannot judge what it did.
+    #[error("'shell' runs the command of a task and cannot review it")]
+    ShellReviews,
 }
 
 impl Explain for AgentError {
@@ -73,6 +76,9 @@ impl Explain for AgentError {
                 Some(proposal(name, names(), &all))
             }
             Self::Fallback(_) => Some("write it as \"codex\", or as \"claude:haiku\"".into()),
+            Self::ShellReviews => {
+                Some("name who reviews with --review-runner, or as runner under [steps.review]".into())
+            }
             Self::NotInstalled { program, install } => Some(match install {
                 Some(install) => format!("install it with: {install}"),
                 None => format!("put '{program}' on PATH, or choose another runner"),

@@ -103,7 +103,7 @@ impl TaskRun<'_, '_, '_> {
                 let trespasses = beside.iter().filter_map(|(_, work)| work.trespass.clone());
                 let trespasses: Vec<String> = work.trespass.clone().into_iter().chain(trespasses).collect();
                 work.trespass = place::joined(&trespasses);
-                Some(refused(judge(reply, work), refusal))
+                Some(refused(judge(reply, work), refusal).of_nothing(is_untouched))
             }
             Err(_) if is_untouched && work.trespass.is_none() && !called.is_worth_counting() => None,
             Err(error) => Some(interrupted(error, is_untouched)),
@@ -140,6 +140,8 @@ impl TaskRun<'_, '_, '_> {
     ) -> Result<(), PipelineError> {
         let Judgement { status, body, why } = judgement;
         let mut entry = self.entry(status, attempt);
+        entry.remark =
+            if status == Status::ImplementPass && why.is_some() { " (no file changed)" } else { "" };
         entry.body = body;
         entry.trailers = called.expense.trailers();
         let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
@@ -148,6 +150,14 @@ impl TaskRun<'_, '_, '_> {
         self.keep_plain(plain, called, &work.changes);
         self.recorded(event, why.as_deref(), called.expense);
         Ok(())
+    }
+}
+
+impl Judgement {
+    /// An agent that says that it is done and has changed nothing may be right, but nobody should have to find out.
+    fn of_nothing(self, is_untouched: bool) -> Self {
+        let is_idle = is_untouched && self.status == Status::ImplementPass;
+        Self { why: if is_idle { Some("no file was changed".into()) } else { self.why }, ..self }
     }
 }
 

@@ -29,6 +29,7 @@ pub fn implement(subject: Subject<'_>, earlier: &[Event]) -> String {
     }
     prompt.push_str("Work in the current directory. Make all necessary file changes.\n");
     prompt.push_str("Do not commit: what you leave in the directory is committed for you.\n");
+    prompt.push_str("Leave the list of tasks alone: what is done is recorded for you.\n");
     let feedback = feedback(earlier);
     if !feedback.is_empty() {
         let _ = write!(prompt, "\nPrevious feedback from failed attempts:\n\n{feedback}");

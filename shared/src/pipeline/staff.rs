@@ -1,6 +1,6 @@
 //! Who does a step. An explicit flag wins over the plan, the plan over the configuration.
 
-use super::MessageBy;
+use super::{MessageBy, PipelineError};
 use crate::{
     agent::{
         AgentError, Overrides, RunnerKind, ToolServer,
@@ -113,7 +113,11 @@ impl Staff {
 
     /// Who reviews, and who does it instead.
     pub fn reviewers(&self) -> Result<Chain<Crew>, AgentError> {
-        self.chain(Post::Review, Named::default())
+        let chain = self.chain(Post::Review, Named::default())?;
+        match chain.first().runner {
+            RunnerKind::Shell => Err(AgentError::ShellReviews),
+            _ => Ok(chain),
+        }
     }
 
     /// Who makes a plan.
@@ -150,6 +154,18 @@ impl Staff {
             }
         }
         Ok(chains)
+    }
+
+    /// Refuses a plan of tasks for the shell of which none has a command.
+    pub fn require_commands(&self, plan: &Plan) -> Result<(), PipelineError> {
+        let mut lacking = None;
+        for task in plan.leaves().filter(|task| !matches!(task.mark, Mark::Done | Mark::Skipped)) {
+            if task.command.is_some() || self.implementers(task)?.first().runner != RunnerKind::Shell {
+                return Ok(());
+            }
+            lacking = lacking.or(Some(task));
+        }
+        lacking.map_or(Ok(()), |task| Err(PipelineError::NoCommand { task: task.id.to_string() }))
     }
 
     fn chain(&self, post: Post, planned: Named) -> Result<Chain<Crew>, AgentError> {
