@@ -12,6 +12,7 @@ use arborist_core::{
     queue::Target,
     session::Archive,
     workspace::{Section, Supply, Wanted, Workspace},
+    worktree::SESSION_REASON,
 };
 
 use super::{GardeningArgs, Opened, Planned, Voice};
@@ -114,7 +115,7 @@ impl Opened {
             ));
             return Ok(());
         }
-        match repository.bring_forward(branch, (here, there))? {
+        match repository.bring_forward(branch, (here, there), SESSION_REASON)? {
             Taken::Done => {
                 let (name, at) = (&section.name, there.short());
                 voice.remark(&format!("'{branch}' is at {at} in '{name}', as its remote has it"));

@@ -6,6 +6,7 @@ mod diff;
 pub mod document;
 mod export;
 mod fetch;
+mod follow;
 mod git_ai;
 mod hook;
 mod keep;

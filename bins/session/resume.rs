@@ -5,8 +5,8 @@ use std::time::Duration;
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::start::difference,
-    git::{RefMove, Repository, Taken},
-    history::{Reading, Run, Scope},
+    git::Repository,
+    history::Run,
     message::PlanRef,
     name::{BranchName, Oid, SessionId},
     plan::Plan,
@@ -21,6 +21,7 @@ use clap::Args;
 use super::{
     brought,
     fetch::fetch,
+    follow::Follow,
     onward::{Onward, Wishes},
     open::{Opened, open},
     plumbing::append,
@@ -66,12 +67,13 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     let had_failed = had_failed(&opened, newest)?;
     let mut wishes = args.onward.recorded(&opened, newest)?;
     let branch = &record.context.branch;
-    prepare_branch(&opened.repository, record, ui)?;
-    let history = history_of(&opened.repository, branch)?;
+    let follow = Follow::find(&opened.repository, record)?;
+    let history = follow.history()?;
     refuse_other(record, &history)?;
     if let Some(start) = &history.start {
         brought::require(&opened, &wishes, (start.accepted, start.plan.as_ref()), Some(branch), ui)?;
     }
+    follow.go(ui)?;
     let house = house(&opened, branch, &record.session, &args.onward, ui)?;
     let has_changed = plan_has_changed(&opened.repository, &house, &history)?;
     if let (Some(changed), false) = (&has_changed, args.plan_changed) {
@@ -191,57 +193,6 @@ fn refuse(newest: &Stored, standing: Standing, turn: Option<u32>) -> Result<(), 
         }
         _ => Ok(()),
     }
-}
-
-/// The branch is made again from the records where it is missing, and follows them where it is behind.
-fn prepare_branch(repository: &Repository, record: &Record, ui: &mut Ui) -> Result<(), Failure> {
-    let (branch, tip) = (&record.context.branch, record.context.tip);
-    let here = repository.find_commits(&[tip])?;
-    if here.first().copied().flatten().is_none() {
-        let words = format!("the commit {} of session '{}' is not here", tip.short(), record.session);
-        return Err(Failure::new(Exit::Fatal, words)
-            .hint("fetch it: git fetch <remote> 'refs/arborist/*:refs/arborist/*'"));
-    }
-    let old = repository.find_branch(branch)?;
-    match old {
-        Some(now) if repository.is_ancestor(tip, now)? => return Ok(()),
-        Some(now) if !repository.is_ancestor(now, tip)? => {
-            let words = format!("'{branch}' has gone elsewhere: {} is not in it", tip.short());
-            return Err(Failure::new(Exit::Person, words).hint(format!(
-                "begin a new session from one of its turns: git arborist session replay {} --turn <number>",
-                record.session
-            )));
-        }
-        Some(now) => {
-            let _lock = lock(repository, branch)?;
-            match repository.bring_forward(branch, (now, tip))? {
-                Taken::Done => {}
-                Taken::Refused(why) => return Err(cannot_follow(repository, record, &why)),
-                Taken::Overtaken => return Err(cannot_follow(repository, record, "somebody moves it")),
-            }
-        }
-        None => {
-            let name = branch.to_ref();
-            repository.move_refs(&[RefMove { name: &name, new: Some(tip), old }], "arborist: resume")?;
-        }
-    }
-    ui.note(&format!("'{branch}' is at {} again, as the records have it", tip.short()));
-    Ok(())
-}
-
-/// What is not committed where the branch is checked out may be in the way.
-fn cannot_follow(repository: &Repository, record: &Record, why: &str) -> Failure {
-    let (branch, tip) = (&record.context.branch, record.context.tip);
-    let words =
-        format!("'{branch}' is behind the records of session '{}', and cannot follow: {why}", record.session);
-    let place = repository.checkouts_of(branch).ok().and_then(|mut places| places.pop());
-    let at = place.map(|place| format!(" -C '{}'", place.display())).unwrap_or_default();
-    Failure::new(Exit::Person, words).hint(format!("bring it there: git{at} merge --ff-only {tip}"))
-}
-
-pub(super) fn history_of(repository: &Repository, branch: &BranchName) -> Result<Run, Failure> {
-    let scope = Scope { branch: branch.clone(), tip: repository.find_branch(branch)? };
-    Ok(Run::scan(repository, scope, Reading::Fresh)?)
 }
 
 /// A branch has one run at a time.

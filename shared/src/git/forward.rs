@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GitCommand, GitError, RefMove, Repository, Usage, command::without_prefix};
+use super::{GitCommand, GitError, RefMove, Repository, Usage, Worktree, command::without_prefix};
 use crate::name::{BranchName, Oid};
 
 /// What came of a fast-forward.
@@ -30,8 +30,14 @@ const PINNED: [&str; 1] = ["submodule.recurse=false"];
 const GOING_ON: [&str; 3] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
 
 impl Repository {
-    /// Brings a branch from one commit to another that follows it, also where it is checked out.
-    pub fn bring_forward(&self, branch: &BranchName, (from, to): (Oid, Oid)) -> Result<Taken, GitError> {
+    /// Brings a branch from one commit to another that follows it, also where it is checked out in a worktree of ours, which
+    /// is one that is locked with this reason. The user's own checkout is left alone.
+    pub fn bring_forward(
+        &self,
+        branch: &BranchName,
+        (from, to): (Oid, Oid),
+        reason: &str,
+    ) -> Result<Taken, GitError> {
         match self.usage(branch, to)? {
             Usage::Free => {
                 let name = branch.to_ref();
@@ -40,7 +46,13 @@ impl Repository {
                 Ok(Taken::Done)
             }
             Usage::Busy(why) => Ok(Taken::Refused(why)),
-            Usage::CheckedOut(place) => self.fast_forward(&place, branch, (from, to)),
+            Usage::CheckedOut(place) => {
+                let is_ours = |found: &Worktree| found.path == place && found.lock.as_deref() == Some(reason);
+                if self.list_worktrees()?.iter().any(is_ours) {
+                    return self.fast_forward(&place, branch, (from, to));
+                }
+                Ok(Taken::Refused("it is checked out, and that checkout is yours".into()))
+            }
         }
     }
 

@@ -1,0 +1,88 @@
+//! The branch of a session that goes on, and where the records have it. That is found out without moving anything, because
+//! records may come from anywhere; the branch follows them only when all that they bring along is approved.
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{RefMove, Repository, Taken},
+    history::{Reading, Run, Scope},
+    name::Oid,
+    session::Record,
+    worktree::SESSION_REASON,
+};
+
+use super::resume::lock;
+use crate::ui::Ui;
+
+/// The way of a branch to where the records have it.
+pub(super) struct Follow<'a> {
+    repository: &'a Repository,
+    record: &'a Record,
+    from: Option<Oid>,
+    to: Oid,
+}
+
+impl<'a> Follow<'a> {
+    /// Finds out where the branch goes: it may be missing, behind the records, or beyond them, where it stays.
+    pub(super) fn find(repository: &'a Repository, record: &'a Record) -> Result<Self, Failure> {
+        let (branch, tip) = (&record.context.branch, record.context.tip);
+        let here = repository.find_commits(&[tip])?;
+        if here.first().copied().flatten().is_none() {
+            let words = format!("the commit {} of session '{}' is not here", tip.short(), record.session);
+            return Err(Failure::new(Exit::Fatal, words)
+                .hint("fetch it: git fetch <remote> 'refs/arborist/*:refs/arborist/*'"));
+        }
+        let from = repository.find_branch(branch)?;
+        let to = match from {
+            Some(now) if repository.is_ancestor(tip, now)? => now,
+            Some(now) if !repository.is_ancestor(now, tip)? => {
+                let words = format!("'{branch}' has gone elsewhere: {} is not in it", tip.short());
+                return Err(Failure::new(Exit::Person, words).hint(format!(
+                    "begin a new session from one of its turns: git arborist session replay {} --turn <number>",
+                    record.session
+                )));
+            }
+            _ => tip,
+        };
+        Ok(Self { repository, record, from, to })
+    }
+
+    /// What history says there.
+    pub(super) fn history(&self) -> Result<Run, Failure> {
+        let scope = Scope { branch: self.record.context.branch.clone(), tip: Some(self.to) };
+        Ok(Run::scan(self.repository, scope, Reading::Fresh)?)
+    }
+
+    /// Goes there. A checkout follows only where it was made for a session; one that is the user's own is left alone.
+    pub(super) fn go(&self, ui: &mut Ui) -> Result<(), Failure> {
+        let (repository, branch) = (self.repository, &self.record.context.branch);
+        match self.from {
+            Some(from) if from == self.to => return Ok(()),
+            Some(from) => {
+                let _lock = lock(repository, branch)?;
+                match repository.bring_forward(branch, (from, self.to), SESSION_REASON)? {
+                    Taken::Done => {}
+                    Taken::Refused(why) => return Err(self.cannot(&why)),
+                    Taken::Overtaken => return Err(self.cannot("somebody moves it")),
+                }
+            }
+            None => {
+                let name = branch.to_ref();
+                let made = RefMove { name: &name, new: Some(self.to), old: None };
+                repository.move_refs(&[made], "arborist: resume")?;
+            }
+        }
+        ui.note(&format!("'{branch}' is at {} again, as the records have it", self.to.short()));
+        Ok(())
+    }
+
+    /// The checkout is the user's, or what is not committed there is in the way.
+    fn cannot(&self, why: &str) -> Failure {
+        let (session, branch) = (&self.record.session, &self.record.context.branch);
+        let words =
+            format!("'{branch}' is behind the records of session '{session}', and cannot follow: {why}");
+        let place = self.repository.checkouts_of(branch).ok().and_then(|mut places| places.pop());
+        let at = place.map(|place| format!(" -C '{}'", place.display())).unwrap_or_default();
+        Failure::new(Exit::Person, words)
+            .hint(format!("look at it, then bring it there: git{at} merge --ff-only {}", self.to))
+    }
+}
