@@ -88,5 +88,8 @@ fn a_reviewer_without_a_verdict_is_said_to_have_given_none_and_a_budget_that_nob
         .err("no verdict in the reviewer's last line: looks fine to me")
         .err("warning: robot may not tell what is used")
         .err("hint: --max-time");
-    garden.arborist(["garden", "-m", "more", "--max-time", "500"]).succeeds().never("may not tell");
+    garden
+        .arborist(["garden", "-m", "more", "--new-run", "--max-time", "500"])
+        .succeeds()
+        .never("may not tell");
 }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
+use std::{fs, path::Path};
+
 use arborist_testkit::{Garden, WORKER};
 use serde_json::Value;
 
@@ -21,19 +23,39 @@ fn id(garden: &Garden) -> String {
     show(garden)["session"]["id"].as_str().unwrap().to_owned()
 }
 
+/// All files below a folder.
+fn files(dir: &Path) -> Vec<Vec<u8>> {
+    let entries = fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let read = |path: std::path::PathBuf| match path.is_dir() {
+        true => files(&path),
+        false => vec![fs::read(path).unwrap()],
+    };
+    entries.flat_map(read).collect()
+}
+
+/// Nothing that git keeps, reachable or not, holds the secret, and nothing in the user's home.
+#[track_caller]
+fn assert_kept_nowhere(garden: &Garden) {
+    let objects = garden.git(["cat-file", "--batch-all-objects", "--batch"]).stdout();
+    assert!(objects.contains("withheld") && !objects.contains(SECRET));
+    let is_it = |text: &Vec<u8>| text.windows(SECRET.len()).any(|part| part == SECRET.as_bytes());
+    assert!(!files(&garden.home()).iter().any(is_it));
+    assert!(!files(&garden.path(".git/arborist")).iter().any(is_it));
+}
+
 #[test]
 fn a_secret_in_the_test_command_is_not_recorded_and_must_be_given_again() {
     let garden = garden();
     let command = format!("KEY={SECRET} test -f mended");
     let run = ["gardener", "--session-branch", "--max-retries", "1", "--test-command", &command];
-    garden.arborist(run).exits(1);
+    let said = garden.arborist(run).exits(1);
     let id = id(&garden);
+    said.out(&format!("next   git arborist session resume {id} -- --test-command <the same as before>\n"));
     let shown = show(&garden);
     assert_eq!(shown["withheld"], serde_json::json!(["test-command"]));
     assert_eq!(shown["options"], serde_json::json!({"max-retries": "1"}));
     garden.arborist(["session", "show", &id]).succeeds().out("test-command, which is not recorded");
-    let all = ["log", "--all", "--glob=refs/arborist", "--format=%B"];
-    assert!(!garden.git(all).answer().contains(SECRET));
+    assert_kept_nowhere(&garden);
     for args in [vec!["resume", &id], vec!["replay", &id, "--turn", "0"]] {
         let refs = garden.git(["for-each-ref"]).answer();
         let said = garden.arborist(["session"].into_iter().chain(args)).exits(2);
@@ -42,7 +64,7 @@ fn a_secret_in_the_test_command_is_not_recorded_and_must_be_given_again() {
     }
     garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
     garden.arborist(["session", "resume", &id, "--", "--test-command", &command]).succeeds();
-    assert!(!garden.git(all).answer().contains(SECRET));
+    assert_kept_nowhere(&garden);
     assert_eq!(
         show(&garden)["withheld"],
         serde_json::json!(["test-command"]),
@@ -132,4 +154,61 @@ fn what_is_asked_for_later_is_not_forgotten() {
     assert_eq!(show(&garden)["options"]["test-command"], "test -f mended");
     garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
     garden.arborist(["session", "resume", &id]).succeeds();
+}
+
+const MENDER: &str = "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n";
+
+#[test]
+fn what_failed_its_tests_is_not_complete_without_them() {
+    let garden = garden();
+    let test = ["gardener", "--max-retries", "1", "--max-cost", "1.5", "--test-command", "test -f mended"];
+    garden.arborist(test.iter().chain(&["--fallback", "demo", "--model", "small"])).exits(1);
+    // The model is not asked for again, and is not said to be; the tests and the limit are.
+    let again = ["gardener", "--retry-failed", "--max-retries", "1"];
+    let said = garden.arborist(again).exits(1).out("1 failed (T001)");
+    said.err("given before: --max-cost 1.5 --test-command 'test -f mended'").never("no test command");
+    let expected =
+        serde_json::json!({"max-retries": "1", "max-cost": "1.5", "test-command": "test -f mended"});
+    assert_eq!(show(&garden)["options"], expected);
+    // One that nobody has approved here is shown first.
+    fs::remove_dir_all(garden.home().join(".local/state/git-arborist/approved")).unwrap();
+    let refused = garden.arborist(again).exits(2).err("test -f mended").err("have not been approved");
+    refused.err("say how to test now: --test-command <command>");
+    garden.agent(MENDER);
+    garden.arborist(again.iter().chain(&["--yes"])).succeeds().out("1 completed");
+    // Where nothing is left to do, nothing is asked for.
+    garden.arborist(["gardener"]).succeeds().out("nothing was left to do");
+    assert_eq!(show(&garden)["options"], expected);
+}
+
+#[test]
+fn a_test_that_is_not_recorded_is_not_left_out_in_silence() {
+    let garden = garden();
+    let command = format!("KEY={SECRET} test -f mended");
+    let said = garden.arborist(["gardener", "--max-retries", "1", "--test-command", &command]).exits(1);
+    said.out(
+        "next   git arborist gardener --retry-failed --max-retries 1 --test-command <the same as before>\n",
+    );
+    let (calls, refs) = (garden.calls(), garden.git(["for-each-ref"]).answer());
+    let refused = garden.arborist(["gardener", "--retry-failed"]).exits(2);
+    refused.err("was given a --test-command that holds a secret").err("--test-command <the same as before>");
+    assert_eq!((garden.calls(), garden.git(["for-each-ref"]).answer()), (calls, refs));
+    garden.agent(MENDER);
+    garden.arborist(["gardener", "--retry-failed", "--test-command", &command]).succeeds();
+    garden.arborist(["gardener"]).succeeds().out("nothing was left to do");
+    assert_eq!(show(&garden)["withheld"], serde_json::json!(["test-command"]));
+}
+
+#[test]
+fn what_is_next_can_be_typed_as_it_stands() {
+    let garden = garden();
+    garden.agent("exit 1\n");
+    let run = ["gardener", "--max-retries", "1", "--fallback", "robot", "--fallback", "demo:true"];
+    let more = ["--model", "true", "--keep-going", "--test-command", "true"];
+    let typed =
+        "--fallback robot --fallback demo:true --keep-going --max-retries 1 --model true --test-command true";
+    let said = garden.arborist(run.iter().chain(&more)).exits(1);
+    said.out(&format!("next   git arborist gardener --retry-failed {typed}\n"));
+    let again = ["gardener", "--retry-failed"].into_iter().chain(typed.split(' '));
+    garden.arborist(again).exits(1).out(typed);
 }

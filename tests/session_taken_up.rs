@@ -179,5 +179,6 @@ fn a_session_without_a_start_is_begun_by_the_run() {
     garden.git(["update-ref", &records, &start]).succeeds();
     garden.git(["branch", "-f", &branch, "main"]).succeeds();
     garden.arborist(["session", "resume", &id]).exits(2).err("gardener --session-branch");
+    garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
     garden.arborist(["gardener", "--session-branch"]).succeeds().err(&format!("goes on with session '{id}'"));
 }

@@ -1,13 +1,14 @@
-//! A record that was fetched is only somebody's word: nothing moves on it.
+//! A record that was fetched is only somebody's word: nothing moves on it, and nothing is approved by it.
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::{Garden, Run};
 
 const EVIL: &str =
     "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo evil > Makefile; echo done ;; esac\n";
@@ -57,4 +58,30 @@ fn the_users_own_checkout_follows_only_by_the_users_hand() {
     garden.git_in(&clone, ["merge", "-q", "--ff-only", tip]).succeeds();
     garden.agent(&EVIL.replace("echo evil > Makefile", "touch mended"));
     garden.arborist_in(&clone, ["session", "resume"]).succeeds().out("1 completed");
+}
+
+fn approvals(garden: &Garden) -> Vec<PathBuf> {
+    let dir = garden.home().join(".local/state/git-arborist/approved");
+    fs::read_dir(dir).into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn what_is_trusted_once_is_not_approved() {
+    let (garden, clone) = fetched();
+    garden.git_in(&clone, ["switch", "-q", "-c", "aside"]).succeeds();
+    let before = approvals(&garden);
+    let mut trusting = garden.command("git", &clone);
+    trusting.args(["arborist", "session", "resume"]).env("ARBORIST_TRUST", "1");
+    Run::of(&mut trusting, b"").exits(1).out("1 failed");
+    assert_eq!(approvals(&garden), before);
+    garden.arborist_in(&clone, ["session", "resume"]).exits(2).err("have not been approved");
+}
+
+#[test]
+fn an_approval_tells_nobody_what_was_approved() {
+    let (garden, _) = fetched();
+    let kept = approvals(&garden);
+    assert_eq!(kept.len(), 1, "the test command that the user has given");
+    assert_eq!(fs::read(&kept[0]).unwrap(), b"");
+    assert_eq!(fs::metadata(&kept[0]).unwrap().permissions().mode() & 0o777, 0o600);
 }

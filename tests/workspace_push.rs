@@ -77,7 +77,7 @@ fn a_run_that_failed_is_not_pushed_until_it_succeeds() {
     let town = with_remotes();
     town.arborist(["gardener", "--test-command", "false", "--max-retries", "1"]).exits(1);
     assert_eq!(pushed(&town, "backend"), [""; 0]);
-    town.arborist(["gardener", "--retry-failed"]).succeeds();
+    town.arborist(["gardener", "--retry-failed", "--test-command", "true"]).succeeds();
     assert_eq!((pushed(&town, "backend").len(), pushed(&town, "web").len()), (1, 1));
 }
 
@@ -112,7 +112,7 @@ fn a_failed_run_has_pushed_its_checkpoints_and_goes_on_pushing() {
     town.arborist(["gardener", "--test-command", "false", "--max-retries", "1"]).exits(1);
     assert!(files(&town, "backend").contains("T001.txt"));
     assert_eq!(pushed(&town, "web"), [""; 0]);
-    town.arborist(["gardener", "--retry-failed"]).succeeds();
+    town.arborist(["gardener", "--retry-failed", "--test-command", "true"]).succeeds();
     assert!(files(&town, "backend").contains("T003.txt"));
     town.arborist(["workspace", "status"]).succeeds().never("unpushed");
 }

@@ -57,7 +57,7 @@ pub struct GardenArgs {
 /// Runs the command.
 pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
     args.common.is_unplanned = args.message.is_some();
-    let opened = open(&args.common, ui)?;
+    let mut opened = open(&args.common, ui)?;
     let run = opened.scan()?;
     let planned = match &args.message {
         Some(words) => Planned::of_words(words)?,
@@ -91,6 +91,7 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
         let waits: Vec<String> = standing.waits_for.iter().map(ToString::to_string).collect();
         return Err(GardenerError::NotReady(task, waits.join(", ")).into());
     }
+    opened.take_up(&mut args.common, (&planned, &run))?;
     if args.common.is_dry_run() {
         if let Some(task) = standing.planned {
             foretell(ui, &opened.options, task)?;

@@ -6,10 +6,10 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{Failed, GardenerError, KeepGoing, Wish, wanted},
     git::Repository,
-    history::State,
+    history::{Run, State},
     name::TaskId,
     pipeline::Options,
-    plan::Plan,
+    plan::{Plan, Task},
     progress::{Boxes, Progress},
     queue::FanIn,
     session::Asked,
@@ -21,7 +21,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{Brought, GardeningArgs, Source, Voice, find_plan, foretell, open},
+    gardening::{Brought, GardeningArgs, Planned, Source, Voice, find_plan, foretell, open},
     ui::Ui,
 };
 
@@ -32,7 +32,9 @@ An agent implements a task, the tests run, a reviewer decides. What fails is
 tried again with the feedback in the prompt, as often as --max-retries says;
 then the task is failed, and the run ends unless --keep-going is given. Each
 step is a commit before the next one begins, so the same command goes on after
-a crash, and does nothing where nothing is left to do.
+a crash, and does nothing where nothing is left to do. What goes on is tested
+and limited as before: the session's test command and budgets hold until they
+are given anew.
 
 The plan and the configuration are frozen when the run begins: the copies in
 the run's first commit count, not the files as an agent may have left them. If
@@ -142,9 +144,9 @@ impl GardenerArgs {
     }
 
     /// What a session writes down of what it is asked for like this.
-    pub(crate) fn asked(mut self, repository: &Repository) -> Result<Asked, Failure> {
+    pub(crate) fn asked(mut self) -> Result<Asked, Failure> {
         self.common.more = self.told();
-        self.common.asked(repository)
+        self.common.asked()
     }
 
     /// What files of the repository bring along for a run that is asked for like this, which need not be here.
@@ -162,6 +164,17 @@ impl GardenerArgs {
         find_plan(repository, &self.common, settings)
     }
 
+    /// The tasks that there is something to do for.
+    fn due<'a>(&self, planned: &'a Planned, run: &Run, wish: &Wish) -> Vec<&'a Task> {
+        let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
+        let is_due = |task: &&Task| match progress.find(&task.id).map(|standing| standing.state) {
+            Some(State::Failed) => self.retry_failed,
+            Some(state) => !state.is_settled(),
+            None => false,
+        };
+        wanted(&planned.plan, wish).into_iter().filter(is_due).collect()
+    }
+
     fn wish(&self) -> Wish {
         Wish {
             only: self.only.clone(),
@@ -177,25 +190,21 @@ impl GardenerArgs {
 pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
     args.common.more = args.told();
     args.common.source = if args.offline { Source::Records } else { Source::Agents };
-    let opened = open(&args.common, ui)?;
+    let mut opened = open(&args.common, ui)?;
     let run = opened.scan()?;
     let planned = opened.plan(&args.common, &run)?;
     let wish = args.wish();
     if let Some(unknown) = wish.unknown(&planned.plan) {
         return Err(GardenerError::NoTask(unknown.clone()).into());
     }
+    let due = args.due(&planned, &run, &wish);
+    args.common.is_idle = due.is_empty();
+    if !args.common.is_idle {
+        opened.take_up(&mut args.common, (&planned, &run))?;
+    }
     if args.common.is_dry_run() {
-        let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
-        for task in wanted(&planned.plan, &wish) {
-            let state = progress.find(&task.id).map(|standing| standing.state);
-            let is_due = match state {
-                Some(State::Failed) => args.retry_failed,
-                Some(state) => !state.is_settled(),
-                None => false,
-            };
-            if is_due {
-                foretell(ui, &opened.options, task)?;
-            }
+        for task in due {
+            foretell(ui, &opened.options, task)?;
         }
         return Ok(Exit::Done);
     }

@@ -71,6 +71,11 @@ impl Opened {
         if self.move_in.is_some() {
             commands.extend(self.worktree_options().foreign_commands());
         }
-        Ok(approval::require(&commands, args.consent(), ui)?)
+        commands.extend(args.taken_up.test.clone());
+        approval::require(&commands, args.consent(), ui).map_err(|error| match &args.taken_up.test {
+            Some(_) => Failure::from(error).hint("or say how to test now: --test-command <command>"),
+            None => Failure::from(error),
+        })?;
+        args.remember_test(&self.repository)
     }
 }

@@ -11,14 +11,25 @@ use arborist_core::{
 
 use super::{GardeningArgs, open::secrets};
 
+/// Options without a value.
+pub(crate) const SWITCHES: [&str; 3] = ["isolate", "keep-going", "tools"];
+pub(super) const TEST: &str = "test-command";
+
 impl GardeningArgs {
-    /// What was asked for. Whoever gave a test command need not approve it to go on; where that cannot be kept, it is asked
-    /// for then.
-    pub(crate) fn asked(&self, repository: &Repository) -> Result<Asked, Failure> {
-        if let Some(command) = &self.test_command {
+    /// What was asked for, as far as it may be written down.
+    pub(crate) fn asked(&self) -> Result<Asked, Failure> {
+        Ok(Asked::without_secrets(self.told(), &secrets()?))
+    }
+
+    /// Whoever gives a test command here need not approve it to go on; where that cannot be kept, it is asked for then. What
+    /// is trusted this once was never shown, and what is not written down cannot be taken up.
+    pub(super) fn remember_test(&self, repository: &Repository) -> Result<(), Failure> {
+        let is_given = self.taken_up.test.is_none() && self.consent() != Consent::Trusted;
+        let asked = self.asked()?;
+        if let Some(command) = asked.options.get(TEST).filter(|_| is_given) {
             let _ = consent::require(&BTreeSet::from([test_wish(repository, command)]), Consent::Given);
         }
-        Ok(Asked::without_secrets(self.told(), &secrets()?))
+        Ok(())
     }
 
     /// The same by the names of options, secrets and all.
@@ -36,7 +47,7 @@ impl GardeningArgs {
         let fallback: Vec<String> = crew.fallback.iter().map(ToString::to_string).collect();
         tell("fallback", Some(fallback.join(",")).filter(|names| !names.is_empty()));
         tell("tools", crew.tools.filter(|is_on| *is_on).map(|_| "true".to_owned()));
-        tell("test-command", flags.test_command);
+        tell(TEST, flags.test_command);
         tell("report-dir", flags.report_dir);
         tell("log-dir", flags.log_dir);
         tell("diff-limit", flags.diff_limit.map(|number| number.to_string()));
@@ -52,13 +63,27 @@ impl GardeningArgs {
 
 /// Options as they are typed into a shell, each with a space before it.
 pub(super) fn typed(asked: &Asked) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
-    let option = |(name, value): (&String, &String)| match value.as_str() {
-        "true" if name != "test-command" => format!(" --{name}"),
-        value if !value.is_empty() && value.chars().all(is_plain) => format!(" --{name} {value}"),
-        value => format!(" --{name} '{}'", value.replace('\'', r"'\''")),
+    let option = |(name, value): (&String, &String)| match name.as_str() {
+        name if SWITCHES.contains(&name) => format!(" --{name}"),
+        "fallback" => value.split(',').map(|one| typed_option(name, one)).collect(),
+        name => typed_option(name, value),
     };
-    asked.options.iter().map(option).collect()
+    asked.options.iter().map(option).collect::<String>() + &typed_again(asked)
+}
+
+/// The same of those that hold a secret: a person has to fill them in.
+pub(super) fn typed_again(asked: &Asked) -> String {
+    asked.withheld.iter().map(|name| format!(" --{name} <the same as before>")).collect()
+}
+
+fn typed_option(name: &str, value: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
+    let between = if value.starts_with('-') { '=' } else { ' ' };
+    if !value.is_empty() && value.chars().all(is_plain) {
+        format!(" --{name}{between}{value}")
+    } else {
+        format!(" --{name}{between}'{}'", value.replace('\'', r"'\''"))
+    }
 }
 
 /// What is approved of a test command that stands in a session's record: the text, for this repository.

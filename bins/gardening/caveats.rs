@@ -3,10 +3,19 @@
 use arborist_core::{
     agent::{RunnerKind, limits::Chain},
     failure::Failure,
+    message::visible,
     pipeline::Budgets,
 };
 
-use super::{Opened, Planned, Voice};
+use super::{GardeningArgs, Opened, Planned, Voice};
+
+/// What nobody has typed now holds all the same.
+pub(super) fn tell_of_taken_up(args: &GardeningArgs, voice: &mut Voice<'_>) {
+    let words = &args.taken_up.words;
+    if !words.is_empty() {
+        voice.remark(&visible(&format!("goes on with what this session was given before:{words}")));
+    }
+}
 
 impl Opened {
     /// Said once for a run: a test that cannot fail proves nothing.

@@ -14,12 +14,13 @@ mod lanes;
 mod open;
 mod planned;
 mod record;
+mod taken_up;
 mod toolbox;
 mod voice;
 
 pub(crate) use apart::bring;
 pub(crate) use approve::Brought;
-pub(crate) use asked::test_wish;
+pub(crate) use asked::{SWITCHES, test_wish};
 pub(crate) use budget::dollars;
 pub(crate) use forecast::tell as foretell;
 pub(crate) use lanes::CLEAN_UP;
@@ -35,6 +36,7 @@ use clap::Args;
 
 use budget::BudgetArgs;
 use crew::CrewArgs;
+use taken_up::TakenUp;
 
 use crate::approval;
 
@@ -97,6 +99,12 @@ pub(crate) struct GardeningArgs {
     /// Whether the task is the user's own words, whatever plan there is
     #[arg(skip)]
     pub(crate) is_unplanned: bool,
+    /// What the session was asked for before, and still is
+    #[arg(skip)]
+    taken_up: TakenUp,
+    /// Whether nothing is left to do, so that nothing is asked for
+    #[arg(skip)]
+    pub(crate) is_idle: bool,
 }
 
 /// Where what agents do comes from.

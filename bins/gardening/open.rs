@@ -27,7 +27,8 @@ use super::{
     GardeningArgs, Planned, Source, Voice,
     annexes::{Supplied, neighbour},
     apart::{Course, MoveIn, choose},
-    asked::typed,
+    asked::{typed, typed_again},
+    caveats::tell_of_taken_up,
     voice::Begun,
 };
 use crate::{clock, ui, ui::Ui};
@@ -204,6 +205,7 @@ impl Opened {
             start::write_change(&mut recorder, planned.file.as_ref(), "accepted")?;
         }
         let annexes = self.annexes(&recorder.hand().session, planned, voice)?;
+        tell_of_taken_up(args, voice);
         self.tell_of_missing_tests(planned, voice);
         self.tell_of_crowding(voice);
         self.tell_of_missing_tools(planned, voice)?;
@@ -221,8 +223,9 @@ impl Opened {
         let scribe = Scribe::new(chronicle, planned.pipeline(), words, clock::now);
         let scribe = scribe.beside(annexes.iter().map(neighbour).collect());
         let offline = args.source == Source::Records;
-        let options = typed(&args.asked(&self.repository)?);
-        voice.begin(Begun { offline, options, ..self.begun(&recorder, planned, &run) });
+        let asked = args.asked()?;
+        let (options, again) = (typed(&asked), typed_again(&asked));
+        voice.begin(Begun { offline, options, again, ..self.begun(&recorder, planned, &run) });
         voice.employ(self.courier(recorder.hand().session.clone())?);
         let mut tools = self.tools(recorder.hand().clone(), scribe)?;
         tools.lanes = lanes;
@@ -274,6 +277,7 @@ impl Opened {
             spent: Totals::of_run(run),
             offline: false,
             options: String::new(),
+            again: String::new(),
         }
     }
 

@@ -72,8 +72,9 @@ impl Opened {
             Some(chronicle) => {
                 let newest = chronicle.newest();
                 let before = Archive::new(&self.repository).asked_of(&newest)?;
-                let now = before.followed_by(&args.asked(&self.repository)?);
-                let asked = (now != before).then_some(now);
+                let now = args.asked()?;
+                let is_asked = args.source == Source::Agents && !args.is_idle;
+                let asked = (is_asked && now != before).then_some(now);
                 let is_told = matches!(newest.record.happening, Happening::Resume(_) | Happening::Start(_));
                 if !is_told || asked.is_some() {
                     let resumed = Resumed { turn: None, commit: tip, asked };
@@ -102,7 +103,7 @@ impl Opened {
             let (name, branch) = (other.section.name.to_string(), other.branch.clone());
             Some(RepositoryStart { name, branch, base: other.base? })
         }));
-        let Asked { options, withheld } = args.asked(&self.repository)?;
+        let Asked { options, withheld } = args.asked()?;
         Ok(Start {
             repositories,
             plan,

@@ -11,7 +11,11 @@ use arborist_core::{
 use clap::{Args, Parser};
 
 use super::open::Opened;
-use crate::{approval, gardener::GardenerArgs, gardening::test_wish};
+use crate::{
+    approval,
+    gardener::GardenerArgs,
+    gardening::{SWITCHES, test_wish},
+};
 
 /// How the run goes on.
 #[derive(Debug, Args)]
@@ -50,8 +54,6 @@ const TAKEN_UP: [&str; 18] = [
     "max-task-time",
 ];
 const TEST: &str = "test-command";
-/// The same for those without a value.
-const SWITCHES: [&str; 3] = ["isolate", "keep-going", "tools"];
 /// The same for those that are folders below the top.
 const FOLDERS: [&str; 2] = ["report-dir", "log-dir"];
 
@@ -162,7 +164,7 @@ impl Wishes<'_> {
 
     /// What the session is asked for from now on, if that is something else than before.
     pub(super) fn asked(&self, opened: &Opened, newest: &Stored) -> Result<Option<Asked>, Failure> {
-        let now = self.read()?.asked(&opened.repository)?;
+        let now = self.read()?.asked()?;
         Ok(Some(now).filter(|now| opened.archive().asked_of(newest).ok().as_ref() != Some(now)))
     }
 

@@ -1,6 +1,11 @@
 //! Consent to commands that come from files of a repository: given once for a text, kept with the user.
 
-use std::{collections::BTreeSet, fs, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    fs::{self, OpenOptions},
+    os::unix::fs::OpenOptionsExt,
+    path::PathBuf,
+};
 
 use crate::{
     failure::{Exit, Explain},
@@ -87,12 +92,13 @@ fn remember(command: &str) -> Result<(), ConsentError> {
     };
     let write = || {
         fs::create_dir_all(file.parent().unwrap_or(&file))?;
-        fs::write(&file, format!("{command}\n"))
+        // The name says it all. The text may hold what nobody else should read, and is not kept.
+        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&file).map(drop)
     };
     write().map_err(|source| ConsentError::Unkept { path: file.display().to_string(), source })
 }
 
-/// One file for each text, in the user's own state.
+/// One file for each text, named by its digest, in the user's own state.
 fn file_of(command: &str) -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")))?;

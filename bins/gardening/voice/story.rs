@@ -29,6 +29,8 @@ pub(crate) struct Begun {
     pub(crate) offline: bool,
     /// The options that it was asked for with, to be typed again: each with a space before it.
     pub(crate) options: String,
+    /// Those of them that are not recorded, in the same way.
+    pub(crate) again: String,
 }
 
 #[derive(Debug, Default)]

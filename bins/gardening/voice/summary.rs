@@ -105,7 +105,12 @@ impl Account<'_> {
         }
         let has_failed = progress.count(State::Failed) > 0;
         Some(match (self.house, has_failed) {
-            (Some(_), _) => format!("git arborist session resume {}", self.begun.session),
+            (Some(_), _) if self.begun.again.is_empty() => {
+                format!("git arborist session resume {}", self.begun.session)
+            }
+            (Some(_), _) => {
+                format!("git arborist session resume {} --{}", self.begun.session, self.begun.again)
+            }
             (None, false) => format!("git arborist gardener{}", self.begun.options),
             (None, true) => format!("git arborist gardener --retry-failed{}", self.begun.options),
         })

@@ -30,20 +30,6 @@ impl Asked {
             given.into_iter().partition(|(_, value)| Redactor::redact(secrets, value) == *value);
         Self { options, withheld: withheld.into_keys().collect() }
     }
-
-    /// The same as far as `now` says nothing else.
-    #[must_use]
-    pub fn followed_by(&self, now: &Self) -> Self {
-        let gives =
-            |name: &str| now.options.contains_key(name) || now.withheld.iter().any(|given| given == name);
-        let is_replaced = |name: &str| gives(name) || (gives("runner") && OF_RUNNER.contains(&name));
-        let mut all = now.clone();
-        let options = self.options.iter().filter(|(name, _)| !is_replaced(name));
-        all.options.extend(options.map(|(name, value)| (name.clone(), value.clone())));
-        all.withheld.extend(self.withheld.iter().filter(|name| !is_replaced(name)).cloned());
-        all.withheld.sort();
-        all
-    }
 }
 
 impl Archive<'_> {
