@@ -104,3 +104,21 @@ fn it_goes_by_every_name_that_is_shown_of_it() {
     compost.cleanup(&["restore", "arborist/task/main/T1"]).succeeds().out("'arborist/task/main/T1' is at");
     compost.cleanup(&["restore", "270a1af"]).exits(1);
 }
+
+#[test]
+fn a_whole_name_is_meant_although_another_ends_with_it() {
+    let compost = Compost::new();
+    let path = compost.worktree("T2");
+    let place = path.display().to_string();
+    compost.git(["-C", &place, "commit", "-q", "--allow-empty", "-m", "work"]).succeeds();
+    std::fs::write(path.join("new"), "saved").unwrap();
+    compost.arborist(["worktree", "remove", "--force", "T2"]).succeeds();
+    compost.cleanup(FORCE).succeeds();
+    compost
+        .cleanup(&["restore", "T2"])
+        .exits(1)
+        .err("'T2' names more than one")
+        .err("/main/T2")
+        .err("\n  main/T2");
+    compost.cleanup(&["restore", "main/T2"]).succeeds();
+}

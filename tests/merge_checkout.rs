@@ -23,8 +23,8 @@ fn a_checkout_in_the_way_parks_what_landed_and_the_next_stack_on_it() {
     orchard
         .arborist(["state"])
         .succeeds()
-        .never("T1 does it  complete      0s, not landed")
-        .out("T2 does it  complete      0s, not landed");
+        .never("T1 does it  complete      not landed")
+        .out("T2 does it  complete      not landed, 0s ago");
     orchard.merge(&["T2"]).exits(2).out("1 parked (T2)");
     assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
     orchard.merge(&["drop", "T1"]).exits(1).err("waits for a checkout only");

@@ -147,23 +147,34 @@ pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Ou
         }
         steps.iter().for_each(|step| ui.hint(step));
     }
-    Ok(match (steps.is_empty(), late) {
-        (false, _) => Exit::Person,
-        (true, 0) => Exit::Done,
-        (true, _) => Exit::No,
+    Ok(match (wanted.iter().any(needs_person), late) {
+        (true, _) => Exit::Person,
+        (false, 0) => Exit::Done,
+        (false, _) => Exit::No,
     })
 }
 
-/// What a person has to do about it, if one is needed.
+/// Whether nothing goes on without a person.
+fn needs_person(listed: &Listed) -> bool {
+    matches!(listed.ticket.standing, Standing::Conflict { escalated: true, .. } | Standing::Parked { .. })
+}
+
+/// What a person can do about it.
 fn next_step(listed: &Listed, site: &Site) -> Option<String> {
     let Ticket { task, into, standing, .. } = &listed.ticket;
     match standing {
         Standing::Conflict { escalated: true, .. } => {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
         }
-        Standing::Parked { .. } => {
-            Some(format!("bring the checkout of {into} up with: git merge --ff-only {}", into.landing_ref()))
-        }
+        Standing::Parked { .. } => Some(format!(
+            "commit or stash what you changed in the checkout of {into}, then: git merge --ff-only {}",
+            into.landing_ref()
+        )),
+        Standing::Red { .. } => Some(format!(
+            "mend it and commit in its worktree: git arborist worktree add {task}\nthen land it: {} && {}\nor let it be done anew: git arborist reset {task}",
+            site.command(&format!("retry {task}")),
+            site.command("run"),
+        )),
         _ => None,
     }
 }

@@ -224,13 +224,16 @@ fn find(all: &[SavedWork], name: &str) -> Result<Vec<SavedWork>, CleanupError> {
     Ok(found)
 }
 
-/// What a name means: a unit as it is filed or as its branch is called, or else a single part of one.
+/// What a name means: all of a unit's name or the end of it, as it is filed or as its branch is called, or else a single part
+/// of one.
 fn named(all: &[SavedWork], name: &str) -> Vec<SavedWork> {
     let asked = unescaped(name);
-    let ways: [&dyn Fn(&SavedWork) -> bool; 3] =
-        [&|saved| is_end(name, saved.unit()), &|saved| is_end(&asked, &unescaped(saved.unit())), &|saved| {
-            is_end(&asked, &unescaped(&saved.name))
-        }];
+    let ways: [&dyn Fn(&SavedWork) -> bool; 4] = [
+        &|saved| saved.unit() == name,
+        &|saved| is_end(name, saved.unit()),
+        &|saved| is_end(&asked, &unescaped(saved.unit())),
+        &|saved| is_end(&asked, &unescaped(&saved.name)),
+    ];
     let mut found = ways.iter().map(|is_meant| all.iter().filter(|saved| is_meant(saved)).cloned().collect());
     found.find(|found: &Vec<SavedWork>| !found.is_empty()).unwrap_or_default()
 }
