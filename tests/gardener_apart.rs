@@ -48,7 +48,8 @@ fn a_task_that_is_complete_and_has_not_landed_is_not_done_again() {
     garden.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2).out("1 did not land");
     let state = garden.arborist(["state", "--json"]).succeeds().stdout();
     let state: serde_json::Value = serde_json::from_str(&state).unwrap();
-    let left = state["tasks"].as_array().unwrap().iter().find(|task| task["landed"] == false).unwrap();
+    let is_left = |task: &&serde_json::Value| task["landed"] == false && task["id"] != "phase-1";
+    let left = state["tasks"].as_array().unwrap().iter().find(is_left).unwrap();
     let left = left["id"].as_str().unwrap();
     let calls = garden.calls();
     for command in [["garden", left].as_slice(), &["gardener"]] {
