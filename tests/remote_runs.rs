@@ -5,7 +5,13 @@
 mod daemon;
 mod town;
 
-use std::{fs, net::TcpListener};
+use std::{
+    fs,
+    net::TcpListener,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
 
 use daemon::Daemon;
 use town::{Town, remotes::WORKER};
@@ -107,4 +113,48 @@ fn what_a_remote_goes_on_refusing_is_told_once() {
     let run = town.arborist(["gardener"]).succeeds().out("unpushed app: the last push failed");
     assert_eq!(run.stderr().matches("'app' was not pushed").count(), 1, "{}", run.stderr());
     town.arborist(["state"]).succeeds().out("app: unpushed by ");
+}
+
+#[test]
+fn what_a_remote_begins_to_refuse_is_told_also_beside_what_it_refused_before() {
+    let town = Town::of_remotes();
+    town.mend();
+    town.use_remotes(|repo| town.remote_of(repo).display().to_string(), "on_checkpoint");
+    town.agent(&format!("case \"$prompt\" in *T003:*) : > \"$ROOT/later\" ;; esac\n{WORKER}"));
+    let hook = format!(
+        "#!/bin/sh\ncase $1 in refs/heads/*) exit 1 ;; *) test ! -e '{}' ;; esac\n",
+        town.root().join("later").display()
+    );
+    fs::create_dir_all(town.remote_of("repo").join("hooks")).unwrap();
+    town.write_script("../repo.git/hooks/update", &hook);
+    let run = town.arborist(["gardener"]).succeeds().out("unpushed app: the last push failed");
+    let said = run.stderr();
+    assert_eq!(said.matches("'app' was not pushed: refs/heads/").count(), 1, "{said}");
+    assert!(said.contains("'app' was not pushed: refs/arborist/"), "{said}");
+}
+
+/// The remote has taken the last push, and does not answer.
+#[test]
+fn a_signal_ends_also_the_last_push() {
+    let town = Town::of_remotes();
+    town.mend();
+    town.git(["config", "--global", "arborist.timeouts.network", "600"]).succeeds();
+    town.use_remotes(|repo| town.remote_of(repo).display().to_string(), "on_completion");
+    let hook = format!("#!/bin/sh\n: > '{}'\nexec sleep 300\n", town.root().join("hangs").display());
+    fs::create_dir_all(town.remote_of("repo").join("hooks")).unwrap();
+    town.write_script("../repo.git/hooks/pre-receive", &hook);
+    let mut command = town.command("git-arborist-gardener", &town.path(""));
+    let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = piped.spawn().unwrap();
+    while !town.root().join("hangs").exists() {
+        thread::sleep(Duration::from_millis(10));
+    }
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = [ended.stdout, ended.stderr].map(|stream| String::from_utf8(stream).unwrap()).concat();
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    assert!(said.contains("3 completed") && said.contains("unpushed app"), "{said}");
+    assert!(said.contains("'app' was not pushed: the run is over, and its remote did not answer"), "{said}");
+    // All of the work is done, and all of it is here.
+    town.arborist(["state", "--exit-code"]).succeeds().out("app: unpushed by ");
 }

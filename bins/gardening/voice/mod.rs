@@ -12,9 +12,9 @@ pub(crate) use story::Begun;
 use std::collections::BTreeSet;
 
 use arborist_core::{
-    failure::Failure,
+    failure::{Explain, Failure},
     gardener::{GardenerError, Summary},
-    pipeline::{Happening, News},
+    pipeline::{Happening, News, PipelineError},
     workspace::Courier,
 };
 
@@ -156,7 +156,7 @@ impl<'u> Voice<'u> {
         if let Err(failure) = opened.close_session(&ended, self.story.share()) {
             self.warn(&format!("the session could not be written down: {}", failure.message));
         }
-        self.close_pushes(opened, &ended);
+        let is_cut_short = self.close_pushes(opened, &ended);
         let summary = match ended {
             Ok(summary) => summary,
             Err(error) => {
@@ -169,7 +169,7 @@ impl<'u> Voice<'u> {
             }
         };
         self.summarize(opened, planned, &summary, None)?;
-        Ok(summary.exit())
+        Ok(if is_cut_short { PipelineError::stopped(&opened.cancel).exit() } else { summary.exit() })
     }
 
     fn summarize(

@@ -98,13 +98,15 @@ impl Voice<'_> {
         notices.iter().for_each(|notice| self.tell_push(notice));
     }
 
-    /// The run is over: what is to be pushed then is pushed, and waited for.
-    pub(super) fn close_pushes(&mut self, opened: &Opened, ended: &Result<Summary, GardenerError>) {
-        let Some(courier) = self.courier.take() else { return };
+    /// The run is over: what is to be pushed then is pushed, and waited for. Tells whether somebody cut that short.
+    pub(super) fn close_pushes(&mut self, opened: &Opened, ended: &Result<Summary, GardenerError>) -> bool {
+        let Some(courier) = self.courier.take() else { return false };
+        let was_stopped = opened.cancel.is_cancelled();
         let is_well = ended.as_ref().is_ok_and(Summary::is_well);
-        let patience = opened.cancel.is_cancelled().then_some(HURRY);
-        let notices = courier.close(if is_well { Close::Succeeded } else { Close::Failed }, patience);
+        let close = if is_well { Close::Succeeded } else { Close::Failed };
+        let notices = courier.close(close, (&opened.cancel, HURRY));
         notices.iter().for_each(|notice| self.tell_push(notice));
+        !was_stopped && opened.cancel.is_cancelled() && !self.unpushed.is_empty()
     }
 
     fn tell_push(&mut self, notice: &Notice) {
@@ -128,13 +130,13 @@ impl Voice<'_> {
             let names: Vec<String> = refs.iter().map(short).collect();
             self.ui.err(&format!("  pushed {repo}: {} to {remote}\n", names.join(", ")));
         }
-        if notice.is_known && !delivery.refused.is_empty() {
-            self.unpushed.insert(notice.repo.to_string());
-            return;
-        }
         for row in &delivery.refused {
-            let why = row.refused.as_deref().unwrap_or_default();
-            self.tell_failure(notice, &format!("{} was refused: {why}", visible(&row.name)));
+            let why = row.refused.clone().unwrap_or_default();
+            let words = format!("{} was refused: {why}", visible(&row.name));
+            if !notice.known.contains(&(row.name.clone(), why)) {
+                self.tell_failure(notice, &words);
+            }
+            self.unpushed.insert(notice.repo.to_string());
         }
     }
 

@@ -2,6 +2,7 @@
 //! nobody waiting but at the end, and there not for ever.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
@@ -12,7 +13,7 @@ use std::{
 
 use super::{Cargo, Delivery, PushPolicy, Section, Workspace, WorkspaceError};
 use crate::{
-    git::{Network, RemoteError, Repository, Trouble, shown_url},
+    git::{Network, Pushed, RemoteError, Repository, Trouble, shown_url},
     name::RepoName,
     process::Cancel,
 };
@@ -22,6 +23,9 @@ const DELAYS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// How often a push is tried at the end of a run.
 const TRIES: usize = 3;
+
+/// How often one who waits looks whether there is a wish to stop.
+const SLICE: Duration = Duration::from_millis(100);
 
 /// How a run ended, as far as pushing is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +43,8 @@ pub struct Notice {
     pub repo: RepoName,
     /// What the remote has now, or why it has it not.
     pub result: Result<Delivery, String>,
-    /// Whether what was refused was told before.
-    pub is_known: bool,
+    /// What was told before: names of refs, and why they were refused.
+    pub known: BTreeSet<(String, String)>,
     /// What to try.
     pub hint: Option<&'static str>,
 }
@@ -52,8 +56,8 @@ struct Route {
     repository: Repository,
     /// When to try again, and how long was waited for that, after a failure.
     again: Option<(Instant, Duration)>,
-    /// Why the last try failed: said once, not at each try.
-    complaint: Option<String>,
+    /// What failed at the last try, and why: said once, not at each try. What failed as a whole has no name.
+    complaints: BTreeSet<(String, String)>,
 }
 
 /// Who pushes while a run goes on.
@@ -84,7 +88,12 @@ impl Courier {
         let routes: Vec<Route> = repositories
             .into_iter()
             .filter(|(section, _)| section.push != PushPolicy::Never)
-            .map(|(section, repository)| Route { section, repository, again: None, complaint: None })
+            .map(|(section, repository)| Route {
+                section,
+                repository,
+                again: None,
+                complaints: BTreeSet::new(),
+            })
             .collect();
         if routes.is_empty() {
             return None;
@@ -113,18 +122,21 @@ impl Courier {
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Pushes what has to be pushed now that the run is over, and waits for that as long as remotes are at work, or as
-    /// `patience` lasts. Gives what became of it.
+    /// Pushes what has to be pushed now that the run is over, and waits for that as long as remotes are at work; once
+    /// there is a `wish` to stop, no longer than `hurry`. Gives what became of it.
     #[must_use]
-    pub fn close(mut self, close: Close, patience: Option<Duration>) -> Vec<Notice> {
+    pub fn close(mut self, close: Close, (wish, hurry): (&Cancel, Duration)) -> Vec<Notice> {
         let (done, wait) = channel();
         if let Some(orders) = self.orders.take() {
             let _ = orders.send(Order::Close(close, done));
         }
-        let _ = match patience {
-            Some(patience) => wait.recv_timeout(patience).is_ok(),
-            None => wait.recv().is_ok(),
-        };
+        let mut until = None;
+        while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(SLICE) {
+            let now = Instant::now();
+            if wish.is_cancelled() && *until.get_or_insert(now + hurry) <= now {
+                break;
+            }
+        }
         self.end();
         self.notices()
     }
@@ -225,7 +237,7 @@ impl Route {
         let left = workspace.remainder(&self.repository, &self.section, cargo);
         let words = left.ok().filter(|left| !left.has_session).and_then(|left| left.words(&remote))?;
         let result = Err(format!("it has no session or task branches; {words}"));
-        Some(Notice { repo: self.section.name.clone(), result, is_known: false, hint: None })
+        Some(Notice { repo: self.section.name.clone(), result, known: BTreeSet::new(), hint: None })
     }
 
     /// Tells whether it is worth another try, and what is new for the user.
@@ -241,9 +253,12 @@ impl Route {
         let is_late = workspace.network.cancel.is_cancelled();
         let late = || "the run is over, and its remote did not answer in time".to_owned();
         let result = result.map_err(|error| if is_late { late() } else { error.to_string() });
-        let complaint = match &result {
-            Ok(delivery) => delivery.refused.first().map(|row| row.name.clone()),
-            Err(why) => Some(why.clone()),
+        let complaints: BTreeSet<(String, String)> = match &result {
+            Ok(delivery) => {
+                let why = |row: &Pushed| row.refused.clone().unwrap_or_default();
+                delivery.refused.iter().map(|row| (row.name.clone(), why(row))).collect()
+            }
+            Err(why) => [(String::new(), why.clone())].into(),
         };
         self.again = match (&result, self.again) {
             (Ok(_), _) => None,
@@ -253,13 +268,12 @@ impl Route {
                 Some((Instant::now() + delay, delay))
             }
         };
-        let is_told = complaint == self.complaint || (is_late && self.complaint.is_some());
-        let is_new = complaint.is_some() && !is_told;
+        let is_told = complaints.is_subset(&self.complaints) || (is_late && !self.complaints.is_empty());
         let has_pushed = result.as_ref().is_ok_and(|delivery| !delivery.pushed.is_empty());
-        self.complaint = complaint;
+        let known = std::mem::replace(&mut self.complaints, complaints);
         let hint = trouble.and_then(Trouble::hint);
-        let notice = Notice { repo: self.section.name.clone(), result, is_known: is_told, hint };
-        (fate, (has_pushed || is_new).then_some(notice))
+        let notice = Notice { repo: self.section.name.clone(), result, known, hint };
+        (fate, (has_pushed || !is_told).then_some(notice))
     }
 }
 
