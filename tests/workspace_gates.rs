@@ -85,3 +85,55 @@ fn one_that_nobody_can_ask_there_lets_nothing_through() {
     fs::rename(town.root().join("gone"), town.clone_of("backend")).unwrap();
     town.arborist(["merge", "run", "--scope", &scope]).succeeds().err("T001 landed as");
 }
+
+/// Changes something in both repositories.
+const BOTH: &str = r#"
+place() { echo "$prompt" | sed -n "s/^- $1: //p"; }
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) mkdir -p "$(place repo)/src"; echo x > "$(place repo)/src/caller.txt"; echo x > "$(place backend)/api.txt" ;;
+esac
+"#;
+
+fn town_of_both(repos: &str, command: &str, when: &str) -> Town {
+    let plan = format!("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:{repos}] both\n");
+    let town = Town::of(&["backend"], &plan);
+    town.agent(BOTH);
+    let command = format!("echo \"$ARBORIST_REPO\" >> \"$HOME/asked\"; {command}");
+    town.git(["config", "arborist.merge.gates.check.command", &command]).succeeds();
+    town.git(["config", "arborist.merge.gates.check.when", when]).succeeds();
+    town
+}
+
+fn asked(town: &Town) -> Vec<String> {
+    let asked = fs::read_to_string(town.home().join("asked")).unwrap_or_default();
+    let mut names: Vec<String> = asked.lines().map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[test]
+fn one_that_is_red_in_any_repository_of_a_task_keeps_it_from_landing() {
+    for (repos, command, when, wanted) in [
+        ("backend,repo", "test ! -e src/caller.txt", "src/", vec!["repo"]),
+        ("backend,repo", "test ! -e src/caller.txt", "always", vec!["backend", "repo"]),
+        ("repo,backend", "test ! -e api.txt", "api.txt", vec!["backend"]),
+    ] {
+        let town = town_of_both(repos, command, when);
+        let said = town.arborist(["gardener", "--jobs", "2"]).exits(1);
+        said.out("the gate 'check' is red");
+        assert_eq!(asked(&town), wanted, "{repos} {when}");
+        let landed = format!("{}:src/caller.txt", town.session_branch("repo"));
+        assert_ne!(town.git(["cat-file", "-e", &landed]).code(), 0, "{repos} {when}");
+    }
+}
+
+#[test]
+fn one_that_is_green_in_all_repositories_of_a_task_is_named_once() {
+    let town = town_of_both("backend,repo", "true", "always");
+    town.arborist(["gardener", "--jobs", "2"]).succeeds().out("1 completed");
+    assert_eq!(asked(&town), ["backend", "repo"]);
+    let format = "--format=%(trailers:key=Arborist-Gate,valueonly)";
+    assert_eq!(town.git(["log", "--branches", format, "--grep=@T001@merge"]).answer().trim(), "check");
+}

@@ -46,7 +46,7 @@ impl Opened {
             Gate::of_test("test", &test, (self.options.test_origin, queue.test_time))
         });
         let queue = queue.briefed(&planned.plan).spread(&self.workspace.sections, &planned.plan);
-        Ok(queue::Options { usual_test, ..queue })
+        Ok(queue::Options { usual_test, report_dir: self.options.report_dir.clone(), ..queue })
     }
 
     pub(super) fn worktree_options(&self) -> WorktreeOptions {

@@ -52,11 +52,8 @@ impl Brought<'_> {
     pub(super) fn named_tools(&self) -> BTreeSet<String> {
         let tests = self.plan.tasks.iter().flat_map(|task| &task.test_commands);
         let mut tests = tests.map(|test| &test.command).chain(&self.options.test_command);
-        let is_tool = |test: &String| {
-            let named = test.split_once(':');
-            let section = named.and_then(|(repo, tool)| Some((self.workspace.find(repo)?, tool)));
-            section.is_some_and(|(section, tool)| section.tools.contains_key(tool))
-        };
+        let sections = &self.workspace.sections;
+        let is_tool = |test: &String| sections.iter().any(|section| section.find_tool(test).is_some());
         if tests.any(is_tool) { self.workspace.foreign_tools() } else { BTreeSet::new() }
     }
 }

@@ -152,6 +152,10 @@ pub(super) fn options(
     if !options.abroad.is_empty() {
         commands.extend(workspace.foreign_wishes());
     }
+    if own.iter().any(|gate| options.is_tool(gate)) {
+        commands.extend(workspace.foreign_wishes());
+        commands.extend(workspace.foreign_tools());
+    }
     approval::require(&commands, approval::consent(args.yes), ui)?;
     Ok(options)
 }

@@ -37,7 +37,7 @@ use crate::{
     git::Repository,
     history::{Ground, Run, State},
     message::{Status, Wording},
-    name::{Attempt, Oid, TaskId},
+    name::{Attempt, Oid, RepoName, TaskId},
     pipeline::{Annex, End, Expense, Happening, News, Others, PipelineError},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
@@ -45,7 +45,7 @@ use crate::{
 };
 use course::{Course, Running, Stop, next_report};
 use land::Finished;
-use worker::{Ended, Job, Place, Report, Start, Work, work};
+use worker::{Ended, Job, Place, Report, Start, Work, work, works_in};
 
 /// A run that is open.
 pub struct Gardener<'a> {
@@ -150,9 +150,12 @@ impl<'a> Gardener<'a> {
         let running: Vec<&Task> = course.running.iter().map(|running| running.task).collect();
         let is_free = |phase: &&Task| running.iter().all(|running| running.id != phase.id);
         let is_parked = course.summary.parked.is_some();
-        let is_here = |name: &str| self.tools.sections.first().is_some_and(|main| main.name.as_str() == name);
-        let has_places =
-            |task: &&Task| task.repos.iter().all(|name| is_here(name) || !is_away(&running, name));
+        let others = || self.tools.sections.iter().filter(|section| !section.is_main);
+        // One at a time works or tests in another repository: there it has one branch for all tasks.
+        let is_away = |name: &RepoName| running.iter().any(|task| self.tools.needs(task, name));
+        let has_places = |task: &&Task| {
+            others().all(|section| !self.tools.needs(task, &section.name) || !is_away(&section.name))
+        };
         let wanted: Vec<&'a Task> = course.wanted.iter().copied().filter(has_places).collect();
         phase::find_due(plan, &progress)
             .filter(|phase| is_free(phase) && has_places(phase) && !is_parked)
@@ -171,9 +174,9 @@ impl<'a> Gardener<'a> {
             Some(_) => Place::Lane(self.ground(task)?),
             None => Place::Site(Box::new(self.checkout.take().ok_or(GardenerError::NoPlace)?)),
         };
-        let is_needed = |annex: &mut Annex| task.repos.iter().any(|name| annex.name.as_str() == name);
+        let is_needed = |annex: &mut Annex| self.tools.needs(task, &annex.name);
         let mut annexes: Vec<Annex> = self.annexes.extract_if(.., is_needed).collect();
-        for annex in &mut annexes {
+        for annex in annexes.iter_mut().filter(|annex| works_in(task, &annex.name)) {
             annex.find_base(&task.id)?;
         }
         Ok(Job { task, work, place, annexes })
@@ -303,9 +306,4 @@ impl<'a> Gardener<'a> {
             None => Ok(()),
         }
     }
-}
-
-/// Whether somebody works in this repository. One at a time does: there it has one branch for all tasks.
-fn is_away(running: &[&Task], name: &str) -> bool {
-    running.iter().any(|task| task.repos.iter().any(|other| other == name))
 }

@@ -125,13 +125,23 @@ impl<'a> Tools<'a> {
         }
     }
 
-    /// Opens a shop to the other repositories that a task works in.
-    fn equip(&self, shop: &mut Workshop<'_>, task: &Task, annexes: Vec<Annex>) {
+    /// Whether a task, or a phase, needs this repository for itself: it works there, or a tool of it is among its tests.
+    pub(super) fn needs(&self, task: &Task, name: &RepoName) -> bool {
+        let is_tested_there = |section: &Section| {
+            let tests = if task.is_leaf() { self.options.tests_of(task).0 } else { phase::commands(task) };
+            tests.iter().any(|test| section.find_tool(&test.command).is_some())
+        };
+        works_in(task, name)
+            || self.sections.iter().any(|section| section.name == *name && is_tested_there(section))
+    }
+
+    /// Opens a shop to the other repositories that a task works in, and to the tools of those that only test it, whose
+    /// places are given back.
+    fn equip(&self, shop: &mut Workshop<'_>, task: &Task, annexes: Vec<Annex>) -> Vec<Annex> {
         let top = |annex: &Annex| annex.repository.top().to_owned();
         let path = |name: &RepoName| annexes.iter().find(|annex| annex.name == *name).map(top);
         let own = self.sections.iter().filter(|section| section.is_main);
         shop.places = own.map(|section| (section.name.clone(), shop.dir.to_owned())).collect();
-        shop.places.extend(annexes.iter().map(|annex| (annex.name.clone(), top(annex))));
         for section in self.sections {
             let place = path(&section.name);
             if place.is_some() || section.is_main {
@@ -141,6 +151,9 @@ impl<'a> Tools<'a> {
                 shop.commands.extend(section.tools.iter().map(named));
             }
         }
+        let (annexes, lent): (Vec<Annex>, Vec<Annex>) =
+            annexes.into_iter().partition(|annex| works_in(task, &annex.name));
+        shop.places.extend(annexes.iter().map(|annex| (annex.name.clone(), top(annex))));
         let first =
             annexes.iter().find(|annex| task.repos.first().is_some_and(|name| annex.name.as_str() == name));
         if let Some(annex) = first {
@@ -155,7 +168,13 @@ impl<'a> Tools<'a> {
             shop.tools = self.toolbox.server(&roots, &shop.environment);
         }
         shop.annexes = annexes;
+        lent
     }
+}
+
+/// Whether a task names a repository as one that it works in.
+pub(super) fn works_in(task: &Task, name: &RepoName) -> bool {
+    task.repos.iter().any(|repo| name.as_str() == repo)
 }
 
 /// Something to do, and where.
@@ -262,13 +281,14 @@ fn work_at(
         if let Some(lease) = &lease {
             shop.environment.extend(lease.environment.clone());
         }
-        tools.equip(&mut shop, task, std::mem::take(annexes));
+        let lent = tools.equip(&mut shop, task, std::mem::take(annexes));
         let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip);
         let result = match work {
             Work::Task(start) => run_task(&mut shop, &mut recorder, task, start, written),
             Work::Phase => phase::test(&mut shop, &mut recorder, task, written).map_err(GardenerError::from),
         };
         *annexes = std::mem::take(&mut shop.annexes);
+        annexes.extend(lent);
         (recorder.tip().clone(), shop.leave(), result)
     });
     (Site { repository, tip, attendance, lease }, result)
@@ -291,11 +311,12 @@ fn test_in_scratch(
     let mut shop = tools.workshop(&place, attendance, move |news| {
         let _ = voice.send(Report::News(news));
     });
-    tools.equip(&mut shop, phase, std::mem::take(annexes));
+    let lent = tools.equip(&mut shop, phase, std::mem::take(annexes));
     let tip = Tip::new(lanes.repository, tools.hand.run.clone(), commit)?;
     let mut recorder = Recorder::at(lanes.repository, tools.hand.clone(), tip);
     let result = phase::test(&mut shop, &mut recorder, phase, written);
     *annexes = std::mem::take(&mut shop.annexes);
+    annexes.extend(lent);
     Ok(result?)
 }
 

@@ -15,9 +15,10 @@ impl Repository {
         let (stat, patch) = text.split_at(begin.unwrap_or(text.len()));
         Ok((patch.trim_start_matches('\n').to_owned(), stat.to_owned()))
     }
-    /// Whether a path that `paths`, a pathspec, names differs between two commits or trees. It counts from the top.
-    pub fn touches(&self, from: Oid, to: Oid, paths: &str) -> Result<bool, GitError> {
+
+    /// Whether a path that these pathspecs name differs between two commits or trees. They count from the top.
+    pub fn touches(&self, from: Oid, to: Oid, paths: &[&str]) -> Result<bool, GitError> {
         let command = GitCommand::reading("diff-tree", self.top()).args(["-r", "--quiet", "--no-ext-diff"]);
-        Ok(command.args([from.to_string(), to.to_string()]).args(["--", paths]).answer()?.is_none())
+        Ok(command.args([from.to_string(), to.to_string()]).arg("--").args(paths).answer()?.is_none())
     }
 }

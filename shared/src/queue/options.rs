@@ -11,7 +11,7 @@ use crate::{
     failure::{Exit, Explain},
     git::Signing,
     history::Memory,
-    name::TaskId,
+    name::{RepoName, TaskId},
     pipeline::{Sentry, Staff, backoff, call_limits},
     plan::{Plan, Task, TestCommand},
     process::Cancel,
@@ -111,8 +111,12 @@ pub struct Options {
     pub test_time: u64,
     /// How all others are tested, if at all.
     pub usual_test: Option<Gate>,
-    /// The repository that a task works in first, where that is not the one that has the plan: its gates are asked there.
-    pub abroad: HashMap<TaskId, Section>,
+    /// The repositories of the workspace.
+    pub sections: Vec<Section>,
+    /// The names of a task's repositories, where one is not the one that has the plan: gates are asked there too.
+    pub abroad: HashMap<TaskId, Vec<RepoName>>,
+    /// Where reports of tasks are, from the top.
+    pub report_dir: String,
     /// Patterns of ignored files that stay from one gate to the next.
     pub keep: Vec<String>,
     /// How worktrees for tests are made.
@@ -156,7 +160,9 @@ impl Options {
             tests: HashMap::new(),
             test_time: test_time(settings),
             usual_test: usual_test(settings),
+            sections: Vec::new(),
             abroad: HashMap::new(),
+            report_dir: settings.text("report-dir").unwrap_or("spec/reports").to_owned(),
             keep: settings.words("merge.keep").unwrap_or_default().to_vec(),
             worktrees: WorktreeOptions::new(settings, cancel),
             log_dir: settings.text("log-dir").unwrap_or("spec/logs").to_owned(),
@@ -182,13 +188,48 @@ impl Options {
     /// The same for tasks that work in several repositories.
     #[must_use]
     pub fn spread(self, sections: &[Section], plan: &Plan) -> Self {
-        let others = || sections.iter().filter(|section| !section.is_main);
-        let first = |task: &Task| {
-            let name = task.repos.first()?;
-            let section = others().find(|section| section.name.as_str() == name)?;
-            Some((task.id.clone(), section.clone()))
+        let find = |name: &String| sections.iter().find(|section| section.name.as_str() == name);
+        let spread = |task: &Task| {
+            let own: Vec<&Section> = task.repos.iter().filter_map(find).collect();
+            let names = own.iter().map(|section| section.name.clone()).collect();
+            own.iter().any(|section| !section.is_main).then(|| (task.id.clone(), names))
         };
-        Self { abroad: plan.tasks.iter().filter_map(first).collect(), ..self }
+        let abroad = plan.tasks.iter().filter_map(spread).collect();
+        Self { abroad, sections: sections.to_vec(), ..self }
+    }
+
+    /// Another repository than the one that has the plan.
+    pub(super) fn find_other(&self, name: &RepoName) -> Option<&Section> {
+        self.sections.iter().find(|section| !section.is_main && section.name == *name)
+    }
+
+    /// The repositories that a task works in beside the one that has the plan.
+    pub(super) fn others_of(&self, task: &TaskId) -> Vec<&Section> {
+        self.abroad.get(task).into_iter().flatten().filter_map(|name| self.find_other(name)).collect()
+    }
+
+    /// A test as it is run: one that names a tool of a repository is asked there, and another one in `usual`.
+    pub(super) fn placed(&self, gate: &Gate, usual: Option<&RepoName>) -> Gate {
+        let named = |section: &Section| {
+            let command = section.find_tool(&gate.command)?.command.clone();
+            Some(Gate { command, repo: (!section.is_main).then(|| section.name.clone()), ..gate.clone() })
+        };
+        match self.sections.iter().find_map(named) {
+            Some(named) => named,
+            None => Gate { repo: usual.cloned(), ..gate.clone() },
+        }
+    }
+
+    /// The first repository that a task names is where it is tested.
+    pub(super) fn tested_in(&self, task: &TaskId) -> Option<&RepoName> {
+        let first = self.abroad.get(task)?.first()?;
+        self.find_other(first).map(|section| &section.name)
+    }
+
+    /// Whether a test is a tool of a repository.
+    #[must_use]
+    pub fn is_tool(&self, gate: &Gate) -> bool {
+        self.sections.iter().any(|section| section.find_tool(&gate.command).is_some())
     }
 
     /// What a resolution of this task's conflict has to pass where there are no gates: nothing lands that only an agent

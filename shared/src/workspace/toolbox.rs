@@ -25,6 +25,15 @@ impl Tool {
     }
 }
 
+impl Section {
+    /// The tool of this repository that a test command names, as `NAME:TOOL`.
+    #[must_use]
+    pub fn find_tool(&self, command: &str) -> Option<&Tool> {
+        let (name, tool) = command.split_once(':')?;
+        if self.name.as_str() == name { self.tools.get(tool) } else { None }
+    }
+}
+
 impl Workspace {
     /// The commands that agents could run as tools and that a repository brought along, one a line.
     #[must_use]

@@ -17,6 +17,7 @@ use crate::{
     process::{Ending, Limits, Outcome, Program, Supervised, open_log},
     queue::{Asking, Failing, Gate, QueueError, Verdict, counting::ran_no_tests},
     settings::Settings,
+    workspace::Section,
     worktree::{Pool, Scratch, WorktreeOptions, run_variables},
 };
 
@@ -156,7 +157,7 @@ impl Yard<'_> {
 
     /// Where the session of this run is in another repository, if both are there.
     fn find_abroad(&self, repo: &RepoName) -> Result<Option<Abroad>, QueueError> {
-        let section = self.options.abroad.values().find(|section| section.name == *repo);
+        let section = self.options.find_other(repo);
         let (Some(section), Some(session)) = (section, &self.options.worktrees.session) else {
             return Ok(None);
         };
@@ -168,25 +169,24 @@ impl Yard<'_> {
         Ok(Some(Abroad { name: repo.clone(), repository, branch, head, tree }))
     }
 
-    /// Whether the paths of a gate are among what a task changed in another repository. Where nobody can tell, it is asked.
-    pub(super) fn is_asked_abroad(
-        &self,
-        gate: &Gate,
-        repo: &RepoName,
-        task: &TaskId,
-    ) -> Result<bool, QueueError> {
-        let (Some(paths), Some(abroad)) = (&gate.when, self.find_abroad(repo)?) else {
-            return Ok(true);
-        };
-        let scope = Scope { branch: abroad.branch, tip: Some(abroad.head) };
-        let Ok(run) = Run::scan(&abroad.repository, scope, Reading::Fresh) else {
-            return Ok(true);
+    /// The gates whose paths are among what a task changed in another repository. Where nobody can tell, all are asked.
+    pub(super) fn gates_abroad(&self, section: &Section, task: &TaskId) -> Result<Vec<Gate>, QueueError> {
+        let all = self.options.gates.iter();
+        let abroad = |gate: &Gate| gate.abroad(section.name.clone());
+        let Some(there) = self.find_abroad(&section.name)? else { return Ok(all.map(abroad).collect()) };
+        let scope = Scope { branch: there.branch, tip: Some(there.head) };
+        let Ok(run) = Run::scan(&there.repository, scope, Reading::Fresh) else {
+            return Ok(all.map(abroad).collect());
         };
         let events = run.find(task).map(|history| history.events.as_slice()).unwrap_or_default();
-        Ok(match history::span(&abroad.repository, events)? {
-            Some((from, to)) => abroad.repository.touches(from, to, paths)?,
-            None => false,
-        })
+        let Some((from, to)) = history::span(&there.repository, events)? else { return Ok(Vec::new()) };
+        let mut gates = Vec::new();
+        for gate in all {
+            if there.repository.touches(from, to, &[gate.when.as_deref().unwrap_or(".")])? {
+                gates.push(abroad(gate));
+            }
+        }
+        Ok(gates)
     }
 
     fn run_in(

@@ -1,5 +1,7 @@
 //! Landing: the message of a merge commit, the move of the target, and the proof that all of it is there.
 
+use std::collections::HashSet;
+
 use super::{Afterwards, Yard};
 use crate::{
     git::RefMove,
@@ -37,7 +39,12 @@ impl Yard<'_> {
             status,
             text: wording.text(status),
         };
-        let names = |gates: &[Gate]| -> Vec<String> { gates.iter().map(|gate| gate.name.clone()).collect() };
+        // One that is asked in several repositories is one gate.
+        let names = |gates: &[Gate]| -> Vec<String> {
+            let mut known = HashSet::new();
+            let new = gates.iter().filter(|gate| known.insert(&gate.name));
+            new.map(|gate| gate.name.clone()).collect()
+        };
         let gate = if gates.is_empty() { "none".to_owned() } else { names(gates).join(", ") };
         let body = match red {
             [] => Body::default(),
@@ -54,28 +61,30 @@ impl Yard<'_> {
         Ok(message.render())
     }
 
-    /// The gates that a change from one commit to another has to pass.
+    /// The gates that a change from one commit to another has to pass. Where a task works in several repositories they
+    /// are asked in each in which it has changed something, and its tests where it is tested.
     pub(super) fn gates_for(&self, ticket: &Ticket, from: Oid, to: Oid) -> Result<Vec<Gate>, QueueError> {
+        let (options, task) = (self.options, &ticket.task);
+        let others = options.others_of(task);
         let mut gates = Vec::new();
-        let own = ticket.resolved.map(|_| self.options.tests_of(&ticket.task)).unwrap_or_default();
-        if let Some(section) = self.options.abroad.get(&ticket.task) {
-            for gate in self.options.gates.iter().chain(&own) {
-                if self.is_asked_abroad(gate, &section.name, &ticket.task)? {
-                    gates.push(gate.abroad(section.name.clone()));
-                }
-            }
-            gates.extend(ticket.gates.iter().cloned());
-            return Ok(gates);
+        for section in &others {
+            gates.extend(self.gates_abroad(section, task)?);
         }
-        for gate in self.options.gates.iter().chain(&ticket.gates).chain(&own) {
-            let is_asked = match &gate.when {
-                Some(paths) => self.repository.touches(from, to, paths)?,
-                None => true,
+        // Its report lands here also where all of its work is elsewhere.
+        let report = format!(":(exclude,glob){}/{task}_run_*.json", options.report_dir.trim_matches('/'));
+        for gate in &options.gates {
+            let is_asked = match (gate.when.as_deref(), others.as_slice()) {
+                (None, []) => true,
+                (Some(paths), []) => self.repository.touches(from, to, &[paths])?,
+                (paths, _) => self.repository.touches(from, to, &[paths.unwrap_or("."), &report])?,
             };
             if is_asked {
                 gates.push(gate.clone());
             }
         }
+        gates.extend(ticket.gates.iter().map(|gate| options.placed(gate, None)));
+        let own = ticket.resolved.map(|_| options.tests_of(task)).unwrap_or_default();
+        gates.extend(own.iter().map(|gate| options.placed(gate, options.tested_in(task))));
         Ok(gates)
     }
 

@@ -182,7 +182,7 @@ impl Yard<'_> {
             let event = Event::of(&commit).filter(|event| event.status() == Status::Merge);
             let (Some(event), Some(before)) = (event, commit.parents().next()) else { continue };
             for path in &paths {
-                if self.repository.touches(before, commit.id, &format!(":(top,literal){path}"))? {
+                if self.repository.touches(before, commit.id, &[&format!(":(top,literal){path}")])? {
                     tasks.extend(event.task().cloned());
                     break;
                 }
