@@ -103,6 +103,41 @@ fn a_test_command_names_a_tool_of_a_repository() {
 }
 
 #[test]
+fn a_tool_of_a_repository_tests_tasks_of_others_too() {
+    for jobs in ["1", "2"] {
+        let plan = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] [repo:backend] a\n- [ ] T002 [P] [repo:repo] b\n- [ ] T003 [P] c\n";
+        let town = Town::of(&["backend"], plan);
+        town.agent(WORKER);
+        town.section("backend", "tools = { run-tests = \"pwd >> $HOME/tested; test -f kept.txt\" }\n");
+        let run = ["gardener", "--yes", "--jobs", jobs, "--test-command", "backend:run-tests"];
+        town.arborist(run).succeeds().out("3 completed");
+        let places = fs::read_to_string(town.home().join("tested")).unwrap();
+        let own = fs::read_to_string(town.root().join("place-T001")).unwrap();
+        assert_eq!(places, own.repeat(3));
+        assert!(town.git_in(own.trim().as_ref(), ["log", "--format=%s"]).answer().contains("@T001@"));
+        assert!(!town.git_in(own.trim().as_ref(), ["log", "--format=%s"]).answer().contains("@T002@"));
+    }
+}
+
+#[test]
+fn a_tool_that_there_is_not_is_an_error_before_anything_runs() {
+    let town = Town::of(&["backend"], PLAN);
+    town.agent(WORKER);
+    town.section("backend", "tools = { run-tests = \"true\", lint = \"true\" }\n");
+    for more in [&["--yes"][..], &["--dry-run"]] {
+        let run = [&["gardener", "--test-command", "backend:fuzz"], more].concat();
+        let said = town.arborist(run).exits(128);
+        said.err("the test command 'backend:fuzz' names a tool that the repository 'backend' has not")
+            .err("hint: it has 'backend:lint', 'backend:run-tests'");
+    }
+    assert_eq!(town.calls(), 0);
+    let plan = r#"{"nodes": {"T1": {"id": "T1", "name": "a",
+        "test_commands": [{"type": "unit", "command": "backend:run-test"}]}}, "root_ids": ["T1"]}"#;
+    town.write("task-tree.json", plan);
+    town.arborist(["plan", "--check", "task-tree.json"]).exits(1).out("did you mean 'backend:run-tests'?");
+}
+
+#[test]
 fn a_repository_that_there_is_not_is_an_error_before_anything_runs() {
     let town = Town::of(&["backend"], "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backnd] x\n");
     town.agent(WORKER);

@@ -93,6 +93,7 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
     }
     opened.take_up(&mut args.common, (&planned, &run))?;
     if args.common.is_dry_run() {
+        opened.require_repositories(&planned)?;
         if let Some(task) = standing.planned {
             foretell(ui, &opened.options, task)?;
         }

@@ -203,6 +203,7 @@ pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
         opened.take_up(&mut args.common, (&planned, &run))?;
     }
     if args.common.is_dry_run() {
+        opened.require_repositories(&planned)?;
         for task in due {
             foretell(ui, &opened.options, task)?;
         }

@@ -26,8 +26,9 @@ pub(super) struct Supplied {
 }
 
 impl Opened {
-    /// A task that names a repository that there is not would work in the wrong one.
-    pub(super) fn require_repositories(&self, planned: &Planned) -> Result<(), Failure> {
+    /// A task that names a repository that there is not would work in the wrong one; a test command that names a tool
+    /// that there is not would fail after each attempt.
+    pub(crate) fn require_repositories(&self, planned: &Planned) -> Result<(), Failure> {
         for task in &planned.plan.tasks {
             if let Some(Misplaced { what, fix }) = self.workspace.find_misplaced(task) {
                 let place = task.source.as_ref().map(|source| format!("{}:{}: ", source.file, source.line));
@@ -35,7 +36,11 @@ impl Opened {
                 return Err(Failure::new(Exit::Fatal, words).hint(fix));
             }
         }
-        Ok(())
+        let usual = self.options.test_command.as_ref();
+        match usual.and_then(|command| self.workspace.find_missing_tool(command)) {
+            Some(Misplaced { what, fix }) => Err(Failure::new(Exit::Fatal, what).hint(fix)),
+            None => Ok(()),
+        }
     }
 
     /// Gets the other repositories, with what their remotes have. One in which the session has worked elsewhere, and not

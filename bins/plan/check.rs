@@ -45,12 +45,16 @@ pub(super) fn run(ui: &mut Ui, sources: &Sources, strictness: Strictness) -> Out
         }
         Err(error) => return Err(error.into()),
     };
-    let findings = findings(&plan, sources.workspace(&plan)?.as_ref());
-    let severity = if strictness == Strictness::Strict { Severity::Error } else { Severity::Warning };
-    findings.iter().for_each(|problem| show(ui, problem, severity));
+    let workspace = sources.workspace(&plan)?;
+    // What a run refuses is an error here too.
+    let refused: Vec<Problem> = workspace.iter().flat_map(|workspace| misplaced(&plan, workspace)).collect();
+    let findings = findings(&plan, workspace.as_ref());
+    let is_error = |problem: &Problem| strictness == Strictness::Strict || refused.contains(problem);
+    for problem in &findings {
+        show(ui, problem, if is_error(problem) { Severity::Error } else { Severity::Warning });
+    }
     text::summary(&plan).iter().for_each(|line| ui.line(line));
-    let is_wrong = severity == Severity::Error && !findings.is_empty();
-    Ok(if is_wrong { Exit::No } else { Exit::Done })
+    Ok(if findings.iter().any(is_error) { Exit::No } else { Exit::Done })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

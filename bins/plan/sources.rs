@@ -60,7 +60,10 @@ impl Sources {
 
     /// The workspace that tasks name repositories of, where any does or seems to.
     pub(super) fn workspace(&self, plan: &Plan) -> Result<Option<Workspace>, Failure> {
-        let names = |task: &Task| !task.repos.is_empty() || task.tags.iter().any(|tag| tag.contains(':'));
+        let names = |task: &Task| {
+            let mut tests = task.test_commands.iter().map(|test| &test.command);
+            !task.repos.is_empty() || task.tags.iter().chain(&mut tests).any(|text| text.contains(':'))
+        };
         let repository = self.repository.as_ref().filter(|repository| repository.worktree.is_some());
         let Some(repository) = repository.filter(|_| plan.tasks.iter().any(names)) else {
             return Ok(None);

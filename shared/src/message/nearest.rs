@@ -14,6 +14,12 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// Whether a word is another but for one slip.
+#[must_use]
+pub fn is_mistyped(word: &str, meant: &str) -> bool {
+    edits(word, meant) <= 1
+}
+
 /// Edit distance in which two swapped neighbours count once.
 fn edits(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(80).collect();

@@ -1,11 +1,15 @@
 //! Names of repositories in plans and on the command line: what is wrong with one that there is not, and what was meant.
 
 use super::{Workspace, WorkspaceError};
-use crate::{message::nearest, plan::Task};
+use crate::{
+    message::{is_mistyped, nearest},
+    name::ToolName,
+    plan::Task,
+};
 
 /// What tags are called that name repositories, and what people write instead.
 const TAG: &str = "repo";
-const MISTAKEN: [&str; 4] = [TAG, "repos", "repository", "repositories"];
+const MISTAKEN: [&str; 2] = ["repository", "repositories"];
 
 /// A task that would work in the wrong repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,14 +39,41 @@ impl Workspace {
             };
             return Some(Misplaced { what, fix });
         }
-        task.tags.iter().find_map(|tag| {
+        let mistyped = task.tags.iter().find_map(|tag| {
             let (key, names) = tag.split_once(':')?;
-            // Tags are free: one is mistyped only if it speaks of repositories that there are.
+            // Tags are free: one is mistyped only if it is all but the right one, and speaks of repositories that there are.
             names.split(',').find_map(|name| self.find(name.trim()))?;
-            nearest(key.trim(), MISTAKEN)?;
+            let key = key.trim().to_lowercase();
+            if !is_mistyped(&key, TAG) && !MISTAKEN.contains(&key.as_str()) {
+                return None;
+            }
             let what = format!("{} has the tag '[{tag}]', which names no repository", task.id);
             Some(Misplaced { what, fix: format!("did you mean '[{TAG}:{}]'?", names.trim()) })
-        })
+        });
+        mistyped.or_else(|| task.test_commands.iter().find_map(|test| self.find_missing_tool(&test.command)))
+    }
+
+    /// Why a test command would not be found, if it names a tool, as `NAME:TOOL`, that this repository has not.
+    #[must_use]
+    pub fn find_missing_tool(&self, command: &str) -> Option<Misplaced> {
+        let (name, tool) = command.split_once(':')?;
+        let section = self.find(name)?;
+        // Whatever is no name of a tool is a command for a shell.
+        if section.tools.contains_key(tool) || tool.parse::<ToolName>().is_err() {
+            return None;
+        }
+        let what = format!("the test command '{command}' names a tool that the repository '{name}' has not");
+        let tools: Vec<String> = section.tools.keys().map(|tool| format!("'{name}:{tool}'")).collect();
+        let fix = match (nearest(tool, section.tools.keys().map(String::as_str)), tools.is_empty()) {
+            (Some(meant), _) => format!("did you mean '{name}:{meant}'? it has {}", tools.join(", ")),
+            (None, false) => format!("it has {}", tools.join(", ")),
+            (None, true) => {
+                format!(
+                    "it has none\nsay what it is: workspace.repos.{name}.tools.{tool} in .arborist/config.toml"
+                )
+            }
+        };
+        Some(Misplaced { what, fix })
     }
 
     /// That there is no repository of this name, and which there are.
