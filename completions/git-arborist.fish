@@ -240,7 +240,7 @@ complete -c git-arborist -n '__git_arborist_in demo' -s h -l help -d 'Show what 
 
 # worktree
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a add -d 'Make a worktree for a task, or go on with the one that it has, and print its path'
-complete -c git-arborist -n '__git_arborist_at worktree' -f -a list -d 'List the worktrees of tasks'
+complete -c git-arborist -n '__git_arborist_at worktree' -f -a list -d 'List the worktrees of tasks and of sessions'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a show -d 'Show one worktree in detail'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a path -d 'Print the path of a task\'s worktree'
 complete -c git-arborist -n '__git_arborist_at worktree' -f -a run -d 'Run a program in a task\'s worktree, with its environment, and save what it does now and then'

@@ -93,7 +93,11 @@ fn records_outlive_the_branch_of_their_session() {
     let name = format!("{session} (records)");
     let why = compost.verdict(&["--older-than", "0", "--only", "sessions"], "record", &name).1;
     assert_eq!(why, "the branch of its session is still there");
-    compost.cleanup(NOW).succeeds();
+    assert_eq!(compost.verdict(NOW, "record", &name).1, "the branch of its session goes first");
+    compost.git(["config", "arborist.cleanup.keep-records", "90d"]).succeeds();
+    let said = compost.cleanup(NOW).succeeds().out("younger than 90d");
+    said.never("the branch of its session is still there");
+    compost.git(["config", "arborist.cleanup.keep-records", "0"]).succeeds();
     assert_eq!(compost.verdict(NOW, "record", &name).0, "save");
 }
 

@@ -21,7 +21,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{Brought, GardeningArgs, Planned, Source, Voice, find_plan, foretell, open},
+    gardening::{Brought, GardeningArgs, Planned, Source, Voice, find_plan, foretell, give_back_here, open},
     ui::Ui,
 };
 
@@ -117,6 +117,9 @@ pub struct GardenerArgs {
     /// Call nobody: play again what was recorded in the session that this one was forked from
     #[arg(long, hide = true)]
     offline: bool,
+    /// Give the branch back to the user's checkout when the run ends
+    #[arg(long, hide = true)]
+    give_back: bool,
 }
 
 impl GardenerArgs {
@@ -190,6 +193,15 @@ impl GardenerArgs {
 pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
     args.common.more = args.told();
     args.common.source = if args.offline { Source::Records } else { Source::Agents };
+    args.common.is_guest = args.give_back;
+    let outcome = grow(&mut args, ui);
+    if args.give_back {
+        give_back_here(ui);
+    }
+    outcome
+}
+
+fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
     let mut opened = open(&args.common, ui)?;
     let run = opened.scan()?;
     let planned = opened.plan(&args.common, &run)?;

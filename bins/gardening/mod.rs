@@ -10,6 +10,7 @@ mod crew;
 mod elsewhere;
 pub mod event;
 mod forecast;
+mod guest;
 mod lanes;
 mod open;
 mod planned;
@@ -23,6 +24,7 @@ pub(crate) use approve::Brought;
 pub(crate) use asked::{SWITCHES, test_wish};
 pub(crate) use budget::dollars;
 pub(crate) use forecast::tell as foretell;
+pub(crate) use guest::{give_back, give_back_here};
 pub(crate) use lanes::CLEAN_UP;
 pub(crate) use open::{Opened, open, watch_signals};
 pub(crate) use planned::{Planned, find_plan};
@@ -96,6 +98,9 @@ pub(crate) struct GardeningArgs {
     /// What a command has beside these, for the session's records
     #[arg(skip)]
     pub(crate) more: BTreeMap<String, String>,
+    /// Whether the branch is the user's, who wants it back when the run ends
+    #[arg(skip)]
+    pub(crate) is_guest: bool,
     /// Whether the task is the user's own words, whatever plan there is
     #[arg(skip)]
     pub(crate) is_unplanned: bool,

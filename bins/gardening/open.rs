@@ -85,6 +85,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     let hook = pre_commit(&repository, &config)?;
     let home = match (&session, &move_in) {
         (Some(_), None) => workspace.main().path.clone(),
+        _ if args.is_guest => workspace.main().path.clone(),
         _ => repository.top().to_owned(),
     };
     Ok(Opened {

@@ -9,6 +9,7 @@ mod fetch;
 mod follow;
 mod git_ai;
 mod hook;
+mod house;
 mod keep;
 mod list;
 mod mark;

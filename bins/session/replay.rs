@@ -22,11 +22,12 @@ use clap::Args;
 
 use super::{
     brought,
+    house::{go_on, house},
     onward::Onward,
     open::{IdArgs, Opened, open},
     others,
     plumbing::name_of,
-    resume::{go_on, house, lock},
+    resume::lock,
     show::start_in,
     then,
 };

@@ -8,13 +8,11 @@ use arborist_core::{
     git::Repository,
     history::Run,
     message::PlanRef,
-    name::{BranchName, Oid, SessionId},
+    name::{BranchName, Oid},
     plan::Plan,
-    process::{Cancel, FileLock, Program},
-    record::Unfinished,
+    process::FileLock,
     session::{Chronicle, Driver, End, Happening, Record, Resumed, Standing, Stored, Verdict},
-    settings::Settings,
-    worktree::{House, Pool, WorktreeOptions},
+    worktree::House,
 };
 use clap::Args;
 
@@ -22,15 +20,16 @@ use super::{
     brought,
     fetch::fetch,
     follow::Follow,
+    house::{go_on, house, is_own_branch},
     onward::{Onward, Wishes},
     open::{Opened, open},
     plumbing::append,
     restore,
 };
 use crate::{
-    approval, clock,
+    clock,
     entry::Outcome,
-    gardening::{bring, only_played},
+    gardening::{bring, give_back, only_played},
     ui::Ui,
 };
 
@@ -75,7 +74,28 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     }
     follow.go(ui)?;
     let house = house(&opened, branch, &record.session, &args.onward, ui)?;
-    let has_changed = plan_has_changed(&opened.repository, &house, &history)?;
+    let is_guest = house.is_made && !is_own_branch(&opened, record)?;
+    if is_guest {
+        wishes.switch("give-back");
+    }
+    let stopped = enter(&opened, args, (newest, &history), &house, (wishes, had_failed), ui);
+    if is_guest && house.is_new {
+        give_back(&opened.repository, branch, ui);
+    }
+    stopped
+}
+
+/// Becomes the run that goes on where the branch is checked out, unless something is in the way.
+fn enter(
+    opened: &Opened,
+    args: &ResumeArgs,
+    (newest, history): (&Stored, &Run),
+    house: &House,
+    (mut wishes, had_failed): (Wishes<'_>, bool),
+    ui: &mut Ui,
+) -> Outcome {
+    let (record, branch) = (&newest.record, &newest.record.context.branch);
+    let has_changed = plan_has_changed(&opened.repository, house, history)?;
     if let (Some(changed), false) = (&has_changed, args.plan_changed) {
         let words =
             format!("the plan has changed since session '{}' rested:\n{}", record.session, changed.words);
@@ -87,14 +107,14 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
     }
     let chronicle = Chronicle::after(&opened.repository, newest.clone());
     let commit = match args.turn {
-        Some(number) => restore::turn(&opened, newest, (&house, &history), number, ui)?,
+        Some(number) => restore::turn(opened, newest, (house, history), number, ui)?,
         None => opened.repository.require_commit(&branch.to_ref())?,
     };
     if let Some(changed) = &has_changed {
         // The run commits it with the word that it is accepted.
         bring(&house.path, &changed.path, &changed.bytes)?;
     }
-    let asked = wishes.asked(&opened, newest)?;
+    let asked = wishes.asked(opened, newest)?;
     append(&chronicle, &Happening::Resume(Resumed { turn: args.turn, commit, asked }), commit)?;
     if had_failed && args.turn.is_none() {
         wishes.switch("retry-failed");
@@ -103,7 +123,7 @@ pub(super) fn run(args: &ResumeArgs, ui: &mut Ui) -> Outcome {
         wishes.switch("accept-changes");
     }
     ui.note(&format!("session '{}' goes on on '{branch}' in '{}'", record.session, house.path.display()));
-    go_on(&house, branch, wishes)
+    go_on(house, branch, wishes)
 }
 
 /// The session that is meant. Without a name that is the only one that is left: others may have been fetched just now.
@@ -214,27 +234,6 @@ fn refuse_other(record: &Record, history: &Run) -> Result<(), Failure> {
     }
 }
 
-/// Where the branch is checked out; if it is nowhere, in a worktree that is made for it.
-pub(super) fn house(
-    opened: &Opened,
-    branch: &BranchName,
-    session: &SessionId,
-    onward: &Onward,
-    ui: &mut Ui,
-) -> Result<House, Failure> {
-    let settings = Settings::load(&opened.repository, &opened.config)?;
-    let options = WorktreeOptions::new(&settings, &Cancel::new());
-    let commands = options.foreign_commands();
-    let pool = Pool::open(&opened.repository, branch, options)?;
-    if let Some(house) = pool.find_house()? {
-        return Ok(house);
-    }
-    approval::require(&commands, onward.consent(), ui)?;
-    let house = pool.house(session)?;
-    house.notes.iter().for_each(|note| ui.note(&note.to_string()));
-    Ok(house)
-}
-
 /// A plan that is not the frozen one any more.
 struct ChangedPlan {
     /// What differs, a line each.
@@ -263,25 +262,6 @@ fn plan_has_changed(here: &Repository, house: &House, history: &Run) -> Result<O
         }
     }
     Ok(None)
-}
-
-/// Becomes the run that goes on. Where the checkout holds something that is not committed and not of a run that was
-/// killed, tasks are worked on in worktrees of their own.
-pub(super) fn go_on(house: &House, branch: &BranchName, mut wishes: Wishes<'_>) -> Outcome {
-    let is_killed = !Unfinished::find_all(&house.repository, branch)?.is_empty();
-    if !is_killed && !house.repository.is_clean()? {
-        wishes.switch("isolate");
-    }
-    let beside = std::env::current_exe()
-        .map_err(|error| Failure::new(Exit::Fatal, format!("could not find the program itself: {error}")))?;
-    let program = Program::new(beside.with_file_name("git-arborist-gardener"))
-        .dir(&house.path)
-        .args(wishes.into_options());
-    let local = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
-    // The session has its branch, whatever is configured for new ones.
-    let program = program.env("ARBORIST_SESSION_BRANCH", "false");
-    let error = local.iter().fold(program, Program::env_remove).become_it();
-    Err(Failure::from(error))
 }
 
 /// The lock of a branch's run, so that nobody begins one while we write on the branch.

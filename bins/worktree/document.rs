@@ -25,15 +25,15 @@ pub struct RowDocument {
     task: Option<String>,
     /// The branch of the run that the task belongs to.
     run: Option<String>,
-    /// `lane` for one of a run's lanes, `task` if it was made by hand, `foreign` if somebody else made it, `branch` for
-    /// a branch without a worktree.
+    /// `lane` for one of a run's lanes, `task` if it was made by hand, `session` for that of a whole run, `foreign` if somebody
+    /// else made it, `branch` for a branch without a worktree.
     #[schemars(schema_with = "kinds")]
     kind: &'static str,
     /// The branch that is checked out; null if it is free.
     branch: Option<String>,
     /// Where it is; null for a branch without a worktree.
     path: Option<String>,
-    /// The state of the task, or `free`, or `missing` if its folder is gone.
+    /// The state of the task, or `free`, or `session` where a whole run works, or `missing` if its folder is gone.
     #[schemars(schema_with = "states")]
     state: &'static str,
     /// The commit that is checked out.
@@ -101,10 +101,10 @@ fn holder(holder: &Holder) -> HolderDocument {
 }
 
 fn kinds(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "enum": ["lane", "task", "foreign", "branch"] })
+    json_schema!({ "type": "string", "enum": ["lane", "task", "session", "foreign", "branch"] })
 }
 
 fn states(_: &mut SchemaGenerator) -> Schema {
     let states = State::ALL.iter().map(|state| state.as_str());
-    json_schema!({ "type": "string", "enum": states.chain(["free", "missing"]).collect::<Vec<_>>() })
+    json_schema!({ "type": "string", "enum": states.chain(["free", "session", "missing"]).collect::<Vec<_>>() })
 }

@@ -78,7 +78,7 @@ pub(super) fn tone(row: &Row) -> Tone {
     match row.state {
         "complete" => Tone::Good,
         "failed" | "missing" | "forked" => Tone::Bad,
-        "free" | "pending" => Tone::Dim,
+        "free" | "pending" | "session" => Tone::Dim,
         _ => Tone::Busy,
     }
 }

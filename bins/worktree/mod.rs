@@ -46,7 +46,7 @@ pub struct WorktreeArgs {
 enum Verb {
     /// Make a worktree for a task, or go on with the one that it has, and print its path
     Add(add::AddArgs),
-    /// List the worktrees of tasks
+    /// List the worktrees of tasks and of sessions
     List(list::ListArgs),
     /// Show one worktree in detail
     Show(show::ShowArgs),

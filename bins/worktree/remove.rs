@@ -11,7 +11,7 @@ use crate::{entry::Outcome, ui::Ui};
 
 #[derive(Debug, Args)]
 pub(super) struct RemoveArgs {
-    /// The tasks, or the names of lanes
+    /// The tasks, or the names of lanes and of worktrees of sessions
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskId>,
     /// Also if something there is not committed; it is saved under a ref first

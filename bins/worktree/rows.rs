@@ -23,7 +23,7 @@ pub(super) struct Row {
     /// `None` for a branch without a worktree.
     pub(super) standing: Option<Standing>,
     pub(super) head: Option<Oid>,
-    /// The task's state as history has it, or `free`, or `missing`.
+    /// The task's state as history has it, or `free`, `session`, `missing`.
     pub(super) state: &'static str,
     pub(super) distance: Option<Distance>,
     pub(super) long: Option<Long>,
@@ -76,6 +76,7 @@ impl Row {
         let state = match &standing {
             standing if standing.is_missing => "missing",
             standing if standing.is_free() => "free",
+            standing if standing.kind == Kind::Session => "session",
             _ => "pending",
         };
         let (task, branch, head) = (standing.task.clone(), standing.branch.clone(), standing.head);
@@ -110,6 +111,7 @@ impl Row {
         match self.standing.as_ref().map(|standing| standing.kind) {
             Some(Kind::Lane) => "lane",
             Some(Kind::Named) => "task",
+            Some(Kind::Session) => "session",
             Some(Kind::Foreign) => "foreign",
             None => "branch",
         }

@@ -1,6 +1,6 @@
 //! What may go, what must be saved before, and what stays and why. Facts in, verdicts out.
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use super::{Candidate, Commits, Content, Proof, Spot, What};
 use crate::{name::SessionId, session::Standing, settings::Age};
@@ -38,6 +38,8 @@ pub enum Active {
     Parked,
     /// The branch of its session is still there.
     Branched,
+    /// The branch of its session goes, and has to be gone before.
+    Leaving,
     /// Its run may go on with it.
     Unfinished(String),
     /// It is not ours, for this reason.
@@ -64,6 +66,7 @@ impl fmt::Display for Active {
             Self::Unpushed(upstream) => write!(f, "not all of it is pushed to {upstream}"),
             Self::Parked => f.write_str("it waits for a checkout of its branch"),
             Self::Branched => f.write_str("the branch of its session is still there"),
+            Self::Leaving => f.write_str("the branch of its session goes first"),
             Self::Unfinished(run) => write!(f, "'{run}' may go on with it"),
             Self::Foreign(why) => f.write_str(why),
         }
@@ -203,7 +206,31 @@ pub fn judge_all(candidates: &[Candidate], rules: &Rules) -> Vec<Verdict> {
             (_, None) => Verdict::Keep(Reason::Unknown("where it is checked out".into())),
         }
     };
-    candidates.iter().zip(&alone).map(with_place).collect()
+    let placed: Vec<Verdict> = candidates.iter().zip(&alone).map(with_place).collect();
+    let is_leaving = |(candidate, verdict): &(&Candidate, &Verdict)| {
+        candidate.what == What::SessionBranch && matches!(verdict, Verdict::Remove(..))
+    };
+    let leaving = candidates.iter().zip(&placed).filter(is_leaving);
+    let leaving: HashSet<&String> = leaving.filter_map(|(branch, _)| branch.owners.first()).collect();
+    let of_record = |(candidate, verdict): (&Candidate, &Verdict)| match verdict {
+        Verdict::Keep(Reason::Active(Active::Branched))
+            if candidate.owners.first().is_some_and(|session| leaving.contains(session)) =>
+        {
+            judge_outliving(candidate, rules)
+        }
+        verdict => verdict.clone(),
+    };
+    candidates.iter().zip(&placed).map(of_record).collect()
+}
+
+/// A record whose session loses its branch at the same time. It stays at least until that is gone.
+fn judge_outliving(candidate: &Candidate, rules: &Rules) -> Verdict {
+    let mut alone = candidate.clone();
+    alone.active.retain(|active| *active != Active::Branched);
+    match judge(&alone, rules) {
+        Verdict::Remove(..) => Verdict::Keep(Reason::Active(Active::Leaving)),
+        kept @ Verdict::Keep(_) => kept,
+    }
 }
 
 fn judge(candidate: &Candidate, rules: &Rules) -> Verdict {

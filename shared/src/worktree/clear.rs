@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Pool, SESSION_REASON, WorktreeError, fill, is_ours, places, scratch, stale, survey};
+use super::{Pool, WorktreeError, fill, house::is_of_session, is_ours, places, scratch, stale, survey};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, TaskId, digest},
@@ -106,8 +106,7 @@ impl Pool {
         });
         let is_scratch = worktree.lock.as_deref() == Some(scratch::REASON);
         let is_tested = TESTED.iter().any(|kind| name.starts_with(kind));
-        let is_session = worktree.lock.as_deref() == Some(SESSION_REASON);
-        let kind = match (is_ours(worktree) || is_scratch || is_session, is_inside) {
+        let kind = match (is_ours(worktree) || is_scratch || is_of_session(worktree), is_inside) {
             (true, true) if is_scratch && is_tested => PlaceKind::Scratch,
             (true, true) => PlaceKind::Work,
             (true, false) => PlaceKind::Outside,

@@ -2,14 +2,24 @@
 
 use std::path::PathBuf;
 
-use super::{Note, Pool, WorktreeError, claim::Origin};
+use super::{Note, Pool, WorktreeError, claim::Origin, fill};
 use crate::{
     git::{Repository, Worktree},
     name::SessionId,
+    process::{FileLock, Occupants},
 };
 
 /// The reason that worktrees of sessions are locked with.
 pub const SESSION_REASON: &str = "arborist session";
+/// What became of a worktree that gave its branch back.
+#[derive(Debug)]
+pub enum GivenBack {
+    /// Nothing was in it that no commit holds, and it is gone.
+    Removed,
+    /// It is there without the branch, for this reason.
+    Detached(PathBuf, &'static str),
+}
+
 /// So many places of one name are looked for.
 const NAMES: usize = 100;
 
@@ -20,6 +30,8 @@ pub struct House {
     pub repository: Repository,
     /// Its top.
     pub path: PathBuf,
+    /// Whether it was made for a session: it is no checkout of the user's.
+    pub is_made: bool,
     /// Whether it was made just now.
     pub is_new: bool,
     /// What the user should know.
@@ -56,24 +68,68 @@ impl Pool {
             };
             let path = places.base.join(name);
             let registered = worktrees.iter().find(|found| found.path == path);
-            let worktree = match registered {
-                // Somebody was killed before its branch came there.
-                Some(found) if is_ours(found) && found.branch.is_none() && path.is_dir() => found.clone(),
-                Some(found) if is_ours(found) && !path.is_dir() => {
-                    self.forget(found)?;
-                    self.make_at(&path, tip, SESSION_REASON)?
+            let make = || self.make_at(&path, tip, SESSION_REASON);
+            let (worktree, origin) = match registered {
+                // Somebody was killed before its branch came there, or it gave the branch back with something in it.
+                Some(found) if is_of_session(found) && found.branch.is_none() && path.is_dir() => {
+                    (found.clone(), Origin::Recycled)
                 }
-                None if path.symlink_metadata().is_err() => self.make_at(&path, tip, SESSION_REASON)?,
+                Some(found) if is_of_session(found) && !path.is_dir() => {
+                    self.forget(found)?;
+                    (make()?, Origin::Made)
+                }
+                None if path.symlink_metadata().is_err() => (make()?, Origin::Made),
                 _ => continue,
             };
             let lane = self.linked(&worktree)?;
             self.mend_link(&lane)?;
-            let mut notes = self.fill(&lane, &self.run, Origin::Made)?;
+            let mut notes = self.fill(&lane, &self.run, origin)?;
             notes.extend(self.set_up(&lane, &self.place_variables(&path))?);
             let house = self.house_in(&Worktree { branch: Some(self.run.clone()), ..worktree }, notes)?;
             return Ok(House { is_new: true, ..house });
         }
         Err(WorktreeError::Occupied(places.base))
+    }
+
+    /// A branch that was not made for its session is wanted elsewhere, so the worktree that the session worked in gives it
+    /// back. Nothing is done while a run is at work there, or where the branch is checked out by the user.
+    pub fn give_back(&self) -> Result<Option<GivenBack>, WorktreeError> {
+        let _gate = self.gate()?;
+        let worktrees = self.repository.list_worktrees()?;
+        let is_it = |found: &&Worktree| self.has_run(found) && is_of_session(found) && found.path.is_dir();
+        let Some(found) = worktrees.iter().find(is_it) else {
+            return Ok(None);
+        };
+        let lock = FileLock::try_take(&self.repository.run_lock(&self.run), "git arborist worktree");
+        let Ok(_lock) = lock else {
+            return Ok(None);
+        };
+        let lane = self.linked(found)?;
+        let Some(why) = self.find_needed(&lane)? else {
+            self.discard(&found.path)?;
+            return Ok(Some(GivenBack::Removed));
+        };
+        if let Some(head) = found.head {
+            lane.detach(head)?;
+        }
+        Ok(Some(GivenBack::Detached(found.path.clone(), why)))
+    }
+
+    /// Why a worktree cannot simply go.
+    fn find_needed(&self, lane: &Repository) -> Result<Option<&'static str>, WorktreeError> {
+        let dirt = lane.dirt()?;
+        let is_safe = || {
+            fill::refuse_inner(lane, &dirt)?;
+            self.keep_submodules(lane)
+        };
+        if !dirt.is_empty() {
+            return Ok(Some("it holds what no commit holds"));
+        }
+        if is_safe().is_err() {
+            return Ok(Some("a repository with work of its own is in it"));
+        }
+        let is_free = Occupants::find().is_none_or(|occupants| occupants.of(&lane.dir).is_none());
+        Ok((!is_free).then_some("somebody is in it"))
     }
 
     fn has_run(&self, worktree: &Worktree) -> bool {
@@ -82,10 +138,11 @@ impl Pool {
 
     fn house_in(&self, worktree: &Worktree, notes: Vec<Note>) -> Result<House, WorktreeError> {
         let (repository, path) = (self.linked(worktree)?, worktree.path.clone());
-        Ok(House { repository, path, is_new: false, notes })
+        Ok(House { repository, path, is_made: is_of_session(worktree), is_new: false, notes })
     }
 }
 
-fn is_ours(worktree: &Worktree) -> bool {
+/// Whether this worktree was made for a session.
+pub(super) fn is_of_session(worktree: &Worktree) -> bool {
     worktree.lock.as_deref() == Some(SESSION_REASON)
 }

@@ -35,7 +35,7 @@ pub use base::{Base, Reason};
 pub use clear::{Place, PlaceKind, delete_in_background};
 pub use environment::run_variables;
 pub use error::WorktreeError;
-pub use house::{House, SESSION_REASON};
+pub use house::{GivenBack, House, SESSION_REASON};
 pub use lease::{Begun, Lease};
 pub use note::Note;
 pub use options::WorktreeOptions;

@@ -9,11 +9,12 @@ use super::{
     Kind, Note, Pool, Standing, WorktreeError,
     claim::{Claim, Origin, Wish},
     clear::delete_in_background,
-    fill, is_ours, places, survey,
+    fill, places, survey,
 };
 use crate::{
     git::{Dirt, RefMove, Worktree},
     name::TaskId,
+    process::FileLock,
 };
 
 /// What becomes of work that no commit holds.
@@ -32,9 +33,10 @@ impl Pool {
     /// Removes a worktree. Its branch stays.
     pub fn remove(&self, name: &TaskId, unsaved: Unsaved) -> Result<(Standing, Vec<Note>), WorktreeError> {
         let _gate = self.gate()?;
-        let found = self.find(name)?.filter(|standing| is_ours(&standing.worktree));
+        let found = self.find(name)?.filter(|standing| standing.kind != Kind::Foreign);
         let standing = found.ok_or_else(|| WorktreeError::Absent(name.to_string()))?;
         let _lock = self.lock_place(&standing.path, name)?;
+        let _run = self.lock_run_of(&standing, name)?;
         let mut notes = Vec::new();
         if standing.is_missing {
             notes.extend(self.save_detached(&standing)?);
@@ -56,6 +58,16 @@ impl Pool {
         notes.extend(self.save_detached(&standing)?);
         self.discard(&standing.path)?;
         Ok((standing, notes))
+    }
+
+    /// Where a session works, its run is at work.
+    fn lock_run_of(&self, standing: &Standing, name: &TaskId) -> Result<Option<FileLock>, WorktreeError> {
+        let Some(branch) = standing.branch.as_ref().filter(|_| standing.kind == Kind::Session) else {
+            return Ok(None);
+        };
+        let busy = |source| WorktreeError::Busy { task: name.clone(), source };
+        let lock = FileLock::try_take(&self.repository.run_lock(branch), "git arborist worktree");
+        lock.map(Some).map_err(busy)
     }
 
     /// Frees a lane for the next task, with its caches. What is not committed there is saved when it is taken.
@@ -86,7 +98,7 @@ impl Pool {
             |standing: &Standing| standing.is_missing && self.find_moved(&standing.worktree).is_none();
         let missing: Vec<Standing> = self.survey()?.into_iter().filter(is_gone).collect();
         let mut notes = Vec::new();
-        for standing in missing.iter().filter(|standing| is_ours(&standing.worktree)) {
+        for standing in missing.iter().filter(|standing| standing.kind != Kind::Foreign) {
             notes.extend(self.save_detached(standing)?);
             self.forget(&standing.worktree)?;
         }
@@ -127,7 +139,7 @@ impl Pool {
     }
 
     /// The folder is renamed, which is quick, and deleted in the background.
-    fn discard(&self, path: &Path) -> Result<(), WorktreeError> {
+    pub(super) fn discard(&self, path: &Path) -> Result<(), WorktreeError> {
         let trash = self.rename_to_trash(path)?;
         self.repository.forget_worktree(path)?;
         delete_in_background(&[trash]);

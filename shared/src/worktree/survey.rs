@@ -5,7 +5,7 @@ use std::{
     time::UNIX_EPOCH,
 };
 
-use super::{Pool, WorktreeError, is_ours, places};
+use super::{Pool, WorktreeError, house::is_of_session, is_ours, places};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, Oid, TASK_BRANCHES, TaskId},
@@ -19,6 +19,8 @@ pub enum Kind {
     Lane,
     /// Made by hand for one task.
     Named,
+    /// Made for a whole run: the branch of a session is checked out there.
+    Session,
     /// Somebody else's, with a task's branch in it.
     Foreign,
 }
@@ -85,6 +87,7 @@ impl Pool {
         let kind = match (is_ours(&worktree), &task) {
             (true, _) if places::is_lane(&name_of(&worktree.path)) => Kind::Lane,
             (true, _) => Kind::Named,
+            _ if is_of_session(&worktree) => Kind::Session,
             (false, Some(_)) => Kind::Foreign,
             (false, None) => return None,
         };

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     cleanup::{Active, Candidate, Spot, What},
     git::{RefFacts, Repository},
-    name::{SessionId, TASK_REFS},
+    name::{BranchName, SessionId, TASK_REFS},
     session::{SESSIONS, Shelf, Standing, Stored, TRANSCRIPTS},
 };
 
@@ -56,6 +56,11 @@ impl Ground<'_> {
         !is_task
             && !self.refs.is_session_branch(&found.name)
             && found.subject.starts_with(&format!("task({branch}@"))
+    }
+
+    /// Whether a session is recorded here that works or worked on this branch, whoever made that.
+    pub(super) fn is_recorded_here(&self, branch: &BranchName) -> bool {
+        self.shelf.sessions.iter().any(|stored| stored.record.context.branch == *branch)
     }
 
     /// The branches of sessions that a remote has.

@@ -104,7 +104,8 @@ impl Ground<'_> {
         candidate.owners.push(last.to_owned());
         let Some(run) = branch.run_component().map(str::to_owned) else {
             candidate.run = Some(branch.component());
-            if self.refs.find(&branch.to_ref()).is_some_and(|found| self.is_recorded_elsewhere(found)) {
+            let is_elsewhere = |found| self.is_recorded_elsewhere(found) && !self.is_recorded_here(branch);
+            if self.refs.find(&branch.to_ref()).is_some_and(is_elsewhere) {
                 candidate.unknown.push(ELSEWHERE.into());
             }
             self.tell_sessions(candidate);
