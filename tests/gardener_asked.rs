@@ -64,3 +64,15 @@ fn the_last_of_a_phase_lands_behind_the_others_and_through_the_tests_of_the_phas
     garden.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds();
     garden.arborist(["state", "--exit-code"]).succeeds();
 }
+
+#[test]
+fn the_session_is_over_when_the_last_of_its_tasks_has_landed() {
+    let garden = garden("tasks.md", "- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
+    garden.arborist(["gardener", "--jobs", "2"]).exits(1).out("2 did not land");
+    garden.arborist(["merge", "T001"]).succeeds();
+    garden.arborist(["session", "list"]).succeeds().out("paused");
+    garden.arborist(["merge", "run"]).succeeds();
+    garden.arborist(["session", "list"]).succeeds().out("complete").never("paused");
+    garden.arborist(["cleanup", "--older-than", "0"]).succeeds().never("its session is");
+    assert_eq!(garden.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
+}

@@ -234,3 +234,19 @@ esac
     );
     garden.arborist(["state", "--exit-code"]).succeeds();
 }
+
+#[test]
+fn what_was_begun_in_a_lane_is_not_begun_anew_in_the_checkout() {
+    let garden = garden("echo half > half.txt; kill -9 $PPID; exit 1\n");
+    assert_ne!(garden.arborist(["gardener", "--isolate", "--only", "T002"]).code(), 0);
+    garden.agent(WORKER);
+    let hint = "git arborist gardener --isolate --only T002";
+    let said = garden.arborist(["garden", "T002"]).exits(2);
+    said.err("task 'T002' was begun on a branch of its own, 'arborist/task/main/T002'").err(hint);
+    garden.arborist(["gardener"]).exits(2).err(hint);
+    garden.arborist(["worktree", "list"]).succeeds().out("arborist/task/main/T002").never("free");
+    garden.arborist(["garden", "T001"]).succeeds();
+    garden.arborist(["gardener", "--isolate", "--only", "T002"]).succeeds();
+    assert_eq!(garden.git(["show", "arborist/task/main/T002:half.txt"]).answer(), "half", "nothing is lost");
+    garden.arborist(["gardener", "--new-run"]).succeeds();
+}

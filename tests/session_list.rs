@@ -70,3 +70,19 @@ fn a_clone_without_sessions_is_told_how_to_get_them() {
     garden.git_in(&clone, ["fetch", "-q", "origin", "refs/arborist/*:refs/arborist/*"]).succeeds();
     garden.arborist_in(&clone, ["session", "list"]).succeeds().out("complete");
 }
+
+#[test]
+fn the_last_one_is_first_also_within_one_second() {
+    let garden = Garden::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
+    let mut begun: Vec<String> = Vec::new();
+    for number in 0..4 {
+        garden.arborist(["gardener", "--new-run", "--report-dir", &format!("report-{number}")]).succeeds();
+        let all =
+            garden.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
+        let new = all.lines().find(|id| !begun.iter().any(|known| known == id)).unwrap().to_owned();
+        begun.insert(0, new);
+    }
+    let listed = garden.arborist(["session", "list"]).succeeds().stdout();
+    let listed: Vec<&str> = listed.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(listed, begun);
+}

@@ -6,12 +6,14 @@ use arborist_core::{
     agent::redact::Secrets,
     failure::{Exit, Explain, Failure},
     gardener::GardenerError,
-    history::Reading,
+    history::{Reading, State},
     message::plain_text,
     name::{BranchName, TaskId},
     pipeline::{CrewFlags, PipelineError, Staff},
     process::{Cancel, FileLock},
+    progress::{Boxes, Progress, Standing},
     queue::{FanIn, Gate, News, Options, Outcome as Became, Queue, Report, Stored},
+    session::{Chronicle, Draft, Driver, End, Happening, SessionError, Verdict},
     workspace::Workspace,
 };
 use clap::Args;
@@ -120,7 +122,38 @@ fn drain(
         };
         all.join(queue.drain(&options, &mut voice)?);
     }
+    if all.parking.is_none()
+        && all.outcomes.iter().any(|(_, outcome)| matches!(outcome, Became::Landed { .. }))
+    {
+        end_session(site)?;
+    }
     Ok(all)
+}
+
+/// A run that rests because its tasks waited for their landing is over when the last of them has landed.
+fn end_session(site: &Site) -> Result<(), Failure> {
+    let run = site.scan(Reading::Fresh)?;
+    let (Some(start), Some(plan)) = (&run.start, site.plan(&run)?) else { return Ok(()) };
+    let progress = Progress::new(Some(&plan), &run, Boxes::Count);
+    let is_done = |standing: &Standing<'_>| standing.state == State::Skipped || standing.is_landed();
+    let has_more = plan.tasks.iter().any(|task| {
+        let standing = progress.find(&task.id);
+        !task.is_leaf() && standing.is_some_and(|standing| standing.state == State::Testing)
+    });
+    if has_more || !progress.counted().all(is_done) {
+        return Ok(());
+    }
+    let Some(chronicle) = Chronicle::find(&site.repository, &start.session)? else { return Ok(()) };
+    let newest = chronicle.newest().record;
+    if !matches!(newest.happening, Happening::Pause(_)) || newest.context.driver != Driver::Run {
+        return Ok(());
+    }
+    let total = progress.counted().count();
+    let words = format!("{total} of {total} tasks are done");
+    let end = Happening::End(End { result: Verdict::Complete, words });
+    let tip = site.repository.require_commit(&site.scope.branch.to_ref())?;
+    chronicle.append(clock::now(), |_| Ok::<_, SessionError>(Draft::at(tip, end.clone())))?;
+    Ok(())
 }
 
 /// What holds for this run, with the user's consent to all that would be run.

@@ -1,11 +1,14 @@
 //! `git arborist session list`.
 
-use arborist_core::{failure::Exit, session::Record};
+use arborist_core::{
+    failure::{Exit, Failure},
+    session::{Record, Stored},
+};
 use clap::Args;
 
 use super::{
     document::{SessionDocument, SessionListDocument},
-    open::{JsonArgs, open},
+    open::{JsonArgs, Opened, open},
     words::{Last, cost_of, plan_of, table, tokens_of, tone_of},
 };
 use crate::{clock, document, entry::Outcome, ui::Ui};
@@ -16,13 +19,15 @@ pub(super) struct ListArgs {
     json: JsonArgs,
 }
 
+/// So many sessions of one second are compared.
+const NEIGHBOURS: usize = 8;
 const HEADINGS: [&str; 8] = ["session", "state", "turns", "tokens", "cost", "age", "branch", "plan"];
 
 pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
-    let sessions = &opened.shelf.sessions;
+    let sessions = in_order(&opened)?;
     if args.json.json {
-        let sessions = sessions.iter().map(|stored| SessionDocument::new(&opened, stored)).collect();
+        let sessions = sessions.into_iter().map(|stored| SessionDocument::new(&opened, stored)).collect();
         return document::print(ui, &SessionListDocument { sessions });
     }
     let standings: Vec<_> = sessions.iter().map(|stored| opened.standing(stored)).collect();
@@ -49,6 +54,28 @@ pub(super) fn run(args: &ListArgs, ui: &mut Ui) -> Outcome {
         ui.hint(&hint(&opened.repository.list_remotes()?));
     }
     Ok(Exit::Done)
+}
+
+/// The last one first. Of those that were last heard of in the same second, the one that stands on the commits of another
+/// on the same branch came later.
+fn in_order(opened: &Opened) -> Result<Vec<&Stored>, Failure> {
+    let mut found: Vec<&Stored> = Vec::new();
+    for stored in &opened.shelf.sessions {
+        let (time, context) = (stored.record.time, &stored.record.context);
+        let mut place = found.len();
+        for (at, other) in found.iter().enumerate().rev().take(NEIGHBOURS) {
+            let (before, earlier) = (&other.record.context, other.record.time);
+            if earlier != time {
+                break;
+            }
+            let may_tell = before.branch == context.branch && before.tip != context.tip;
+            if may_tell && opened.repository.is_ancestor(before.tip, context.tip)? {
+                place = at;
+            }
+        }
+        found.insert(place, stored);
+    }
+    Ok(found)
 }
 
 /// A clone has no sessions before they are asked for.

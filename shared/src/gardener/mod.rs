@@ -41,7 +41,7 @@ use crate::{
     pipeline::{Annex, End, Expense, Happening, News, Others, PipelineError},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
-    record::Entry,
+    record::{Entry, Unfinished},
 };
 use course::{Course, Running, Stop, next_report};
 use land::Finished;
@@ -287,14 +287,31 @@ impl<'a> Gardener<'a> {
 
     /// What was begun or completed on a task's own branch is not in the checkout: it must go on there.
     fn refuse_own_branches(&self, wanted: &[&Task]) -> Result<(), GardenerError> {
+        let begun = self.find_begun_apart()?;
         let is_apart = |task: &&&Task| {
             let history = self.run.find(&task.id);
             history.is_some_and(|history| !history.is_landed && history.state.state != State::Failed)
+                || begun.contains(&task.id)
         };
         match wanted.iter().find(is_apart) {
             Some(task) => Err(GardenerError::apart(&self.run, &self.tools.hand.run, &task.id)),
             None => Ok(()),
         }
+    }
+
+    /// The tasks that a run which was killed had begun on branches of their own, before anything of them was committed.
+    fn find_begun_apart(&self) -> Result<Vec<TaskId>, GardenerError> {
+        let (run, mut found) = (&self.tools.hand.run, Vec::new());
+        for mark in self.repository.list_refs(&[Unfinished::REFS])? {
+            let Some(task) = Unfinished::task_of(&mark.name, run) else { continue };
+            let is_here = mark.name.starts_with(&format!("{}{}/", Unfinished::REFS, run.component()));
+            let is_of_run = match &self.run.start {
+                Some(start) => self.repository.is_ancestor(start.commit, mark.target)?,
+                None => false,
+            };
+            found.extend(Some(task).filter(|_| !is_here && is_of_run));
+        }
+        Ok(found)
     }
 
     fn refuse_forks(&self) -> Result<(), GardenerError> {
