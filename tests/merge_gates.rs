@@ -105,6 +105,18 @@ fn the_gate_is_asked_again_if_the_target_moved_under_it() {
 }
 
 #[test]
+fn a_branch_that_goes_while_another_lands_is_missed() {
+    let orchard = Orchard::grown(&["T1", "T2"]);
+    orchard.git(["config", "arborist.merge.batch", "1"]).succeeds();
+    let deletes =
+        format!("cd '{}'; git update-ref -d refs/heads/arborist/task/main/T2", orchard.path("").display());
+    set_gate(&orchard, &deletes);
+    orchard.merge(&["T1", "T2"]).exits(1).out("1 landed (T1), 1 waiting (T2)");
+    orchard.merge(&["status", "T2"]).succeeds().out("its branch is gone");
+    assert_eq!(orchard.git(["ls-tree", "--name-only", "main", "T2.txt"]).answer(), "");
+}
+
+#[test]
 fn a_gate_that_cannot_answer_lands_nothing_and_blames_nobody() {
     for (gate, why) in [
         ("no-such-program", "is the command there?"),

@@ -35,19 +35,21 @@ pub(in crate::queue) struct KnownRun {
 /// What one question to git tells of a queue.
 struct Listing {
     tickets: Vec<Stored>,
-    /// The branches of the tasks that tickets speak of.
+    /// The branches of the tasks that tickets speak of, as far as there are any.
     branches: Vec<Ref>,
+    /// The names of these branches, be they there or not.
+    names: BTreeSet<String>,
     position: Position,
 }
 
 impl Yard<'_> {
     /// Reads the queue anew, closes what has landed, and brings tickets up to date with their branches and tasks.
     pub(super) fn recover(&mut self) -> Result<View, QueueError> {
-        let Listing { tickets, branches, position } = self.list()?;
+        let Listing { tickets, branches, names, position } = self.list()?;
         let own = tickets.into_iter().map(|stored| (stored.ticket.task.clone(), stored));
         self.stored = own.collect();
         let record = self.record()?;
-        let known = self.run_at(position.tip(), branches)?;
+        let known = self.run_at(position.tip(), (branches, &names))?;
         let mut view = View {
             tip: Some(position.tip()),
             landed: landed_in(&known.run),
@@ -94,27 +96,34 @@ impl Yard<'_> {
         let spoken_of =
             tickets.iter().flat_map(|stored| stored.ticket.needs.iter().chain([&stored.ticket.task]));
         let tasks: BTreeSet<&TaskId> = spoken_of.chain(&self.options.only).collect();
-        let branches = self.branches_of(&tasks)?;
-        Ok(Listing { tickets, branches, position })
+        let names: BTreeSet<String> =
+            tasks.into_iter().map(|task| self.scope.task_branch(task).to_ref()).collect();
+        let branches = self.find_branches(&names)?;
+        Ok(Listing { tickets, branches, names, position })
     }
 
-    fn branches_of(&self, tasks: &BTreeSet<&TaskId>) -> Result<Vec<Ref>, QueueError> {
-        if tasks.len() > FEW {
+    fn find_branches(&self, names: &BTreeSet<String>) -> Result<Vec<Ref>, QueueError> {
+        if names.len() > FEW {
             return Ok(self.repository.list_refs(&[&self.scope.task_refs()])?);
         }
         let mut branches = Vec::new();
-        for task in tasks {
-            let name = self.scope.task_branch(task).to_ref();
-            branches.extend(self.repository.find_ref(&name)?.map(|target| Ref { name, target }));
+        for name in names {
+            let target = self.repository.find_ref(name)?;
+            branches.extend(target.map(|target| Ref { name: name.clone(), target }));
         }
         Ok(branches)
     }
 
     /// What history says at `tip`. It is read again only if something is elsewhere than it was.
-    fn run_at(&mut self, tip: Oid, branches: Vec<Ref>) -> Result<KnownRun, QueueError> {
+    fn run_at(
+        &mut self,
+        tip: Oid,
+        (branches, names): (Vec<Ref>, &BTreeSet<String>),
+    ) -> Result<KnownRun, QueueError> {
         if let Some(known) = self.run.take()
             && known.run.scope.tip == Some(tip)
             && branches.iter().all(|branch| known.branches.contains(branch))
+            && known.branches.iter().all(|branch| !names.contains(&branch.name) || branches.contains(branch))
         {
             return Ok(known);
         }
