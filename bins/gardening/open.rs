@@ -234,6 +234,7 @@ impl Opened {
         tools.playback = self.playback(args, &session)?;
         if let Some(lanes) = lanes {
             tools.sentry = lanes.queue.sentry.clone();
+            self.record_start(chronicle, &tools.scribe, voice);
         }
         Ok(Gardener {
             repository: &self.repository,

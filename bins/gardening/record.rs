@@ -6,15 +6,16 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, Summary},
     history::Run,
+    message::Status,
     name::{Oid, SessionId},
-    pipeline::{Playback, repository_name},
+    pipeline::{News, Playback, Scribe, repository_name},
     session::{
         Archive, Asked, Chronicle, Draft, Driver, End, Fork, Happening, Pause, Recollection, Record,
         RepositoryStart, Resumed, SessionError, Start, Verdict,
     },
 };
 
-use super::{GardeningArgs, Opened, Planned, Source};
+use super::{GardeningArgs, Opened, Planned, Source, Voice};
 use crate::clock;
 
 impl Opened {
@@ -114,6 +115,14 @@ impl Opened {
             forked_from: None,
             offline: false,
         })
+    }
+
+    /// In lanes no turn is on the run's own branch: its records do not know by themselves that it has begun there.
+    pub(super) fn record_start(&self, chronicle: &Chronicle, scribe: &Scribe<'_>, voice: &mut Voice<'_>) {
+        if let Happening::Start(_) = chronicle.newest().record.happening {
+            let followed = scribe.follow(&self.repository, &self.branch, Status::RunStart);
+            followed.into_iter().for_each(|happening| voice.tell(News { task: None, happening }));
+        }
     }
 
     /// The number of the last turn that was written down.

@@ -12,8 +12,9 @@ use super::{
 use crate::{
     git::RefMove,
     history::{Event, Ground, State, TaskHistory},
+    message::Status,
     name::{Oid, TaskId},
-    pipeline::{End, PipelineError},
+    pipeline::{End, News, PipelineError},
     plan::Task,
     queue::{self, Afterwards, FanIn, Landing, OnConflict, Outcome, Queue, Store, Target, Ticket},
     record::RecordError,
@@ -286,8 +287,15 @@ fn drain(
     Store::new(lanes.repository).add(tickets)?;
     released.into_iter().try_for_each(Lease::recycle)?;
     Ok(queue.drain(&lanes.queue, &mut |news| {
+        let has_landed = matches!(news, queue::News::Settled { outcome: Outcome::Landed { .. }, .. });
         for news in translate(news) {
             let _ = reports.send(Report::News(news));
+        }
+        // What lands together moves the branch once: the first of it tells where to.
+        let followed =
+            has_landed.then(|| tools.scribe.follow(lanes.repository, run, Status::Merge)).flatten();
+        if let Some(happening) = followed {
+            let _ = reports.send(Report::News(News { task: None, happening }));
         }
     })?)
 }

@@ -7,7 +7,8 @@ use crate::{
     agent::Usage,
     git::Repository,
     history::Event,
-    name::{BranchName, Oid, PipelineName},
+    message::Status,
+    name::{BranchName, Oid, PipelineName, TaskId},
     record::Recorder,
     session::{Checkpoint, Chronicle, Draft, Happening as Record, SessionError},
     settings::Settings,
@@ -101,10 +102,23 @@ impl<'a> Scribe<'a> {
                 (self.last, self.seen) = (Some(recorder.tree()), others);
                 Some(Happening::Checkpoint { record, commit: event.commit, snapshot })
             }
-            Err(error) => {
-                Some(Happening::Note { words: format!("the session could not be written down: {error}") })
-            }
+            Err(error) => Some(not_written(&error)),
         }
+    }
+
+    /// The session's branch has moved, and no task has moved it: the run began there, or something landed. That is a
+    /// checkpoint unless it is known already, so that the records alone lead to all that is on the branch.
+    pub fn follow(&self, repository: &Repository, branch: &BranchName, by: Status) -> Option<Happening> {
+        let tip = repository.find_branch(branch).ok().flatten()?;
+        if self.chronicle.newest().record.context.tip == tip {
+            return None;
+        }
+        let mut snapshot = heads_of(&self.others);
+        snapshot.insert(repository_name(repository), tip);
+        Some(match self.write((None, by), (tip, Some(tip)), snapshot.clone()) {
+            Ok(record) => Happening::Checkpoint { record, commit: tip, snapshot },
+            Err(error) => not_written(&error),
+        })
     }
 
     fn checkpoint(
@@ -113,18 +127,27 @@ impl<'a> Scribe<'a> {
         event: &Event,
         snapshot: Snapshot,
     ) -> Result<Oid, SessionError> {
-        let checkpoint = Checkpoint {
-            node: event.task().cloned(),
-            step: event.status().step().as_str().to_owned(),
-            status: event.status().to_string(),
-            snapshot,
-        };
         let tip = (recorder.branch() == recorder.run()).then_some(event.commit);
+        self.write((event.task().cloned(), event.status()), (event.commit, tip), snapshot)
+    }
+
+    fn write(
+        &self,
+        (node, status): (Option<TaskId>, Status),
+        (commit, tip): (Oid, Option<Oid>),
+        snapshot: Snapshot,
+    ) -> Result<Oid, SessionError> {
+        let (step, status) = (status.step().as_str().to_owned(), status.to_string());
+        let checkpoint = Checkpoint { node, step, status, snapshot };
         self.chronicle.append((self.clock)(), |_| {
             let happening = Record::Checkpoint(checkpoint.clone());
-            Ok(Draft { about: Some(event.commit), tip, ..Draft::of(happening) })
+            Ok(Draft { about: Some(commit), tip, ..Draft::of(happening) })
         })
     }
+}
+
+fn not_written(error: &SessionError) -> Happening {
+    Happening::Note { words: format!("the session could not be written down: {error}") }
 }
 
 /// Where the session's branches are. There is no moment that several repositories share, so each is asked by itself; one
