@@ -79,7 +79,7 @@ fn after_an_approved_review_its_task_is_done_and_the_next_one_comes() {
     let tree = |commit: &str| garden.git(["rev-parse", &format!("{commit}^{{tree}}")]).answer();
     assert_eq!(tree(&reset), tree(&done), "as it was when T001 was complete");
     garden.arborist(["state", "--exit-code"]).succeeds();
-    garden.arborist(["trailers", "check"]).succeeds();
+    garden.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn within_an_attempt_the_ones_before_count_with_what_was_said_of_them() {
     ]);
     assert_eq!(retries.answer().trim(), "1", "the attempt that it was in goes on");
     assert_eq!(spent("Tokens-In"), 2, "what was spent before is not counted again");
-    garden.arborist(["trailers", "check"]).succeeds();
+    garden.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();
 }
 
 #[test]
@@ -201,4 +201,29 @@ fn a_failed_task_is_failed_again_unless_it_is_to_be_tried() {
     assert_eq!(garden.calls(), calls + 2);
     turning::judge(&garden, "echo APPROVED\n");
     garden.arborist(["session", "resume", &id, "--turn", &turn, "--", "--retry-failed"]).succeeds();
+}
+
+/// What tells of no turns is one turn, whose commit is the failed end of its step.
+#[test]
+fn a_turn_of_the_last_failed_attempt_is_tried_again() {
+    for verb in ["resume", "replay"] {
+        let garden = Garden::planned("tasks.md", "- [ ] T001 the work\n", "echo half > half; exit 1");
+        garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
+        let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].clone();
+        let id = id.as_str().unwrap();
+        let work =
+            "case \"$prompt\" in \"Review\"*) echo REJECTED: no;; *) echo whole >> half; echo done;; esac";
+        garden.agent(work);
+        garden.wait(5);
+        let said = garden.arborist(["session", verb, id, "--turn", "1"]).exits(1);
+        said.out("1 failed (T001)");
+        assert_eq!(garden.calls(), 3, "{verb}: it works on, and is judged");
+        let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].clone();
+        let (id, calls) = (id.as_str().unwrap(), garden.calls());
+        garden.agent(&work.replace("REJECTED: no", "APPROVED"));
+        let turns = json(&garden, &["session", "turns", id, "--json"])["turns"].as_array().unwrap().clone();
+        let turn = number(&turns, ("T001", "review", 0), true);
+        garden.arborist(["session", verb, id, "--turn", &turn]).succeeds().out("1 completed (T001)");
+        assert_eq!(garden.calls(), calls + 1, "{verb}: it is judged again, and not done again");
+    }
 }

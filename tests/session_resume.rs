@@ -232,3 +232,24 @@ fn what_cannot_be_gone_on_with_is_said() {
     let id = id.as_str().unwrap();
     garden.arborist(["session", "resume", id, "--turn", "1"]).exits(2).err("'main' has gone elsewhere");
 }
+
+#[test]
+fn what_a_killed_run_left_running_is_ended_before_a_turn_comes_back() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
+    garden.commit("a plan\n");
+    // It would write as soon as it sees that the files are put back.
+    let late = "case \"$prompt\" in \"Review\"*) echo APPROVED; exit;; esac\n\
+        if [ $ARBORIST_TASK = T002 ] && [ ! -e \"$ROOT/killed\" ]; then touch \"$ROOT/killed\"; kill -9 $PPID; \
+        i=0; until git log -1 --format=%s | grep -q reset || [ $i -gt 900 ]; do i=$((i+1)); sleep 0.02; done; \
+        echo late > late; exit; fi\necho $n > $ARBORIST_TASK.txt; echo done";
+    garden.agent(late);
+    garden.arborist(["gardener"]).exits(137);
+    let (_, id) = session(&garden);
+    let said = garden.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
+    let told = said.stderr();
+    let (ended, rest) = told.split_once("ended what a crashed run had left running").unwrap();
+    assert!(!ended.contains("is back") && rest.contains("the tree of turn 1 is back"), "{told}");
+    assert!(!garden.path("late").exists());
+    assert_eq!(garden.git(["log", "--format=%s", "--", "late"]).answer(), "");
+}

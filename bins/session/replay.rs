@@ -29,7 +29,7 @@ use super::{
     plumbing::name_of,
     resume::lock,
     show::start_in,
-    then,
+    then::{self, Moment},
 };
 use crate::{clock, entry::Outcome, ui::Ui};
 
@@ -57,7 +57,8 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
         );
         return Err(Failure::new(Exit::No, words));
     }
-    let commit = opened.archive().fork_point(newest, args.turn)?;
+    let moment = Moment::of(&opened, newest, args.turn)?;
+    let commit = moment.commit;
     let first = opened.archive().start_of(newest)?;
     let start = start_in(&first)?;
     let mut wishes = args.onward.recorded(&opened, newest)?;
@@ -75,7 +76,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
     let start = Start { options, withheld, offline: args.offline, ..start.clone() };
     let (session, branch) = begin(&opened, newest, &start, (args.turn, commit))?;
     let house = house(&opened, &branch, &session, &args.onward, ui)?;
-    announce(&opened, &house, newest, (&session, &branch), (commit, &plan))?;
+    announce(&opened, &house, newest, (&session, &branch), (&moment, &plan))?;
     ui.note(&format!(
         "session '{session}' begins at turn {} of '{}' on '{branch}' in '{}'",
         args.turn,
@@ -142,7 +143,7 @@ fn announce(
     house: &House,
     newest: &Stored,
     (session, branch): (&SessionId, &BranchName),
-    (commit, plan): (Oid, &PlanRef),
+    (moment, plan): (&Moment, &PlanRef),
 ) -> Result<(), Failure> {
     let repository = &opened.repository;
     let _lock = lock(repository, branch)?;
@@ -151,9 +152,9 @@ fn announce(
         Err(_) => repository.find_blob(plan.blob)?,
     };
     let file = bytes.map(|bytes| PlanFile { path: plan.path.clone(), bytes });
-    let mut recorder = Recorder::new(&house.repository, branch.clone(), session.clone(), commit)?;
+    let mut recorder = Recorder::new(&house.repository, branch.clone(), session.clone(), moment.commit)?;
     write_start(&mut recorder, file.as_ref())?;
-    for then in then::at(opened, newest, commit)? {
+    for then in then::at(opened, newest, moment)? {
         if then.state().state != State::Complete {
             then.repeat(&mut recorder)?;
             continue;

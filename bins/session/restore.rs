@@ -5,6 +5,7 @@ use std::{
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use arborist_core::{
@@ -13,6 +14,7 @@ use arborist_core::{
     history::Run,
     message::{Body, Status, Wording},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
+    process::{Attendance, Ended, FileLock},
     record::{Delivery, Entry, Recorder, Unfinished, settle},
     session::Stored,
     worktree::House,
@@ -22,7 +24,7 @@ use super::{
     open::Opened,
     others,
     resume::lock,
-    then::{self, Then},
+    then::{self, Moment, Then},
 };
 use crate::ui::Ui;
 
@@ -35,10 +37,13 @@ pub(super) fn turn(
     ui: &mut Ui,
 ) -> Result<Oid, Failure> {
     let stored = opened.archive().turn(newest, number)?;
-    let (session, commit) = (&stored.record.session, opened.archive().fork_point(newest, number)?);
+    let session = &stored.record.session;
     let branch = &newest.record.context.branch;
-    let _lock = lock(&house.repository, branch)?;
-    let words = format!("turn {number} of session {session}, {commit}");
+    let lock = lock(&house.repository, branch)?;
+    let _attendance = attend(&lock, ui)?;
+    let moment = Moment::of(opened, newest, number)?;
+    let (commit, head) = (moment.commit, moment.point.head);
+    let words = format!("turn {number} of session {session}, {head}");
     let node = stored.record.turn().map(|turn| &turn.node);
     // What counts is the commit of the repository that has the plan, so it comes last.
     for other in others::at(opened, newest, (number, commit))? {
@@ -46,7 +51,7 @@ pub(super) fn turn(
     }
     let (mut recorder, tree, changes) = put_back(house, (branch, session), commit)?;
     let (repository, tip) = (&house.repository, recorder.head());
-    let is_under_way = commit == stored.record.context.head;
+    let is_under_way = head == stored.record.context.head;
     let mut tasks = later_tasks(repository, history, (commit, tip), node.filter(|_| is_under_way))?;
     if let (true, false, Some(node)) = (tasks.is_empty(), changes.is_empty(), node) {
         tasks.push((node.clone(), node.to_string()));
@@ -55,7 +60,7 @@ pub(super) fn turn(
         &mut recorder,
         &tasks,
         (tree, &changes),
-        &Past { then: then::at(opened, newest, commit)?, words },
+        &Past { then: then::at(opened, newest, &moment)?, words },
     )?;
     ui.note(&match standing.as_slice() {
         [] => format!("nothing came after turn {number}"),
@@ -87,6 +92,17 @@ pub(super) fn put_back<'h>(
     // The files come first: whoever was killed behind this finds them as they shall be, and goes on.
     repository.put_back(tree, &changes)?;
     Ok((Recorder::new(repository, branch.clone(), session.clone(), tip)?, tree, changes))
+}
+
+/// What a crashed run left running is ended before anything is looked at: it would go on to write into what comes back.
+fn attend(lock: &FileLock, ui: &mut Ui) -> Result<Attendance, Failure> {
+    let (attendance, Ended(ended)) =
+        Attendance::take_over(lock, &Attendance::beside(lock.path()), Duration::from_secs(5))?;
+    if !ended.is_empty() {
+        let pids: Vec<String> = ended.iter().map(ToString::to_string).collect();
+        ui.warn(&format!("ended what a crashed run had left running: {}", pids.join(", ")));
+    }
+    Ok(attendance)
 }
 
 /// What is brought back.

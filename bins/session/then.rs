@@ -1,13 +1,14 @@
 //! Where the tasks of a session stood right after a turn, and how that is written down again.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use arborist_core::{
-    failure::Failure,
+    failure::{Exit, Failure},
+    git::Merge,
     history::{Event, Reading, Run, Scope, TaskState},
     name::{Oid, TaskId},
     record::{Entry, Recorder},
-    session::Stored,
+    session::{Point, Stored},
 };
 
 use super::open::Opened;
@@ -36,11 +37,48 @@ impl Then {
     }
 }
 
-/// The tasks of which something had happened when the session of `newest` stood at `point`.
-pub(super) fn at(opened: &Opened, newest: &Stored, point: Oid) -> Result<Vec<Then>, Failure> {
+/// A session as it stood right after a turn.
+pub(super) struct Moment {
+    /// A commit that has all of it: that of the turn, with what had landed by then.
+    pub(super) commit: Oid,
+    pub(super) point: Point,
+}
+
+impl Moment {
+    /// What a task in a lane did and what had landed beside it are joined.
+    pub(super) fn of(opened: &Opened, newest: &Stored, turn: u32) -> Result<Self, Failure> {
+        let point = opened.archive().point(newest, turn)?;
+        let Point { head, tip, .. } = point;
+        let repository = &opened.repository;
+        if repository.is_ancestor(tip, head)? {
+            return Ok(Self { commit: head, point });
+        }
+        let session = &newest.record.session;
+        let tree = match repository.merge(tip, head)? {
+            Merge::Clean(tree) => tree,
+            Merge::Conflicted(_, conflicts) => {
+                let paths = conflicts.iter().flat_map(|conflict| conflict.paths.clone());
+                let paths = paths.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join(", ");
+                let words = format!(
+                    "turn {turn} of session '{session}' conflicts with what had landed by then, in {paths}"
+                );
+                return Err(Failure::new(Exit::Person, words)
+                    .hint(format!("see another turn to go back to: git arborist session turns {session}")));
+            }
+        };
+        let message = format!("Join turn {turn} of session {session} with what had landed by then\n");
+        let commit = repository.write_joint(tree, &[tip, head], &message, repository.signing()?)?;
+        Ok(Self { commit, point })
+    }
+}
+
+/// The tasks of which something had happened by then. A failed attempt that the turn is of is to be tried again.
+pub(super) fn at(opened: &Opened, newest: &Stored, moment: &Moment) -> Result<Vec<Then>, Failure> {
     let base = opened.archive().start_of(newest)?.record.context.head;
-    let before: HashSet<Oid> = opened.repository.list_between(&[point], &[base])?.into_iter().collect();
-    let scope = Scope { branch: newest.record.context.branch.clone(), tip: Some(point) };
+    let Moment { commit, point } = moment;
+    let mut before: HashSet<Oid> = opened.repository.list_between(&[*commit], &[base])?.into_iter().collect();
+    point.failed.map(|failed| before.remove(&failed));
+    let scope = Scope { branch: newest.record.context.branch.clone(), tip: Some(*commit) };
     let run = Run::scan(&opened.repository, scope, Reading::Fresh)?;
     // What stands on a task's own branch may have been written later.
     let events = |events: &[Event]| {

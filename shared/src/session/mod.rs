@@ -30,6 +30,7 @@ pub use asked::{Asked, OF_RUNNER};
 pub use chronicle::{Chronicle, Draft};
 pub use error::SessionError;
 pub use milestone::{Checkpoint, End, Pause, Resumed, Verdict};
+pub use point::Point;
 pub use recall::Recollection;
 pub use record::{Context, Happening, Record, Spending, Totals};
 pub use recording::{RecordedCall, RecordedTurn, Recording};

@@ -8,35 +8,59 @@ use crate::{
     name::{Oid, TaskId},
 };
 
+/// Where a session stood right after one of its turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Point {
+    /// The newest commit of the task that the turn is of, or what the session began with.
+    pub head: Oid,
+    /// The newest commit of the session's own branch then: what had landed by then. A task in a lane need not have it.
+    pub tip: Oid,
+    /// The end of the turn's attempt, if that failed and stands in `head`: whoever goes back there tries it again.
+    pub failed: Option<Oid>,
+}
+
 impl Archive<'_> {
-    /// The commit that the session stood at right after a turn, or what it began with. A step whose last turn it was has
-    /// ended there, and a task whose review it ended well is complete: nobody has to do anything again.
-    pub fn fork_point(&self, newest: &Stored, turn: u32) -> Result<Oid, SessionError> {
+    /// Where the session stood right after a turn; 0 is where it began.
+    pub fn point(&self, newest: &Stored, turn: u32) -> Result<Point, SessionError> {
         if turn == 0 {
-            return Ok(self.start_of(newest)?.record.context.head);
+            let head = self.start_of(newest)?.record.context.head;
+            return Ok(Point { head, tip: head, failed: None });
         }
         let stored = self.turn(newest, turn)?;
+        let (head, failed) = self.settled(newest, &stored)?;
+        Ok(Point { head, tip: stored.record.context.tip, failed })
+    }
+
+    /// The commit that the session stood at right after a turn. A step whose last turn it was has ended there, and a task
+    /// whose review it ended well is complete: nobody has to do anything again, unless the task had failed with that. The
+    /// failed end of an attempt, if that is the commit.
+    fn settled(&self, newest: &Stored, stored: &Stored) -> Result<(Oid, Option<Oid>), SessionError> {
         let head = stored.record.context.head;
         let Some(turn) = stored.record.turn() else {
-            return Ok(head);
+            return Ok((head, None));
         };
         let run = run_of(self.repository, newest)?;
         let events = run.find(&turn.node).map_or(&[][..], |task| &task.events);
         let Some(at) = self.find_end(events, turn, head)? else {
-            return Ok(head);
+            return Ok((head, None));
         };
-        let (end, after) = (&events[at], events.get(at + 1));
+        let (end, after) = (&events[at], events.get(at + 1).map(Event::status));
         let is_settled = match end.status() {
             Status::ImplementPass | Status::ReviewApproved => true,
-            Status::ReviewRejected => !end.was_stopped(),
+            Status::ReviewRejected => !end.was_stopped() && after != Some(Status::Failed),
             _ => false,
         };
-        if !is_settled || !self.is_last(newest, turn, end.commit)? {
-            return Ok(head);
+        if !is_settled {
+            let is_failed = matches!(end.status(), Status::ImplementFail | Status::ReviewRejected);
+            let is_it = is_failed && !end.was_stopped() && end.commit == head;
+            return Ok((head, is_it.then_some(head)));
         }
-        let is_done = |event: &&Event| event.status() == Status::Complete;
-        let done = after.filter(|_| end.status() == Status::ReviewApproved).filter(is_done);
-        Ok(done.map_or(end.commit, |event| event.commit))
+        if !self.is_last(newest, turn, end.commit)? {
+            return Ok((head, None));
+        }
+        let is_done = end.status() == Status::ReviewApproved && after == Some(Status::Complete);
+        let at = if is_done { at + 1 } else { at };
+        Ok((events[at].commit, None))
     }
 
     /// What was written down of the call that a turn belongs to, when it was over.

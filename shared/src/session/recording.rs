@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Archive, Happening, SessionError, Stored, Turn, point::run_of};
+use super::{Archive, Happening, Point, SessionError, Stored, Turn, point::run_of};
 use crate::{
     history::Event,
     message::Step,
@@ -107,9 +107,10 @@ impl Archive<'_> {
 
     fn fork(&self, newest: &Stored, turn: u32) -> Result<Fork, SessionError> {
         let base = self.start_of(newest)?.record.context.head;
-        let commit = self.fork_point(newest, turn)?;
+        let Point { head, tip, failed } = self.point(newest, turn)?;
         let mut before: HashSet<Oid> =
-            self.repository.list_between(&[commit], &[base])?.into_iter().collect();
+            self.repository.list_between(&[head, tip], &[base])?.into_iter().collect();
+        failed.map(|failed| before.remove(&failed));
         before.insert(base);
         Ok(Fork { turn, before })
     }
