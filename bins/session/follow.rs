@@ -49,7 +49,8 @@ impl<'a> Follow<'a> {
     /// What history says there.
     pub(super) fn history(&self) -> Result<Run, Failure> {
         let scope = Scope { branch: self.record.context.branch.clone(), tip: Some(self.to) };
-        Ok(Run::scan(self.repository, scope, Reading::Fresh)?)
+        // Whoever drives the run reads it afresh.
+        Ok(Run::scan(self.repository, scope, Reading::Cached)?)
     }
 
     /// Goes there. A checkout follows only where it was made for a session; one that is the user's own is left alone.
