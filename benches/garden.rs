@@ -74,6 +74,10 @@ fn call_agent(field: &Field, dir: &Path, prompt: &str) {
 /// files, so in another repository of the same size it commits the same ones.
 fn growth(field: &Field, tasks: usize) {
     let (dir, other) = (field.repository("growth", tasks), field.repository("growth-floor", tasks));
+    for dir in [&dir, &other] {
+        // git would tidy up in the background now and then, in the time and with the lock of whoever runs next.
+        field.git(dir, &["config", "gc.auto", "0"]);
+    }
     let until = |task: usize| field.garden(&dir, &["--until", &format!("T{task:04}")]);
     println!(
         "\n  {:<24} {:>12} {:>24} {:>8}",

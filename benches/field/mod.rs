@@ -50,10 +50,6 @@ impl Field {
     pub(crate) fn repository(&self, name: &str, tasks: usize) -> PathBuf {
         let dir = self.home.join(name);
         self.git(&self.home, &["init", "-q", "-b", "main", name]);
-        // git would tidy up in the background now and then, in the time of whoever runs next.
-        for key in ["gc.auto", "maintenance.auto"] {
-            self.git(&dir, &["config", key, "0"]);
-        }
         let plan: String = (1..=tasks).map(|n| format!("- [ ] T{n:04} [P] do thing {n}\n")).collect();
         fs::write(dir.join("tasks.md"), format!("## Phase 1: All\n\n{plan}")).expect("a plan");
         self.git(&dir, &["add", "-A"]);
