@@ -136,7 +136,7 @@ fn recovers(agent: Agent) {
         .gardener()
         .succeeds()
         .out("3 completed (T001, T002, T003)")
-        .err("review-rejected: REJECTED: no foreign key")
+        .err("review-rejected: no foreign key")
         .err("no attempt is used up")
         .err(&format!("wrote nothing for {SILENCE} s"));
     scene.expect_a_finished_plan();
