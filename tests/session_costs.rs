@@ -65,13 +65,7 @@ fn what_is_told_at_the_end_of_a_call_enters_the_totals_once() {
 #[test]
 fn a_session_has_spent_what_its_commits_tell_whoever_works() {
     for program in ["claude", "codex", "gemini", "opencode"] {
-        let garden = Garden::sprout();
-        garden.write("tasks.md", "- [ ] T001 the schema\n");
-        garden.commit("a plan\n");
-        let stream =
-            format!("{}/shared/tests/data/streams/{program}.implement.jsonl", env!("CARGO_MANIFEST_DIR"));
-        turning::agent(&garden, program, &turning::replay(program, &stream));
-        garden.arborist(["gardener", "--model", "anthropic/m"]).succeeds();
+        let garden = turning::recorded(program);
         let (read, written, cost) = spent(&garden);
         let sum = |key: &str| sum_of(&garden, key, "main");
         assert_eq!(

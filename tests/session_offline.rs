@@ -243,13 +243,7 @@ fn where_the_recording_ends_the_session_rests() {
 #[test]
 fn what_real_programs_printed_is_read_the_same_way_again() {
     for program in ["claude", "codex", "gemini", "opencode"] {
-        let garden = Garden::sprout();
-        garden.write("tasks.md", "- [ ] T001 the schema\n");
-        garden.commit("a plan\n");
-        let stream =
-            format!("{}/shared/tests/data/streams/{program}.implement.jsonl", env!("CARGO_MANIFEST_DIR"));
-        turning::agent(&garden, program, &turning::replay(program, &stream));
-        garden.arborist(["gardener", "--model", "anthropic/m"]).succeeds();
+        let garden = turning::recorded(program);
         let id = session(&garden);
         send_everybody_home(&garden);
         let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();

@@ -25,6 +25,8 @@ const REST: usize = 42;
 /// The longest state.
 const STATE: usize = 13;
 const BAR: usize = 24;
+/// What stands before the words of an event: commit, age, attempt and status.
+const BEFORE_WORDS: usize = 6 + 11 + 5 + 4 + 17;
 
 pub(super) fn show(ui: &mut Ui, view: &View<'_>) {
     warn_of_ignored(ui, view);
@@ -301,9 +303,6 @@ pub(super) fn mark(ui: &Ui, view: &View<'_>, standing: &Standing<'_>) -> (&'stat
 }
 
 /// One commit of a task.
-/// What stands before the words of an event: commit, age, attempt and status.
-const BEFORE_WORDS: usize = 6 + 11 + 5 + 4 + 17;
-
 pub(super) fn show_event(ui: &mut Ui, event: &Event) {
     let tone = if event.is_failure() { Tone::Bad } else { Tone::Good };
     let attempt = event.attempt().map_or(String::new(), |attempt| format!("#{}", attempt.ordinal()));

@@ -47,6 +47,18 @@ pub(crate) fn judge(garden: &Garden, script: &str) {
     fs::write(garden.root().join("judge.sh"), script).unwrap();
 }
 
+/// A plan of one task that was done as a recorded stream tells it.
+pub(crate) fn recorded(program: &str) -> Garden {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 the schema\n");
+    garden.commit("a plan\n");
+    let stream =
+        format!("{}/shared/tests/data/streams/{program}.implement.jsonl", env!("CARGO_MANIFEST_DIR"));
+    agent(&garden, program, &replay(program, &stream));
+    garden.arborist(["gardener", "--model", "anthropic/m"]).succeeds();
+    garden
+}
+
 /// A script that prints a recorded stream, and does before the end of each turn what the program did in it.
 pub(crate) fn replay(program: &str, stream: &str) -> String {
     let ends = match program {
