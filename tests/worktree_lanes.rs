@@ -4,7 +4,7 @@
 
 use std::{
     fs,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
@@ -56,6 +56,73 @@ fn the_next_task_takes_the_lane_and_only_the_difference_is_written() {
 
 fn commit_nothing(garden: &Garden, path: &Path) {
     garden.git_in(path, ["commit", "-q", "--allow-empty", "-m", "nothing"]).succeeds();
+}
+
+#[test]
+fn any_difference_is_undone_for_the_next_task() {
+    undone_with(|_| ());
+}
+
+#[test]
+fn what_is_ignored_does_not_keep_the_next_task_from_its_files() {
+    undone_with(|lane| {
+        fs::create_dir_all(lane.join("file/target")).unwrap();
+        fs::write(lane.join("file/target/ignored"), "stands in the way of the file").unwrap();
+    });
+}
+
+/// A lane whose task changed each path in its own way, and what else lies there, is as the next task has to find it.
+fn undone_with(left_behind: impl Fn(&Path)) {
+    let garden = garden();
+    for (path, content) in [
+        ("file", "a file"),
+        ("folder/deep/one", "1"),
+        ("gone", "x"),
+        ("*", "star"),
+        ("mode", "x"),
+        (":(top)odd", "o"),
+        ("link", "no link"),
+        ("hidden", "h"),
+        ("skipped", "s"),
+    ] {
+        garden.write(path, content);
+    }
+    garden.commit("many kinds\n");
+    let lane = lease(&garden, "T1");
+    fs::remove_file(lane.join("file")).unwrap();
+    fs::create_dir(lane.join("file")).unwrap();
+    fs::write(lane.join("file/inner"), "was a file").unwrap();
+    fs::remove_dir_all(lane.join("folder")).unwrap();
+    fs::write(lane.join("folder"), "was a folder").unwrap();
+    for path in ["gone", ":(top)odd", "link"] {
+        fs::remove_file(lane.join(path)).unwrap();
+    }
+    fs::write(lane.join("*"), "another star").unwrap();
+    fs::create_dir(lane.join("new")).unwrap();
+    fs::write(lane.join("new/only here"), "n").unwrap();
+    std::os::unix::fs::symlink("a", lane.join("link")).unwrap();
+    fs::set_permissions(lane.join("mode"), fs::Permissions::from_mode(0o755)).unwrap();
+    for path in ["hidden", "skipped"] {
+        fs::write(lane.join(path), "of T1").unwrap();
+    }
+    commit(&garden, &lane, "all of it\n");
+    garden.git_in(&lane, ["update-index", "--assume-unchanged", "hidden"]).succeeds();
+    garden.git_in(&lane, ["update-index", "--skip-worktree", "skipped"]).succeeds();
+    left_behind(&lane);
+    let unchanged = lane.join("b").metadata().unwrap().ino();
+    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
+
+    assert_eq!(lease(&garden, "T2"), lane);
+    assert_eq!(branch_in(&garden, &lane), "arborist/task/main/T2");
+    assert_eq!(garden.git_in(&lane, ["status", "--porcelain"]).answer(), "");
+    for mark in ["--no-assume-unchanged", "--no-skip-worktree"] {
+        garden.git_in(&lane, ["update-index", mark, "hidden", "skipped"]).succeeds();
+    }
+    assert_eq!(garden.git_in(&lane, ["status", "--porcelain"]).answer(), "");
+    assert_eq!(fs::read_to_string(lane.join("file")).unwrap(), "a file");
+    assert_eq!(fs::read_to_string(lane.join("folder/deep/one")).unwrap(), "1");
+    assert!(!lane.join("new").exists(), "an empty folder does not stay");
+    assert_eq!(lane.join("b").metadata().unwrap().ino(), unchanged);
 }
 
 #[test]

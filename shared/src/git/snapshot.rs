@@ -60,8 +60,24 @@ impl Change {
     /// Whether it is a repository inside the repository.
     #[must_use]
     pub fn is_gitlink(&self) -> bool {
-        self.after.is_some_and(|(mode, _)| mode == 0o160_000)
+        is_gitlink(self.after)
     }
+
+    /// Whether it is one, or was.
+    #[must_use]
+    pub fn concerns_gitlink(&self) -> bool {
+        self.is_gitlink() || is_gitlink(self.before)
+    }
+
+    /// Whether the rules of what is ignored stand there.
+    #[must_use]
+    pub fn is_ignore_file(&self) -> bool {
+        self.path.rsplit(|byte| *byte == b'/').next() == Some(b".gitignore")
+    }
+}
+
+fn is_gitlink(side: Option<(u32, Oid)>) -> bool {
+    side.is_some_and(|(mode, _)| mode == 0o160_000)
 }
 
 impl Repository {

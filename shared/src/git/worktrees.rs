@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    GitError, Head, Repository,
+    Change, GitError, Head, Repository,
     command::{checked, without_prefix},
     register::Signs,
 };
@@ -159,10 +159,18 @@ impl Repository {
         command.arg(branch.to_ref()).stdout().map(drop)
     }
 
-    /// Whether the rules of what is ignored differ between two commits.
-    pub fn ignores_otherwise(&self, old: Oid, new: Oid) -> Result<bool, GitError> {
-        let changes = self.changes(self.tree_of(old)?, self.tree_of(new)?)?;
-        Ok(changes.iter().any(|change| change.path.rsplit(|b| *b == b'/').next() == Some(b".gitignore")))
+    /// Brings these paths to what `commit` has there, in index and files. git looks at no other file.
+    pub fn bring_paths(&self, commit: Oid, changes: &[Change], env: &[(&str, &str)]) -> Result<(), GitError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let paths = changes.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
+        let command = self.change("restore").args(["--quiet", "--staged", "--worktree", "--source"]);
+        let command = command.arg(commit.to_string()).args(["--ignore-skip-worktree-bits"]);
+        let command = command.args(["--pathspec-from-file=-", "--pathspec-file-nul"]);
+        let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
+        let command = command.env("GIT_LITERAL_PATHSPECS", "1");
+        checked("restore", command.finish_with(paths.flatten().copied().collect())?).map(drop)
     }
 
     /// The branch that `HEAD` is on now, unless it is detached.
@@ -203,10 +211,10 @@ impl Repository {
     pub fn dirt(&self) -> Result<Vec<Dirt>, GitError> {
         let command =
             self.git("status").args(["--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames"]);
+        let status = command.args(["--ignore-submodules=none"]).finish_later();
         let hidden = self.start_hidden();
-        let mut dirt = parse_status(&command.args(["--ignore-submodules=none"]).stdout()?);
-        let hidden = self.hidden_dirt(&hidden.finish(self.top())?)?;
-        dirt.extend(hidden);
+        let mut dirt = parse_status(&checked("status", status.finish()?)?);
+        dirt.extend(self.hidden_dirt(&hidden.finish(self.top())?)?);
         Ok(dirt)
     }
 

@@ -17,6 +17,9 @@ use crate::{
 
 /// What a git that was killed, or an agent, may have left half done in a worktree.
 const HALF_DONE: [&str; 3] = ["rebase-merge", "rebase-apply", "sequencer"];
+/// So many paths are brought by themselves. git holds each of them against each file, so that more would cost as much as to
+/// check everything out.
+const FEW: usize = 50;
 /// Settings with which git looks at what is left out.
 pub(super) const SPARSE: [&str; 2] = ["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
 
@@ -42,9 +45,11 @@ impl Pool {
         let held = loose.map(|head| (head, self.repository.start_holding(head)));
         let dirt = if is_used { lane.dirt()? } else { Vec::new() };
         refuse_dirty_submodules(lane, &dirt)?;
-        let before = head.filter(|_| is_used);
-        let clears_untracked = !dirt.is_empty()
-            || before.is_some_and(|before| lane.ignores_otherwise(before, tip).unwrap_or(true));
+        let changes = match head.filter(|_| is_used) {
+            Some(before) => lane.changes(lane.tree_of(before)?, lane.tree_of(tip)?)?,
+            None => Vec::new(),
+        };
+        let clears_untracked = !dirt.is_empty() || changes.iter().any(Change::is_ignore_file);
         let clears_ignored = is_used && !self.options.keep.iter().any(|pattern| pattern == "*");
         if clears_untracked || clears_ignored {
             refuse_inner(lane, &dirt)?;
@@ -62,7 +67,15 @@ impl Pool {
         // Where nothing is left to do but to put `HEAD` on the branch, git does that itself, as its last step.
         let is_last = !clears_untracked && !clears_ignored && lane.list_submodules(tip)?.is_empty();
         let checkout = if is_last { Checkout::Branch(branch) } else { Checkout::Commit(tip) };
-        self.write_files(lane, checkout)?;
+        // All files have been looked at just now: where few differ, a checkout would only look at all of them again.
+        let is_light = is_last
+            && is_used
+            && changes.len() <= FEW
+            && !changes.iter().any(Change::concerns_gitlink)
+            && !self.leaves_out(lane);
+        if !is_light || lane.bring_paths(tip, &changes, self.smudging()).is_err() {
+            self.write_files(lane, checkout)?;
+        }
         if clears_untracked {
             lane.remove_untracked()?;
         }
@@ -80,19 +93,23 @@ impl Pool {
 
     fn write_files(&self, lane: &Repository, wanted: Checkout<'_>) -> Result<(), WorktreeError> {
         let settings: &[&str] = if self.leave_out(lane)? { &SPARSE } else { &[] };
-        let env: &[(&str, &str)] = match self.options.large_files {
+        Ok(lane.check_out(wanted, settings, self.smudging())?)
+    }
+
+    /// What filters are told that write files.
+    fn smudging(&self) -> &'static [(&'static str, &'static str)] {
+        match self.options.large_files {
             LargeFiles::Fetched => &[],
             LargeFiles::Pointers => &[("GIT_LFS_SKIP_SMUDGE", "1")],
-        };
-        Ok(lane.check_out(wanted, settings, env)?)
+        }
     }
 
     /// Writes down which tracked files are left out. Whether git has to look at that at all.
     pub(super) fn leave_out(&self, lane: &Repository) -> Result<bool, WorktreeError> {
-        let file = lane.git_dir.join("info/sparse-checkout");
-        if self.options.exclude.is_empty() && !file.exists() {
+        if !self.leaves_out(lane) {
             return Ok(false);
         }
+        let file = lane.git_dir.join("info/sparse-checkout");
         let left_out: String = self.options.exclude.iter().map(|pattern| format!("!{pattern}\n")).collect();
         let write = || {
             fs::create_dir_all(lane.git_dir.join("info"))?;
@@ -100,6 +117,10 @@ impl Pool {
         };
         write().map_err(WorktreeError::file("write", &file))?;
         Ok(true)
+    }
+
+    fn leaves_out(&self, lane: &Repository) -> bool {
+        !self.options.exclude.is_empty() || lane.git_dir.join("info/sparse-checkout").exists()
     }
 
     /// Keeps what lies in a worktree under a ref, before it is thrown away there.
