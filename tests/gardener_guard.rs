@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-use std::fs;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use arborist_testkit::Garden;
 
@@ -82,4 +85,42 @@ fn a_hook_that_an_agent_took_the_right_to_run_from_is_asked_all_the_same() {
         .succeeds()
         .err("pre-commit was changed while it ran");
     assert!(garden.path(".git/asked").exists());
+}
+
+/// What `git commit` holds until the editor or a hook ends: killed there, it leaves all of it.
+const LOCKS: &str = "for lock in index.lock HEAD.lock $(git symbolic-ref HEAD).lock; do
+  touch \"$(git rev-parse --git-path $lock)\"
+done";
+
+#[test]
+fn locks_of_a_git_that_was_killed_with_its_agent_do_not_stop_a_lane() {
+    let garden = garden(LOCKS);
+    garden.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
+    let log = garden.git(["log", "--format=%s"]).answer();
+    assert!(!log.contains("-fail)"), "{log}");
+    assert_eq!(locks_in(&garden.path(".git")), Vec::<PathBuf>::new());
+}
+
+fn locks_in(dir: &Path) -> Vec<PathBuf> {
+    let paths: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let (folders, files): (Vec<PathBuf>, Vec<PathBuf>) = paths.into_iter().partition(|path| path.is_dir());
+    let locks = files.into_iter().filter(|file| file.extension().is_some_and(|ending| ending == "lock"));
+    locks.chain(folders.iter().flat_map(|folder| locks_in(folder))).collect()
+}
+
+#[test]
+fn a_checkout_that_another_git_holds_is_told_before_an_agent_is_asked() {
+    let garden = garden("true");
+    let lock = garden.path(".git/index.lock");
+    fs::write(&lock, "").unwrap();
+    garden
+        .arborist(["garden", "T001"])
+        .exits(128)
+        .err("index.lock' is there: another git is at work in this checkout, or was killed")
+        .err("hint: let it end, or remove that file if no git runs here");
+    assert!(!garden.root().join("once").exists(), "no agent was asked");
+    assert!(lock.exists(), "the lock of somebody else is left alone");
+    fs::remove_file(lock).unwrap();
+    garden.arborist(["garden", "T001"]).succeeds();
+    garden.git(["status", "--porcelain"]).succeeds().silent();
 }

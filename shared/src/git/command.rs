@@ -1,6 +1,9 @@
 //! One builder for every call of the git program.
 
-use std::{ffi::OsStr, path::Path};
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 use super::GitVersion;
 use crate::{
@@ -50,6 +53,12 @@ pub enum GitError {
     /// Somebody else writes it.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// A git is at work with the index, or was killed there.
+    #[error("'{}' is there: another git is at work in this checkout, or was killed", path.display())]
+    IndexHeld {
+        /// The lock file.
+        path: PathBuf,
+    },
     /// A name did not lead to an object.
     #[error("'{0}' names no {1} in this repository")]
     Unknown(String, &'static str),
@@ -72,6 +81,9 @@ impl Explain for GitError {
                 Some("run this inside a repository, or name one with: git -C <path> arborist …".into())
             }
             Self::Lock(error) => error.hint(),
+            Self::IndexHeld { .. } => Some(
+                "let it end, or remove that file if no git runs here; then the same command goes on".into(),
+            ),
             Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
             Self::Process(error) if error.source.kind() == std::io::ErrorKind::NotFound => {
                 Some("is git installed and on PATH?".into())
@@ -98,7 +110,8 @@ const PINNED: [&str; 5] = [
 ];
 
 /// What is pinned for calls that change something.
-const CHANGING: [&str; 5] = [
+const CHANGING: [&str; 6] = [
+    "advice.graftFileDeprecated=false",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "gc.auto=0",

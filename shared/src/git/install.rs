@@ -2,8 +2,7 @@
 //! is what git would have to make of theirs, file by file.
 
 use std::{
-    fs::{self, File},
-    io,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -64,27 +63,22 @@ impl Repository {
         let (Some(own), lock) = (self.index_file(), self.git_dir.join("index.lock")) else {
             return false;
         };
-        let Ok(locked) = File::options().write(true).create_new(true).open(&lock) else {
-            return false;
-        };
         // An index that is not all in one file, or hides something, is not to be replaced by a copy.
         let is_plain = [&own, &index.path].iter().all(|file| has_hidden(file, self.format) == Some(false));
-        let is_there = is_plain
-            && index.follows(Stamp::of(&own))
-            && copy_into(&locked, &index.path, &own).is_ok()
-            && fs::rename(&lock, &own).is_ok();
-        if !is_there {
+        // The lock is complete as soon as it is there, so that it is there for no longer than a moment. It is as old as our
+        // index, since git looks again at whatever is not older than its own.
+        let is_locked = is_plain
+            && give_to_readers_of(&own, &index.path).is_ok()
+            && fs::hard_link(&index.path, &lock).is_ok();
+        let is_there = is_locked && index.follows(Stamp::of(&own)) && fs::rename(&lock, &own).is_ok();
+        if is_locked && !is_there {
             let _ = fs::remove_file(&lock);
         }
         is_there
     }
 }
 
-/// The copy is as old as the original, since git looks again at whatever is not older than its index, and is for the same
-/// people as the one that it replaces.
-fn copy_into(mut to: &File, from: &Path, like: &Path) -> io::Result<()> {
-    let mut from = File::open(from)?;
-    io::copy(&mut from, &mut to)?;
-    to.set_permissions(fs::metadata(like)?.permissions())?;
-    to.set_modified(from.metadata()?.modified()?)
+/// Our index is for the same people as the one that it replaces.
+fn give_to_readers_of(own: &Path, index: &Path) -> io::Result<()> {
+    fs::set_permissions(index, fs::metadata(own)?.permissions())
 }

@@ -35,6 +35,7 @@ mod remote_names;
 mod remote_ssh;
 mod repository;
 mod snapshot;
+pub mod stale;
 mod store;
 mod submodules;
 mod sweep;

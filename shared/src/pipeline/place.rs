@@ -94,6 +94,7 @@ pub fn begin(
     attempt: Attempt,
 ) -> Result<Begun, GitError> {
     let repository = recorder.repository();
+    require_unlocked(recorder)?;
     let watch = sentry.watch(repository);
     let index = repository.index_stamp();
     let (before, dirt) = if repository.is_clean()? {
@@ -152,6 +153,7 @@ pub fn turn(recorder: &Recorder<'_>, begun: &Begun, after: Oid) -> Result<Option
 /// What has changed since, with everything undone that an agent may not do. `noticed` is what was undone before.
 pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Result<Work, GitError> {
     let repository = recorder.repository();
+    require_unlocked(recorder)?;
     let mut trespasses = noticed;
     begun.look_again(&mut trespasses);
     // The worktree and the branch are two questions, and neither waits for the other.
@@ -185,6 +187,16 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Resu
     let is_ours = begun.dirt.is_empty() && index.follows(begun.index);
     let seen = is_ours.then_some((after, index));
     Ok(Work { tree, tip, changes, trespass: joined(&trespasses), seen })
+}
+
+/// A git that an agent ran, and that was killed with it, leaves its locks. In a lane nobody else can have them; in the
+/// user's checkout they may be the user's.
+fn require_unlocked(recorder: &Recorder<'_>) -> Result<(), GitError> {
+    if recorder.branch() == recorder.run() {
+        return recorder.repository().await_index();
+    }
+    recorder.repository().clear_locks(recorder.branch());
+    Ok(())
 }
 
 /// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or

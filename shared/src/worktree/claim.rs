@@ -7,11 +7,10 @@ use std::{
 };
 
 use super::{
-    Begun, Pool, WorktreeError, clear, environment, is_ours, places::Places, places::lane_number, stale,
-    survey,
+    Begun, Pool, WorktreeError, clear, environment, is_ours, places::Places, places::lane_number, survey,
 };
 use crate::{
-    git::{RefMove, Repository, Worktree},
+    git::{RefMove, Repository, Worktree, stale},
     name::{BranchName, Oid, TaskId},
     process::{Cancel, FileLock, LockError},
 };

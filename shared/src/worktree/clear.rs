@@ -6,9 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Pool, WorktreeError, fill, house::is_of_session, is_ours, places, scratch, stale, survey};
+use super::{Pool, WorktreeError, fill, house::is_of_session, is_ours, places, scratch, survey};
 use crate::{
-    git::{Repository, Worktree},
+    git::{Repository, Worktree, stale},
     name::{BranchName, TaskId, digest},
     process::{Attendance, Cancel, FileLock, Holder, LockError, Program},
 };

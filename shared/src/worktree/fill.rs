@@ -8,9 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Note, Pool, WorktreeError, claim::Origin, options::LargeFiles, stale, survey};
+use super::{Note, Pool, WorktreeError, claim::Origin, options::LargeFiles, survey};
 use crate::{
-    git::{Change, Checkout, Dirt, Holding, NewCommit, RefMove, Repository, Signing},
+    git::{Change, Checkout, Dirt, Holding, NewCommit, RefMove, Repository, Signing, stale},
     message::visible,
     name::{BranchName, Oid},
 };

@@ -6,10 +6,10 @@ use super::{
     Kind, Note, Pool, WorktreeError,
     claim::{Claim, Origin, Wanted, Wish},
     freed::Freed,
-    places, stale, survey,
+    places, survey,
 };
 use crate::{
-    git::Repository,
+    git::{Repository, stale},
     name::{BranchName, Oid, TaskId},
     process::FileLock,
 };

@@ -26,7 +26,6 @@ mod revive;
 mod saver;
 mod scratch;
 mod set_up;
-mod stale;
 mod submodules;
 mod survey;
 mod sync;

@@ -2,8 +2,8 @@
 
 use std::{fs, path::PathBuf};
 
-use super::{Pool, WorktreeError, is_ours, stale};
-use crate::process::FileLock;
+use super::{Pool, WorktreeError, is_ours};
+use crate::{git::stale, process::FileLock};
 
 impl Pool {
     /// Mends what can be mended, and says what git did.

@@ -3,9 +3,9 @@
 
 use std::{fs, path::PathBuf, time::Duration};
 
-use super::{Pool, WorktreeError, set_up::forget_set_up, stale, survey};
+use super::{Pool, WorktreeError, set_up::forget_set_up, survey};
 use crate::{
-    git::{Repository, Worktree},
+    git::{Repository, Worktree, stale},
     name::{Oid, TaskId},
     process::{Attendance, FileLock},
 };

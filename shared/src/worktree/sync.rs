@@ -3,9 +3,9 @@
 
 use std::{collections::HashSet, ffi::OsStr, os::unix::ffi::OsStrExt};
 
-use super::{Pool, WorktreeError, fill::SPARSE, stale};
+use super::{Pool, WorktreeError, fill::SPARSE};
 use crate::{
-    git::{Change, Conflict, Merge, RefMove, Repository},
+    git::{Change, Conflict, Merge, RefMove, Repository, stale},
     name::{BranchName, Oid, TaskId},
 };
 

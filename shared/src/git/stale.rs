@@ -7,7 +7,8 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use crate::process::is_open;
+use super::{GitError, Repository};
+use crate::{name::BranchName, process::is_open};
 
 /// Between git's closing of a lock file and its last act on it lies less than this.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -16,9 +17,12 @@ const OLD: Duration = Duration::from_secs(600);
 /// A git that is still at work gets so long to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// And one of the user's so long, before we say that it is in our way.
+const COURTESY: Duration = Duration::from_secs(10);
+
 /// Waits until the lock file at `path` is gone, and removes it if its owner is. Call this only where our own lock says
 /// that nobody else is at work there.
-pub(super) fn clear(path: &Path) {
+pub fn clear(path: &Path) {
     let end = Instant::now() + PATIENCE;
     while path.symlink_metadata().is_ok() && Instant::now() < end {
         if is_abandoned(path) {
@@ -29,8 +33,32 @@ pub(super) fn clear(path: &Path) {
     }
 }
 
+impl Repository {
+    /// Waits until nobody holds the index of the user's own checkout. Its lock is not ours to remove: an editor may be open
+    /// for a commit, and that has closed the file.
+    pub fn await_index(&self) -> Result<(), GitError> {
+        let path = self.git_dir.join("index.lock");
+        let end = Instant::now() + COURTESY;
+        while path.symlink_metadata().is_ok() {
+            if Instant::now() >= end {
+                return Err(GitError::IndexHeld { path });
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    /// Removes what a git that was killed has locked in a worktree of ours that has `branch`.
+    pub fn clear_locks(&self, branch: &BranchName) {
+        for name in ["index.lock", "HEAD.lock"] {
+            clear(&self.git_dir.join(name));
+        }
+        clear(&self.common_dir.join(format!("{}.lock", branch.to_ref())));
+    }
+}
+
 /// Removes the private indexes that killed processes left in a worktree's git directory.
-pub(super) fn sweep_indexes(git_dir: &Path) {
+pub fn sweep_indexes(git_dir: &Path) {
     let entries = fs::read_dir(git_dir.join("arborist")).into_iter().flatten().flatten();
     let indexes = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"index-"));
     indexes.for_each(|entry| drop(fs::remove_file(entry.path())));
