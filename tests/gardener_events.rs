@@ -60,6 +60,9 @@ fn worktrees_conflicts_and_who_had_to_settle_them_are_events() {
     let autos: Vec<bool> = merged.iter().map(|event| event["auto"].as_bool().unwrap()).collect();
     assert_eq!(autos, [true, false], "{merged:#?}");
     assert_eq!((&merged[1]["task"], &merged[1]["target"]), (&second.into(), &"main".into()));
+    assert_eq!((&merged[0]["resolved_by"], &merged[1]["resolved_by"]), (&Value::Null, &"agent robot".into()));
+    let resolved = &of(&events, "run-ended")[0]["summary"]["resolved"];
+    assert_eq!((&resolved[0]["task"], &resolved[0]["by"]), (&second.into(), &"agent robot".into()));
     assert_eq!(merged[1]["commit"], garden.git(["rev-parse", "main"]).answer());
     assert!(of(&events, "escalated").is_empty());
 }

@@ -183,8 +183,26 @@ esac
 "#,
     );
     garden.git(["config", "arborist.runner", "demo"]).succeeds();
-    garden.arborist(["gardener", "--jobs", "2", "--runner", "robot"]).succeeds().out("2 completed");
+    let ran = garden.arborist(["gardener", "--jobs", "2", "--runner", "robot"]).succeeds();
+    let said = ran.out("2 completed").err("was resolved by the agent robot, and not reviewed").stdout();
+    let landing = garden.git(["rev-parse", "main"]).answer();
+    let told = |line: &&str| line.trim_start().starts_with("resolved conflict of T00");
+    let told = said.lines().find(told).unwrap_or_else(|| panic!("{said}"));
+    let (what, shown) = told.split_once(": git show ").unwrap();
+    assert!(what.ends_with("by agent robot, not reviewed") && landing.starts_with(shown), "{told}");
     assert_eq!(garden.git(["show", "HEAD:same.txt"]).answer(), "both");
+    let session =
+        garden.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
+    let turns = garden.arborist(["session", "turns", &session, "--json"]).answer();
+    let turns: serde_json::Value = serde_json::from_str(&turns).unwrap();
+    let of_resolving = |turn: &&serde_json::Value| turn["step"] == "resolve";
+    let turn = turns["turns"].as_array().unwrap().iter().find(of_resolving).unwrap();
+    assert_eq!((&turn["runner"], &turn["files"][0]), (&"robot".into(), &"same.txt".into()), "{turn}");
+    let number = turn["number"].to_string();
+    garden
+        .arborist(["session", "show", &session, "--turn", &number])
+        .succeeds()
+        .out("it is in the queue, to be merged and tested");
     let prompts = (0..garden.calls()).map(|call| garden.prompt(call));
     let asked: Vec<String> = prompts.filter(|prompt| prompt.starts_with("Resolve")).collect();
     assert_eq!(asked.len(), 1);

@@ -1,5 +1,6 @@
 //! What `garden` and `gardener` have in common: options, opening a run, and telling what happens.
 
+pub mod account;
 mod annexes;
 mod apart;
 mod approve;

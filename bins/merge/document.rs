@@ -2,7 +2,7 @@
 
 use arborist_core::{
     git::{Conflict, Version},
-    queue::{Claim, LogEntry, Outcome as Became, Report, Standing, Ticket},
+    queue::{Claim, LogEntry, Outcome as Became, Report, ResolvedBy, Standing, Ticket},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -79,6 +79,8 @@ pub struct TicketDocument {
     pub conflicts: Vec<ConflictDocument>,
     /// What each try to resolve that came to.
     pub tries: Vec<String>,
+    /// Who resolved it: `person`, or `agent` and its name, whose work nobody has reviewed; null if nobody has.
+    pub resolved_by: Option<String>,
 }
 
 /// A gate that was red.
@@ -228,6 +230,7 @@ impl TicketDocument {
             gate,
             conflicts,
             tries: ticket.tries.clone(),
+            resolved_by: ticket.resolver().map(ResolvedBy::trailer),
         }
     }
 }
@@ -273,7 +276,7 @@ impl RunDocument {
             task: ticket.task.to_string(),
             outcome: words::word(became).to_owned(),
             commit: words::commit(became).map(|commit| commit.to_string()),
-            words: words::sentence(&ticket.task, became),
+            words: words::sentence(ticket, became),
         };
         Self {
             scope: site.scope.branch.to_string(),

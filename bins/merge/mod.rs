@@ -38,7 +38,9 @@ gardener --accept-changes' was said.
 A conflict steps aside, and an agent, the runner of steps.resolve, tries to
 resolve it, as often as merge.resolve-attempts says. What comes of that is
 merged and tested like everything else; where there are no gates, by the tests
-of the task itself. Then a person is asked for.
+of the task itself. Nobody reviews it: the trailer Arborist-Resolved-By of the
+landing, 'list', 'log' and the summary of a run say whose it is, and the call
+is a turn of the session. Then a person is asked for.
 
 If the target is checked out, the checkout comes along, but only if nothing
 that is changed, staged, untracked or ignored there is in the way. Otherwise

@@ -55,7 +55,7 @@ fn listed(
     let line = arrange(&tickets, is_open, &landed, clock::now());
     let mut listed: Vec<Listed> = Vec::new();
     for at in &line.ready {
-        listed.push(Listed { ticket: tickets[*at].clone(), reason: None });
+        listed.push(Listed { ticket: tickets[*at].clone(), reason: tickets[*at].resolution() });
     }
     for (at, needs) in &line.held {
         let reason = Some(waits_for(needs, &tickets));
@@ -70,7 +70,10 @@ fn listed(
 fn reason(ticket: &Ticket) -> Option<String> {
     match &ticket.standing {
         Standing::Waiting => None,
-        Standing::Parked { .. } => Some(format!("a checkout of {}", ticket.into)),
+        Standing::Parked { .. } => {
+            let resolved = ticket.resolution().map(|by| format!("; {by}")).unwrap_or_default();
+            Some(format!("a checkout of {}{resolved}", ticket.into))
+        }
         Standing::Conflict { conflicts, .. } => Some(conflicts_in_short(conflicts)),
         Standing::Red { gate, log, with, .. } if with.is_empty() => {
             Some(format!("the gate '{gate}' was red, see {log}"))

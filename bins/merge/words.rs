@@ -4,7 +4,7 @@ use arborist_core::{
     git::Conflict,
     message::plain_text,
     name::{Oid, TaskId},
-    queue::{News, Outcome, Report},
+    queue::{News, Outcome, Report, Ticket},
 };
 
 use super::open::Site;
@@ -39,11 +39,13 @@ pub(super) fn commit(outcome: &Outcome) -> Option<Oid> {
 }
 
 /// One line for it.
-pub(super) fn sentence(task: &TaskId, outcome: &Outcome) -> String {
+pub(super) fn sentence(ticket: &Ticket, outcome: &Outcome) -> String {
+    let task = &ticket.task;
+    let resolved = ticket.resolution().map(|by| format!("; {by}")).unwrap_or_default();
     let text = match outcome {
-        Outcome::Landed { commit } => format!("{task} landed as {}", commit.short()),
+        Outcome::Landed { commit } => format!("{task} landed as {}{resolved}", commit.short()),
         Outcome::Parked { commit } => {
-            format!("{task} landed as {}, but waits for a checkout", commit.short())
+            format!("{task} landed as {}, but waits for a checkout{resolved}", commit.short())
         }
         Outcome::NotChosen => format!("{task} is not needed: others have landed"),
         Outcome::NoChange => format!("{task} changes nothing: its target has all of it"),
@@ -96,7 +98,7 @@ pub(super) fn tell(ui: &mut Ui, site: &Site, news: &News) {
                 Outcome::Parked { .. } | Outcome::Waiting { .. } => Tone::Busy,
                 _ => Tone::Bad,
             };
-            let line = ui.paint(tone, &sentence(task, outcome));
+            let line = ui.paint(tone, &sentence(ticket, outcome));
             match outcome {
                 Outcome::Conflict { escalated: true, conflicts } => {
                     format!("{line}\n{}", what_to_do(task, conflicts, site))

@@ -6,7 +6,10 @@ use arborist_core::{
 };
 
 use super::{Begun, now, words::one_line};
-use crate::gardening::event::{Chooser, EndState, Level, RunEvent, SpentDocument};
+use crate::gardening::{
+    account::SpentDocument,
+    event::{Chooser, EndState, Level, RunEvent},
+};
 
 /// How many characters of an agent's words are told at once.
 const LONGEST: usize = 500;
@@ -82,13 +85,14 @@ pub(super) fn of(news: &News) -> Vec<RunEvent> {
             branch: branch.to_string(),
             recycled: !is_new,
         },
-        Happening::Merged { landing, commit, is_auto } => RunEvent::Merged {
+        Happening::Merged { landing, commit, resolved } => RunEvent::Merged {
             time,
             task,
             branch: landing.branch.to_string(),
             target: landing.target.to_string(),
             commit: commit.to_string(),
-            auto: *is_auto,
+            auto: resolved.is_none(),
+            resolved_by: resolved.as_ref().map(|(by, _)| by.clone()),
         },
         Happening::Conflicted { landing, paths, count, is_escalated } => {
             let (branch, target) = (landing.branch.to_string(), landing.target.to_string());

@@ -11,7 +11,10 @@ use arborist_core::{
 };
 
 use super::words;
-use crate::{clock, gardening::event::SpentDocument};
+use crate::{
+    clock,
+    gardening::account::{ResolvedDocument, SpentDocument},
+};
 
 /// How a run stands when it begins or goes on.
 #[derive(Debug, Clone)]
@@ -42,6 +45,8 @@ pub(super) struct Story {
     pub(super) spent: SpentDocument,
     attempts_of: HashMap<TaskId, u32>,
     reasons: HashMap<TaskId, String>,
+    /// What landed after a conflict had been resolved, and what people are told of that.
+    pub(super) resolved: Vec<ResolvedDocument>,
     completed: Vec<TaskId>,
     failed: Vec<TaskId>,
 }
@@ -106,6 +111,15 @@ impl Story {
                     Status::Failed => self.failed.push(task.clone()),
                     _ => {}
                 }
+            }
+            Happening::Merged { commit, resolved: Some((by, _)), .. } => {
+                let (by, commit) = (by.clone(), commit.to_string());
+                let task = news.task.iter().map(ToString::to_string);
+                self.resolved.extend(task.map(|task| ResolvedDocument {
+                    task,
+                    by: by.clone(),
+                    commit: commit.clone(),
+                }));
             }
             _ => {}
         }

@@ -14,8 +14,9 @@ use arborist_core::{
 use super::{Begun, story::Story, words::one_line};
 use crate::{
     clock::duration,
-    gardening::event::{
-        FailedDocument, LeftDocument, OtherBranchDocument, SpentDocument, SummaryDocument, UnlandedDocument,
+    gardening::account::{
+        FailedDocument, LeftDocument, OtherBranchDocument, ResolvedDocument, SpentDocument, SummaryDocument,
+        UnlandedDocument,
     },
 };
 
@@ -61,6 +62,7 @@ impl Account<'_> {
             failed: failed.iter().map(|standing| self.failure(standing)).collect(),
             left: left.iter().map(|standing| remainder(standing)).collect(),
             unlanded: summary.unlanded.iter().map(unlanded).collect(),
+            resolved: story.resolved.clone(),
             parked: summary.parked.clone(),
             attempts: story.attempts,
             spent: story.spent,
@@ -146,6 +148,7 @@ pub(super) fn lines(document: &SummaryDocument) -> Vec<String> {
     }
     lines.extend(some("failed", &document.failed, failed_words));
     lines.extend(some("queued", &document.unlanded, unlanded_words));
+    lines.extend(some("resolved", &document.resolved, resolved_words));
     lines.extend(some("left", &document.left, left_words));
     if document.parked.is_some() {
         lines.push(entry(
@@ -220,6 +223,12 @@ fn failed_words(failed: &FailedDocument) -> String {
 
 fn unlanded_words(unlanded: &UnlandedDocument) -> String {
     format!("{}: {}", unlanded.task, short(&unlanded.why))
+}
+
+fn resolved_words(resolved: &ResolvedDocument) -> String {
+    let ResolvedDocument { task, by, commit } = resolved;
+    let unseen = if by == "person" { "" } else { ", not reviewed" };
+    format!("conflict of {task} by {by}{unseen}: git show {}", shortened(commit))
 }
 
 fn left_words(left: &LeftDocument) -> String {

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use super::{Begun, words};
 use crate::{
     clock,
-    gardening::event::SpentDocument,
+    gardening::account::SpentDocument,
     ui::{Brush, Row, Scene, Tone, cut},
 };
 

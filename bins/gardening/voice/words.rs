@@ -44,11 +44,15 @@ pub(super) fn line(brush: Brush, news: &News) -> Option<String> {
             let person = if *is_escalated { "; a person is needed" } else { "" };
             Some(format!("{task} did not land: it conflicts in {}{person}", one_line(&paths.join(", "))))
         }
+        Happening::Merged { resolved: Some((_, by)), .. } => {
+            let task = news.task.as_ref().map_or("", TaskId::as_str);
+            Some(format!("  the conflict of {task} was resolved by {}", one_line(by)))
+        }
         Happening::Said { .. }
         | Happening::Turned
         | Happening::Checkpoint { .. }
         | Happening::Placed { .. }
-        | Happening::Merged { .. } => None,
+        | Happening::Merged { resolved: None, .. } => None,
     }
 }
 

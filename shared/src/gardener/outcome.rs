@@ -3,7 +3,7 @@
 use super::Needs;
 use crate::{
     message::Status,
-    pipeline::{Expense, Happening, Meeting, News},
+    pipeline::{Happening, Meeting, News},
     queue::{self, Outcome, Ticket},
 };
 
@@ -61,11 +61,12 @@ fn settled(ticket: &Ticket, outcome: &Outcome) -> Vec<Happening> {
     let landing = Meeting { branch: ticket.scope.task_branch(&ticket.task), target: ticket.into.clone() };
     match outcome {
         Outcome::Landed { commit } | Outcome::Parked { commit } => {
-            let (status, commit, expense) = (Status::Merge, *commit, Expense::default());
-            let is_auto = ticket.resolved.is_none();
+            let (status, commit) = (Status::Merge, *commit);
+            let expense = ticket.paid.expense().unwrap_or_default();
+            let resolved = ticket.resolver().map(|by| (by.trailer(), by.words()));
             vec![
                 Happening::Recorded { status, commit, why: None, expense },
-                Happening::Merged { landing, commit, is_auto },
+                Happening::Merged { landing, commit, resolved },
             ]
         }
         Outcome::Conflict { conflicts, escalated } => {

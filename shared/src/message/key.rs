@@ -71,6 +71,8 @@ keys! {
     Source = "Source",
     /// The gates that a landing passed, or `none`.
     Gate = "Gate",
+    /// Who resolved the conflict of a landing: `person`, or `agent` and its name. Nobody has reviewed that.
+    ResolvedBy = "Resolved-By",
     /// Where the report of a completed task is.
     Report = "Report",
     /// Which kinds of tests were run.

@@ -66,6 +66,10 @@ impl Key {
             Self::Report | Self::TestLog | Self::ReviewLog => {
                 (is_path(value), "a path relative to the top of the repository, with '/'")
             }
+            Self::ResolvedBy => (
+                value == "person" || value.strip_prefix("agent ").is_some_and(is_line),
+                "person, or agent and its name",
+            ),
             Self::Model | Self::Provider | Self::Node | Self::Pipeline | Self::Gate => {
                 (is_line(value), "one line of printable text")
             }
@@ -118,7 +122,7 @@ mod tests {
     fn legal_values_are_taken_and_all_others_refused() {
         let oid = "0123456789012345678901234567890123456789";
         let plan = format!("a b/t@sks.md@{oid}");
-        let table: [(Key, &[&str], &[&str]); 11] = [
+        let table: [(Key, &[&str], &[&str]); 12] = [
             (Key::Step, &["implement", "run-start"], &["Implement", "done", ""]),
             (Key::Result, &["pass", "fail"], &["passed", "PASS", "pass ", ""]),
             (Key::Review, &["approved"], &["pass", "APPROVED"]),
@@ -130,6 +134,7 @@ mod tests {
             (Key::TestType, &["unit", "unit,e2e"], &["smoke", "unit,"]),
             (Key::Report, &["spec/reports/T1.json"], &["/etc/passwd", "a/../b", "a//b", "a\\b", ""]),
             (Key::Gate, &["none", "test, lint"], &["", " x", "a\tb"]),
+            (Key::ResolvedBy, &["person", "agent claude"], &["", "agent", "agent ", "claude"]),
         ];
         for (key, legal, illegal) in table {
             for value in legal {

@@ -102,8 +102,8 @@ pub enum Happening {
         landing: Meeting,
         /// The merge commit.
         commit: Oid,
-        /// Whether it merged by itself: no agent and no person had to resolve anything.
-        is_auto: bool,
+        /// Who had to resolve a conflict for that, and what people are told of it; `None` if it merged by itself.
+        resolved: Option<(String, String)>,
     },
     /// A task cannot land as it is.
     Conflicted {

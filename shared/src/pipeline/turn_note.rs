@@ -11,7 +11,7 @@ use crate::{
     },
     git::Change,
     message::Step,
-    name::Attempt,
+    name::{Attempt, TaskId},
     plan::Task,
     session::{Line, TokenCount, ToolCall, Transcript, Turn, TurnCommit, TurnDraft, value_of},
 };
@@ -81,6 +81,57 @@ impl Noted {
     }
 }
 
+/// The call that a turn is of.
+pub(super) struct CallOf<'a> {
+    pub(super) node: &'a TaskId,
+    pub(super) attempt: Attempt,
+    pub(super) step: &'a str,
+    pub(super) words: Words,
+}
+
+impl Noted {
+    /// The record of a turn that changed nothing, and what was said in it if that is kept.
+    pub(super) fn written(
+        &self,
+        of: &CallOf<'_>,
+        who: &Who,
+        (number, ended): (u32, i64),
+    ) -> (Turn, Option<Transcript>) {
+        let CallOf { node, attempt, step, words } = *of;
+        let (model, usage) = (self.model.as_deref(), self.usage);
+        let turn = Turn {
+            number,
+            node: node.clone(),
+            step: step.to_owned(),
+            attempt,
+            model: value_of(model),
+            provider: value_of(who.provider_of(model).as_deref()),
+            runner: value_of(Some(&who.runner)),
+            files: Vec::new(),
+            tools: self.tools.clone(),
+            tokens: usage.map(|usage| TokenCount { read: usage.tokens_in, written: usage.tokens_out }),
+            cost: usage.and_then(|usage| usage.cost),
+            commit: None,
+            not_committed: None,
+            interrupted: self.is_cut,
+            message: None,
+            agent_session: self.session.clone(),
+            started: self.started,
+            ended,
+        };
+        let transcript = (words == Words::Kept).then(|| Transcript {
+            turn: number,
+            node: node.clone(),
+            step: step.to_owned(),
+            attempt,
+            runner: who.runner.clone(),
+            events: who.events.as_str().to_owned(),
+            lines: self.lines.clone(),
+        });
+        (turn, transcript)
+    }
+}
+
 impl TurnsOf<'_> {
     /// What a turn's commit says; `told` is what somebody said who was asked.
     pub(super) fn message(&self, told: Option<TurnMessage>, words: &str, changes: &[Change]) -> TurnMessage {
@@ -95,44 +146,17 @@ impl TurnsOf<'_> {
         (message, changes): (Option<&TurnMessage>, &[Change]),
         (number, ended): (u32, i64),
     ) -> TurnDraft<'static> {
-        let (node, attempt, step) = (&self.task.id, self.attempt, self.step.as_str());
+        let (node, attempt, words) = (&self.task.id, self.attempt, self.scribe.words);
+        let call = CallOf { node, attempt, step: self.step.as_str(), words };
+        let (turn, transcript) = noted.written(&call, who, (number, ended));
+        let (files, text) = (changes.iter().map(Change::shown).collect(), message.map(TurnMessage::text));
+        let turn = Turn { files, message: text, ..turn };
         let model = noted.model.as_deref();
         let provider = who.provider_of(model);
-        let provider = provider.as_deref();
-        let usage = noted.usage;
-        let turn = Turn {
-            number,
-            node: node.clone(),
-            step: step.to_owned(),
-            attempt,
-            model: value_of(model),
-            provider: value_of(provider),
-            runner: value_of(Some(&who.runner)),
-            files: changes.iter().map(Change::shown).collect(),
-            tools: noted.tools.clone(),
-            tokens: usage.map(|usage| TokenCount { read: usage.tokens_in, written: usage.tokens_out }),
-            cost: usage.and_then(|usage| usage.cost),
-            commit: None,
-            not_committed: None,
-            interrupted: noted.is_cut,
-            message: message.map(TurnMessage::text),
-            agent_session: noted.session.clone(),
-            started: noted.started,
-            ended,
-        };
-        let pipeline = self.scribe.pipeline.as_str();
+        let (provider, pipeline) = (provider.as_deref(), self.scribe.pipeline.as_str());
         let entry = message.map(|message| {
             let (subject, body) = (message.subject.as_str(), message.body());
             TurnCommit { node, attempt, model, provider, pipeline, subject, body }.entry()
-        });
-        let transcript = (self.scribe.words == Words::Kept).then(|| Transcript {
-            turn: number,
-            node: node.clone(),
-            step: step.to_owned(),
-            attempt,
-            runner: who.runner.clone(),
-            events: who.events.as_str().to_owned(),
-            lines: noted.lines.clone(),
         });
         TurnDraft { entry, turn, transcript }
     }

@@ -12,7 +12,7 @@ use crate::{
     git::Signing,
     history::Memory,
     name::{RepoName, TaskId},
-    pipeline::{Sentry, Staff, backoff, call_limits},
+    pipeline::{Sentry, Staff, Words, backoff, call_limits},
     plan::{Plan, Task, TestCommand},
     process::Cancel,
     settings::{Origin, Settings},
@@ -125,6 +125,8 @@ pub struct Options {
     pub log_dir: String,
     /// What must not be written down.
     pub secrets: Secrets,
+    /// Whether what they say is kept.
+    pub words: Words,
     /// The wish to stop.
     pub cancel: Cancel,
     /// Seconds since 1970.
@@ -167,6 +169,7 @@ impl Options {
             worktrees: WorktreeOptions::new(settings, cancel),
             log_dir: settings.text("log-dir").unwrap_or("spec/logs").to_owned(),
             secrets,
+            words: Words::of(settings),
             cancel: cancel.clone(),
             clock,
         })

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Gate;
+use super::{Gate, Paid};
 use crate::{
     git::Conflict,
     name::{BranchName, Oid, SessionId, TaskId},
@@ -47,6 +47,12 @@ pub struct Ticket {
     /// What came of the last, or of a person's work: a commit that joins the source and a target.
     #[serde(default)]
     pub resolved: Option<Oid>,
+    /// Whose work that is.
+    #[serde(default)]
+    pub resolved_by: Option<ResolvedBy>,
+    /// What all tries of agents have spent.
+    #[serde(default)]
+    pub paid: Paid,
 }
 
 impl Ticket {
@@ -69,6 +75,50 @@ impl Ticket {
             standing: Standing::Waiting,
             tries: Vec::new(),
             resolved: None,
+            resolved_by: None,
+            paid: Paid::default(),
+        }
+    }
+
+    /// Who resolved its conflict, if it had one and that is over.
+    #[must_use]
+    pub fn resolver(&self) -> Option<&ResolvedBy> {
+        self.resolved.and(self.resolved_by.as_ref())
+    }
+
+    /// The same in words.
+    #[must_use]
+    pub fn resolution(&self) -> Option<String> {
+        self.resolver().map(|by| format!("its conflict was resolved by {}", by.words()))
+    }
+}
+
+/// Who resolved a conflict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResolvedBy {
+    /// An agent of this name. Nobody has reviewed what it did.
+    Agent(String),
+    /// Somebody who asked for it.
+    Person,
+}
+
+impl ResolvedBy {
+    /// As it stands in the trailer of a landing.
+    #[must_use]
+    pub fn trailer(&self) -> String {
+        match self {
+            Self::Agent(name) => format!("agent {name}"),
+            Self::Person => "person".into(),
+        }
+    }
+
+    /// In words for people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Agent(name) => format!("the agent {name}, and not reviewed"),
+            Self::Person => "a person".into(),
         }
     }
 }

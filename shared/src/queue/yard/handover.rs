@@ -6,7 +6,7 @@ use super::{Yard, marks::Unsettled};
 use crate::{
     git::{Conflict, Repository},
     name::{BranchName, Oid, TaskId, digest},
-    queue::{News, QueueError, Standing, Ticket},
+    queue::{News, QueueError, ResolvedBy, Standing, Ticket},
     worktree::{Pool, Scratch},
 };
 
@@ -74,8 +74,9 @@ impl Yard<'_> {
             return Ok(Handover::Unfinished(scratch.path, left));
         }
         let commit = self.take(&merge, None)?.map_err(QueueError::Resolver)?;
-        let tries = Vec::new();
-        let ticket = Ticket { resolved: Some(commit), standing: Standing::Waiting, tries, ..ticket.clone() };
+        let (standing, resolved_by) = (Standing::Waiting, Some(ResolvedBy::Person));
+        let (resolved, tries) = (Some(commit), Vec::new());
+        let ticket = Ticket { resolved, resolved_by, standing, tries, ..ticket.clone() };
         self.write(&ticket)?;
         pool.remove_scratch(&scratch)?;
         Ok(Handover::Taken)

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{Afterwards, Yard};
 use crate::{
     git::RefMove,
-    message::{Body, Key, Message, Status, Subject, Trailers, Wording},
+    message::{Body, Key, Message, Status, Subject, Wording},
     name::{Attempt, Oid},
     queue::{
         Gate, Ground, Position, Published, QueueError, Standing, Step, Ticket, store::Written, target::Moving,
@@ -50,9 +50,13 @@ impl Yard<'_> {
             [] => Body::default(),
             red => Body::new("Gates that were red before:", &names(red).join("\n")),
         };
-        let mut trailers = Trailers::default();
+        let spent = ticket.paid.expense().map(|expense| expense.trailers());
+        let mut trailers = spent.unwrap_or_default();
         let _ = trailers.set(Key::Source, ticket.source.to_string());
         let _ = trailers.set(Key::Gate, gate);
+        if let Some(by) = ticket.resolver() {
+            let _ = trailers.set(Key::ResolvedBy, by.trailer());
+        }
         if let Some(session) = &ticket.session {
             let _ = trailers.set(Key::Session, session.as_str());
         }

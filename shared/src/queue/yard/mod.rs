@@ -115,7 +115,9 @@ impl<'a> Yard<'a> {
         let entries: Vec<LogEntry> = landed
             .iter()
             .map(|(ticket, commit)| {
-                LogEntry::new(ticket, outcome, (outcome == "landed").then_some(*commit), time)
+                let words = ticket.resolution().unwrap_or_default();
+                let commit = (outcome == "landed").then_some(*commit);
+                LogEntry { words, ..LogEntry::new(ticket, outcome, commit, time) }
             })
             .collect();
         let mut closed = Vec::new();

@@ -4,17 +4,35 @@
 use super::{Yard, handover::place_of, marks::Unsettled};
 use crate::{
     agent::{Outcome as Reply, Request, RunnerKind},
-    git::{Conflict, Merge, Version},
+    git::{Change, Conflict, Merge, Version},
     history::Event,
     message::Status,
-    name::{Oid, TaskId},
-    pipeline::{AtLimit, Call, Caller, Expense, PipelineError},
-    queue::{Ground, News, OnConflict, QueueError, Resolution, Resolver, Standing, Ticket, resolver::Case},
+    name::{Attempt, Oid, TaskId},
+    pipeline::{AtLimit, Call, Caller, Expense, Matter, Minutes, PipelineError},
+    queue::{
+        Ground, News, OnConflict, Options, QueueError, Resolution, ResolvedBy, Resolver, Standing, Ticket,
+        resolver::Case,
+    },
     worktree::{Pool, Scratch},
 };
 
 /// So many landings are looked through for those that touched a file.
 const MOST_MET: usize = 50;
+
+/// What is known of a call besides what it came to.
+struct Talk {
+    minutes: Minutes,
+    expense: Expense,
+    /// The files that it changed.
+    files: Vec<String>,
+}
+
+impl Talk {
+    fn new(resolver: &Resolver, options: &Options) -> Self {
+        let minutes = Minutes::of(&resolver.crew, options.words, (options.clock)());
+        Self { minutes, expense: Expense::default(), files: Vec::new() }
+    }
+}
 
 impl Yard<'_> {
     /// Lets the resolver try it, or the task be done anew.
@@ -34,10 +52,14 @@ impl Yard<'_> {
         let mut tried = ticket.clone();
         tried.tries.push("it was interrupted".into());
         self.write(&tried)?;
-        let result = match self.call_resolver((&ticket, onto), resolver) {
+        let mut talk = Talk::new(resolver, self.options);
+        let result = self.call_resolver((&ticket, onto), resolver, &mut talk);
+        tried.paid = ticket.paid.and(talk.expense);
+        self.keep_minutes(&ticket, talk, result.as_ref().ok());
+        let result = match result {
             // Whoever stops it has not tried it.
             Err(error) if self.is_cancelled() => {
-                self.write(&ticket)?;
+                self.write(&Ticket { paid: tried.paid, ..ticket })?;
                 return Err(error);
             }
             result => result?,
@@ -46,7 +68,9 @@ impl Yard<'_> {
         match result {
             Ok(commit) => {
                 last.into_iter().for_each(|last| *last = format!("resolved by {}", resolver.crew.name));
-                let resolved = Ticket { resolved: Some(commit), standing: Standing::Waiting, ..tried };
+                let resolved_by = Some(ResolvedBy::Agent(resolver.crew.name.clone()));
+                let standing = Standing::Waiting;
+                let resolved = Ticket { resolved: Some(commit), resolved_by, standing, ..tried };
                 self.write(&resolved)?;
                 Ok(Resolution::Resolved(Box::new(resolved)))
             }
@@ -76,6 +100,7 @@ impl Yard<'_> {
         &mut self,
         (ticket, onto): (&Ticket, Oid),
         resolver: &Resolver,
+        talk: &mut Talk,
     ) -> Result<Result<Oid, String>, QueueError> {
         let pool = self.pool()?;
         let Some(mut scratch) = pool.take_scratch(&place_of("agent", &ticket.task), onto)? else {
@@ -84,7 +109,10 @@ impl Yard<'_> {
         pool.refresh(&scratch, onto, &[])?;
         scratch.repository.begin_merge(ticket.resolved.unwrap_or(ticket.source))?;
         let before = scratch.repository.snapshot()?;
-        let result = match self.call_watched(resolver, &mut scratch, (ticket, onto))? {
+        let called = self.call_watched((resolver, talk), &mut scratch, (ticket, onto))?;
+        let after = scratch.repository.snapshot()?;
+        talk.files = scratch.repository.changes(before, after)?.iter().map(Change::shown).collect();
+        let result = match called {
             Ok(()) => self.take(&Unsettled { ticket, place: &scratch.repository, onto }, Some(before))?,
             Err(why) => Err(why),
         };
@@ -96,14 +124,14 @@ impl Yard<'_> {
     /// come of it.
     fn call_watched(
         &mut self,
-        resolver: &Resolver,
+        (resolver, talk): (&Resolver, &mut Talk),
         scratch: &mut Scratch,
         (ticket, onto): (&Ticket, Oid),
     ) -> Result<Result<(), String>, QueueError> {
         let prompt = self.prompt(ticket, onto)?;
         let fenced = self.fenced_refs(ticket)?;
         let watch = self.options.sentry.watch(&scratch.repository);
-        let reply = self.call(resolver, scratch, (&ticket.task, &prompt));
+        let reply = self.call((resolver, talk), scratch, (&ticket.task, &prompt));
         let mut trespasses = watch.restore();
         trespasses.extend(self.put_back(ticket, &fenced)?);
         if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
@@ -119,7 +147,7 @@ impl Yard<'_> {
 
     fn call(
         &mut self,
-        resolver: &Resolver,
+        (resolver, talk): (&Resolver, &mut Talk),
         scratch: &mut Scratch,
         (task, prompt): (&TaskId, &str),
     ) -> Result<Reply, QueueError> {
@@ -138,7 +166,7 @@ impl Yard<'_> {
             cancel: &self.options.cancel,
             attendance: Some(&mut scratch.attendance),
             voice: &mut |_| {},
-            follower: None,
+            follower: Some(&mut talk.minutes),
             expense: Expense::default(),
             retold: None,
         };
@@ -148,10 +176,39 @@ impl Yard<'_> {
             let program = self.for_run(call.program, &dir).env("ARBORIST_TASK", task.as_str());
             Ok(Call { program, ..call })
         });
+        talk.expense = caller.expense;
         if self.options.cancel.is_cancelled() {
             return Err(PipelineError::stopped(&self.options.cancel).into());
         }
         Ok(reply?.outcome)
+    }
+
+    /// The call stands in the session's records like that of any step.
+    fn keep_minutes(&mut self, ticket: &Ticket, talk: Talk, came_to: Option<&Result<Oid, String>>) {
+        let Some(session) = ticket.session.as_ref().or(self.options.worktrees.session.as_ref()) else {
+            return;
+        };
+        let not_committed = match came_to {
+            Some(Ok(_)) => "it is in the queue, to be merged and tested".to_owned(),
+            Some(Err(why)) => why.clone(),
+            None => "it was interrupted".to_owned(),
+        };
+        let matter = Matter {
+            node: &ticket.task,
+            step: "resolve",
+            attempt: Attempt(u32::try_from(ticket.tries.len()).unwrap_or(u32::MAX)),
+            about: ticket.source,
+            expense: talk.expense,
+            files: talk.files,
+            not_committed: Some(not_committed),
+            interrupted: came_to.is_none(),
+        };
+        let (options, now) = (self.options, self.now());
+        let kept = talk.minutes.keep((self.repository, session), &matter, (&options.secrets, now));
+        if let Err(error) = kept {
+            let words = format!("the call for {} could not be written down: {error}", ticket.task);
+            (self.voice)(News::Note { words });
+        }
     }
 
     fn prompt(&self, ticket: &Ticket, onto: Oid) -> Result<String, QueueError> {
