@@ -50,6 +50,21 @@ fn what_the_reviewer_made_of_it_is_kept() {
 }
 
 #[test]
+fn a_file_that_the_user_saves_while_a_reviewer_runs_can_be_got_back_as_it_is_said() {
+    let garden = garden("echo mine > notes.txt");
+    let said = garden.arborist(["gardener"]).succeeds().err("if you saved it: git restore").stderr();
+    assert!(!garden.path("notes.txt").exists());
+    let (_, command) = said.split_once("if you saved it: git ").unwrap();
+    let words: Vec<&str> = command.lines().next().unwrap().split_whitespace().collect();
+    garden.git(words).succeeds();
+    assert_eq!(garden.read("notes.txt"), "mine\n");
+    let apart = self::garden("echo more >> work.txt");
+    let apart =
+        apart.arborist(["gardener", "--isolate"]).succeeds().err("that is kept in refs/arborist/saved/");
+    apart.never("git restore");
+}
+
+#[test]
 fn what_the_user_has_not_committed_is_safe_from_a_reviewer() {
     let garden = garden("echo x > notes.txt; echo x > staged.txt; git add -A; rm kept.txt");
     garden.write("notes.txt", "mine\n");

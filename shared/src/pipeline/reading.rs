@@ -66,14 +66,29 @@ impl Lent {
         let touched = repository.changes(self.tree, after)?;
         let shown: Vec<String> = touched.iter().map(Change::shown).collect();
         let files: Vec<Change> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
+        let mut kept = String::new();
         if !files.is_empty() {
-            place::save_tree(repository, attempt, (after, recorder.head()))?;
+            let under = place::save_tree(repository, attempt, (after, recorder.head()))?;
             repository.put_back(self.tree, &files)?;
+            let is_shared = recorder.branch() == recorder.run();
+            kept = if is_shared { way_back(&under, &shown) } else { format!("; that is kept in {under}") };
         }
         let staged = repository.staged()?;
         repository.enter(&repository.changes(staged, self.staged)?)?;
-        Ok((!shown.is_empty()).then(|| format!("it changed what it may only read: {}", shown.join(", "))))
+        let shown = shown.join(", ");
+        Ok((!shown.is_empty()).then(|| format!("it changed what it may only read: {shown}{kept}")))
     }
+}
+
+/// In the user's checkout it may have been the user who saved a file meanwhile: they are told how to get it back.
+fn way_back(under: &str, shown: &[String]) -> String {
+    let is_plain =
+        |path: &&String| path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte));
+    let file = match shown {
+        [one] => Some(one).filter(is_plain).map_or("FILE", String::as_str),
+        _ => "FILE",
+    };
+    format!("; that is kept in {under}, and if you saved it: git restore --source={under} -- {file}")
 }
 
 /// The branch is where the run left it, and checked out. Commits of the reviewer's own are saved.
