@@ -17,6 +17,7 @@ pub mod install_assets;
 pub mod merge;
 pub mod plan;
 pub mod reset;
+mod scope;
 pub mod session;
 pub mod state;
 pub mod tools;

@@ -337,3 +337,16 @@ fn a_task_that_was_done_in_place_has_nothing_to_land() {
         .err("T2 is on main already: it was done there")
         .out("nothing is queued");
 }
+
+#[test]
+fn a_run_that_is_not_there_is_an_error_and_not_an_empty_queue() {
+    let orchard = Orchard::grown(&["T1"]);
+    for verb in [&["list"][..], &["status"], &["log"], &["run"], &["add", "T1"]] {
+        let said = orchard.merge(&[verb, &["--scope", "nope"]].concat()).exits(128);
+        said.err("error: there is no branch 'nope', and no run of it").err("hint: ");
+    }
+    orchard.arborist(["worktree", "list", "--scope", "nope"]).exits(128).err("there is no branch 'nope'");
+    orchard.merge(&["add", "T1"]).succeeds();
+    orchard.git(["branch", "-m", "main", "other"]).succeeds();
+    orchard.merge(&["list", "--scope", "main"]).succeeds().out("T1");
+}

@@ -4,6 +4,8 @@
 
 mod orchard;
 
+use std::fs;
+
 use arborist_testkit::Run;
 use orchard::Orchard;
 
@@ -148,4 +150,17 @@ fn a_checkout_that_the_user_switches_away_in_the_last_moment_is_not_touched() {
     assert_eq!(orchard.git(["branch", "--show-current"]).answer(), "other");
     assert_eq!(orchard.git(["status", "--porcelain"]).answer(), "");
     assert!(!orchard.path("T1.txt").exists());
+}
+
+#[test]
+fn what_a_person_has_brought_up_is_not_parked_any_more() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.write("T1.txt", "mine\n");
+    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)");
+    fs::remove_file(orchard.path("T1.txt")).unwrap();
+    orchard.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
+    orchard.merge(&["status"]).succeeds().out("nothing is queued").never("parked");
+    orchard.merge(&["status", "T1"]).succeeds().out("T1 landed").never("parked");
+    orchard.merge(&["list"]).succeeds().never("T1");
+    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
 }

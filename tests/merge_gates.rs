@@ -52,7 +52,7 @@ fn a_red_gate_keeps_one_back_and_says_where_its_log_is() {
     let main = orchard.git(["rev-parse", "main"]).answer();
     orchard.merge(&["T1"]).exits(1).out("1 red (T1); 3 gate runs").err("T1 is red: ");
     assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
-    let status = orchard.merge(&["status", "T1"]).succeeds().out("the roof leaks").stdout();
+    let status = orchard.merge(&["status", "T1"]).exits(1).out("the roof leaks").stdout();
     let log = status.split("see ").nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
     assert!(orchard.read(&log).contains("the roof leaks"), "{log}");
     orchard.merge(&["run"]).exits(1).out("1 waiting (T1)");
@@ -177,7 +177,7 @@ fn what_was_red_before_excuses_nobody_from_the_other_gates() {
     let main = orchard.git(["rev-parse", "main"]).answer();
     orchard.merge(&["T1"]).exits(1).out("1 red (T1)").err("with 'test'");
     assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
-    orchard.merge(&["status", "T1"]).succeeds().out("the gate 'test' was red");
+    orchard.merge(&["status", "T1"]).exits(1).out("the gate 'test' was red");
 
     orchard.merge(&["T2", "T3"]).succeeds().out("2 landed (T2, T3)").err("is red on main too: lint");
     for commit in ["main", "main^1"] {
@@ -229,7 +229,7 @@ fn two_that_are_good_alone_and_red_together_are_called_that() {
         .exits(1)
         .out("2 landed (T1, T3), 1 red (T2)")
         .err("T2 is good, but red together with T1");
-    orchard.merge(&["status", "T2"]).succeeds().out("was red together with T1");
+    orchard.merge(&["status", "T2"]).exits(1).out("was red together with T1");
 }
 
 #[test]

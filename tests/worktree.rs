@@ -319,3 +319,20 @@ fn it_is_the_same_from_anywhere() {
     assert_eq!(garden.git_in(Path::new(&path), ["status", "--porcelain"]).answer(), "");
     assert!(Path::new(&path).join("sub/a").exists());
 }
+
+#[test]
+fn a_slip_in_the_name_of_a_task_makes_no_branch_where_a_plan_knows_better() {
+    let garden = Garden::sprout();
+    garden.arborist(["worktree", "add", "anything"]).succeeds();
+    garden.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
+    garden.commit("a plan\n");
+    let refused = garden.arborist(["worktree", "add", "T0O1"]).exits(1);
+    refused
+        .err("there is no task 'T0O1' in the plan 'tasks.md'")
+        .err("did you mean 'T001'?")
+        .err("--unplanned");
+    assert_eq!(garden.git(["for-each-ref", "refs/heads/arborist/task/main/T0O1"]).answer(), "");
+    garden.arborist(["worktree", "add", "T001"]).succeeds();
+    garden.arborist(["worktree", "add", "anything"]).succeeds().err("has a worktree already");
+    garden.arborist(["worktree", "add", "T0O1", "--unplanned"]).succeeds();
+}

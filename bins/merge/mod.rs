@@ -102,7 +102,7 @@ enum Verb {
     Add(AddVerb),
     /// List what is queued, in the order in which it will be tried
     List(ListArgs),
-    /// Say how the queue or one task stands; exit 1 while something waits for too long, 2 if a person is needed
+    /// Say how the queue or one task stands; exit 1 while something is red or waits for too long, 2 if a person is needed
     Status(StatusArgs),
     /// Land all that can be landed
     Run(run::RunArgs),

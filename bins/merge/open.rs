@@ -15,7 +15,7 @@ use arborist_core::{
 };
 
 use super::ScopeArgs;
-use crate::{clock, ui::Ui};
+use crate::{clock, scope, ui::Ui};
 
 /// A repository, and the run in it that is meant.
 pub(super) struct Site {
@@ -35,7 +35,11 @@ impl Site {
         ui.configure(&config);
         let Some(run) = opened_for(&repository) else {
             let scope = Scope::resolve(&repository, args.scope.as_ref())?;
-            return Ok(Self { repository, scope, is_in_conflict: false, config });
+            let site = Self { repository, scope, is_in_conflict: false, config };
+            if args.scope.is_some() && site.store().load(Some(&site.scope.branch))?.is_empty() {
+                scope::require(&site.repository, &site.scope)?;
+            }
+            return Ok(site);
         };
         let main = repository.list_worktrees()?.into_iter().next();
         let repository = main.map_or(Ok(repository), |main| Repository::discover_from(&main.path))?;

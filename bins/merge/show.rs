@@ -32,8 +32,23 @@ const ALL: usize = 1 << 30;
 
 /// All tickets of a run in their order; those that stand aside come last.
 pub(super) fn load(site: &Site) -> Result<Vec<Listed>, Failure> {
-    let stored = site.store().load(Some(&site.scope.branch))?;
+    let mut stored = Vec::new();
+    for one in site.store().load(Some(&site.scope.branch))? {
+        if !is_brought_up(site, &one.ticket)? {
+            stored.push(one);
+        }
+    }
     listed(stored, &|| Ok(landed(&site.scan(Reading::Cached)?)))
+}
+
+/// Whether what was parked is on its branch now: somebody has brought the checkout up, and only the next `run` will close
+/// the ticket.
+fn is_brought_up(site: &Site, ticket: &Ticket) -> Result<bool, Failure> {
+    let Standing::Parked { commit } = ticket.standing else {
+        return Ok(false);
+    };
+    let branch = site.repository.find_branch(&ticket.into)?;
+    Ok(branch.map(|branch| site.repository.is_ancestor(commit, branch)).transpose()?.unwrap_or(false))
 }
 
 fn landed(run: &Run) -> HashSet<TaskId> {
@@ -150,10 +165,13 @@ pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Ou
         }
         steps.iter().for_each(|step| ui.hint(step));
     }
-    Ok(match (wanted.iter().any(needs_person), late) {
-        (true, _) => Exit::Person,
-        (false, 0) => Exit::Done,
-        (false, _) => Exit::No,
+    let is_red = |listed: &Listed| matches!(listed.ticket.standing, Standing::Red { .. });
+    Ok(if wanted.iter().any(needs_person) {
+        Exit::Person
+    } else if late > 0 || wanted.iter().any(is_red) {
+        Exit::No
+    } else {
+        Exit::Done
     })
 }
 
@@ -211,7 +229,13 @@ fn show(listed: &Listed, in_detail: bool, ui: &mut Ui) {
 
 /// What is not in the queue may have been.
 fn settled(site: &Site, task: &TaskId, args: &ScopeArgs, ui: &mut Ui) -> Outcome {
-    let entry = entries(site, ALL)?.into_iter().find(|entry| entry.task == *task);
+    let entry = match site.store().find(&site.scope.branch, task)? {
+        Some(Stored { ticket: ticket @ Ticket { standing: Standing::Parked { commit }, .. }, .. }) => {
+            let words = ticket.resolution().unwrap_or_default();
+            Some(LogEntry { words, ..LogEntry::new(&ticket, "landed", Some(commit), ticket.added) })
+        }
+        _ => entries(site, ALL)?.into_iter().find(|entry| entry.task == *task),
+    };
     let entry = entry.ok_or_else(|| site.not_queued(task))?;
     if args.json {
         let entries = vec![LogEntryDocument::from(&entry)];

@@ -114,7 +114,7 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     // The process ends when it is shown: to free ten thousand commits one by one would be a tenth of its time.
     let run: &Run = Box::leak(Box::new(run));
     if is_gone && run.start.is_none() && run.tasks.is_empty() {
-        return Err(unknown_scope(run));
+        return Err(crate::scope::unknown(run));
     }
     let found = source::find(&repository, &settings, run, args.tree.as_deref())?;
     let mut progress = Progress::new(found.plan.as_ref(), run, found.boxes);
@@ -149,16 +149,6 @@ fn read(
     }
     let work = Work::find(repository, &scope.branch, refs);
     Ok((work, Run::scan_listed(repository, scope, Reading::Cached, refs.to_vec())?, parked))
-}
-
-fn unknown_scope(run: &Run) -> Failure {
-    let branch = &run.scope.branch;
-    let failure =
-        Failure::new(Exit::Fatal, format!("there is no branch '{branch}', and no run of it in this history"));
-    match &run.other {
-        Some(other) => failure.hint(format!("this history has a run of '{other}': --scope {other}")),
-        None => failure.hint("see the branches with: git branch"),
-    }
 }
 
 /// How to show it.

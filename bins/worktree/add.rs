@@ -5,7 +5,10 @@ use std::thread;
 use arborist_core::{
     failure::{Exit, Failure},
     git::Dirt,
+    history::{Reading, Run},
+    message::nearest,
     name::{Oid, TaskId},
+    plan::{Plan, usual_places},
     worktree::{Base, Begun, Lease, Reason, WorktreeError},
 };
 use clap::Args;
@@ -24,6 +27,9 @@ pub(super) struct AddArgs {
     /// Take one of the run's lanes: a free one if there is one, where only the difference has to be written
     #[arg(long)]
     lane: bool,
+    /// Take a name that the plan does not have
+    #[arg(long)]
+    unplanned: bool,
     /// Do not ask the remote that the run's branch follows
     #[arg(long)]
     offline: bool,
@@ -39,6 +45,7 @@ pub(super) struct AddArgs {
 
 pub(super) fn run(args: &AddArgs, ui: &mut Ui) -> Outcome {
     let opened = open_until(&args.scope, ui, &watch_signals())?;
+    refuse_unknown(args, &opened)?;
     approval::require(&opened.options.foreign_commands(), approval::consent(args.yes), ui)?;
     let base = base(args, &opened, ui)?;
     let (lease, dirt) = thread::scope(|scope| {
@@ -56,6 +63,45 @@ pub(super) fn run(args: &AddArgs, ui: &mut Ui) -> Outcome {
     ui.line(&lease.path.display().to_string());
     lease.keep();
     Ok(Exit::Done)
+}
+
+/// A name that neither the plan nor history has, and that has no branch yet, is a slip. Without a plan any name goes.
+fn refuse_unknown(args: &AddArgs, opened: &Opened) -> Result<(), Failure> {
+    let task = &args.task;
+    let branch = opened.scope.branch.task_branch(task);
+    if args.unplanned || opened.repository.find_branch(&branch)?.is_some() {
+        return Ok(());
+    }
+    let Some((path, plan)) = plan_here(opened).filter(|(_, plan)| plan.find(task).is_none()) else {
+        return Ok(());
+    };
+    // History is long: it is asked only about what would be refused.
+    let run = Run::scan(&opened.repository, opened.scope.clone(), Reading::Cached)?;
+    let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
+    let frozen = match frozen {
+        Some(frozen) => opened.repository.find_blob(frozen.blob)?.zip(Some(frozen.path.as_str())),
+        None => None,
+    };
+    let frozen = frozen.and_then(|(bytes, path)| Plan::read(path, &bytes).ok());
+    if run.find(task).is_some() || frozen.is_some_and(|plan| plan.find(task).is_some()) {
+        return Ok(());
+    }
+    let failure = Failure::new(Exit::No, format!("there is no task '{task}' in the plan '{path}'"));
+    let all_the_same = "make it all the same with --unplanned";
+    Err(match nearest(task.as_str(), plan.leaves().map(|leaf| leaf.id.as_str())) {
+        Some(meant) => failure.hint(format!("did you mean '{meant}'? {all_the_same}")),
+        None => failure.hint(format!("see all tasks with: git arborist state; {all_the_same}")),
+    })
+}
+
+/// The plan that lies in the checkout, if one does that can be read.
+fn plan_here(opened: &Opened) -> Option<(String, Plan)> {
+    let top = opened.repository.worktree.as_ref()?;
+    let mut usual = usual_places(Some(&opened.scope.branch)).into_iter();
+    let named = opened.settings.tree().map(str::to_owned);
+    let path = named.or_else(|| usual.find(|name| top.join(name).is_file()))?;
+    let plan = Plan::read(&path, &std::fs::read(top.join(&path)).ok()?).ok()?;
+    Some((path, plan))
 }
 
 /// Where a new branch begins. One that goes on elsewhere is not silently another one.

@@ -13,7 +13,7 @@ use arborist_core::{
 };
 use clap::Args;
 
-use crate::{gardening::CLEAN_UP, ui::Ui};
+use crate::{gardening::CLEAN_UP, scope, ui::Ui};
 
 /// Which run is meant.
 #[derive(Debug, Args)]
@@ -60,6 +60,9 @@ pub(super) fn open_until(args: &ScopeArgs, ui: &mut Ui, cancel: &Cancel) -> Resu
     ui.configure(&config);
     let settings = Settings::load(&repository, &config)?;
     let scope = Scope::resolve(&repository, args.scope.as_ref())?;
+    if args.scope.is_some() {
+        scope::require(&repository, &scope)?;
+    }
     let options = WorktreeOptions::new(&settings, cancel);
     let pool = Pool::open(&repository, &scope.branch, options.clone())?;
     Ok(Opened { repository, settings, options, scope, pool })

@@ -1,0 +1,29 @@
+//! A run that was named and is not there: a slip must not look like a run in which nothing happened.
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::Repository,
+    history::{Reading, Run, Scope},
+};
+
+/// Says that there is neither the branch nor a run of it.
+pub(crate) fn unknown(run: &Run) -> Failure {
+    let branch = &run.scope.branch;
+    let failure =
+        Failure::new(Exit::Fatal, format!("there is no branch '{branch}', and no run of it in this history"));
+    match &run.other {
+        Some(other) => failure.hint(format!("this history has a run of '{other}': --scope {other}")),
+        None => failure.hint("see the branches with: git branch"),
+    }
+}
+
+/// Refuses a scope whose branch is not there, unless history has a run of it: that was renamed.
+pub(crate) fn require(repository: &Repository, scope: &Scope) -> Result<(), Failure> {
+    if repository.find_branch(&scope.branch)?.is_some()
+        || repository.head.branch.as_ref() == Some(&scope.branch)
+    {
+        return Ok(());
+    }
+    let run = Run::scan(repository, scope.clone(), Reading::Cached)?;
+    if run.start.is_none() && run.tasks.is_empty() { Err(unknown(&run)) } else { Ok(()) }
+}
