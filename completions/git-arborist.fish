@@ -151,7 +151,7 @@ complete -c git-arborist -n '__git_arborist_in garden' -s h -l help -d 'Show wha
 # merge
 complete -c git-arborist -n '__git_arborist_at merge' -f -a add -d 'Queue the branches of finished tasks'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a list -d 'List what is queued, in the order in which it will be tried'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Say how the queue or one task stands; exit 1 while something waits for too long, 2 if a person is needed'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Say how the queue or one task stands; exit 1 while something is red or waits for too long, 2 if a person is needed'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a run -d 'Land all that can be landed'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a drop -d 'Take a task out of the queue; its branch stays'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Try a task again that stands aside'
@@ -257,6 +257,7 @@ complete -c git-arborist -n '__git_arborist_at worktree' -s h -l help -d 'Show w
 complete -c git-arborist -n '__git_arborist_in worktree add' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l base -x -a '(__git_arborist_branches)' -d 'Where its branch begins, instead of at the run\'s branch'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l lane -d 'Take one of the run\'s lanes: a free one if there is one, where only the difference has to be written'
+complete -c git-arborist -n '__git_arborist_in worktree add' -l unplanned -d 'Take a name that the plan does not have'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l offline -d 'Do not ask the remote that the run\'s branch follows'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l allow-dirty -d 'Say nothing of changes in the checkout that are not committed and so not in the worktree'
 complete -c git-arborist -n '__git_arborist_in worktree add' -l yes -d 'Approve the commands that files of the repository bring along'

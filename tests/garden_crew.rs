@@ -79,6 +79,13 @@ fn every_program_that_the_plan_needs_is_looked_for_before_anything_starts() {
         .err("hint: install it with: npm install -g @openai/codex");
     let unknown = garden(r#", "runner": "secnod""#, WORKER, "runner = \"first\"\n");
     unknown.arborist(["gardener"]).exits(128).err("unknown runner 'secnod'");
+    for flag in ["--runner", "--implement-runner", "--review-runner", "--fallback"] {
+        unknown
+            .arborist(["gardener", flag, "nope"])
+            .exits(129)
+            .err("error: unknown runner 'nope'")
+            .err("hint: ");
+    }
     assert_eq!(planned.git(["rev-parse", "HEAD"]).answer(), head, "nothing has begun");
 }
 

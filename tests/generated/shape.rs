@@ -29,6 +29,8 @@ pub(crate) struct Operand {
     pub(crate) value: Value,
     pub(crate) required: bool,
     pub(crate) repeats: bool,
+    /// Whether it stands behind `--`.
+    pub(crate) is_last: bool,
 }
 
 /// What a value is, known by the name that the definition gives it.
@@ -119,7 +121,8 @@ impl Choice {
 
 impl Operand {
     fn read(arg: &Arg) -> Self {
-        Self { value: Value::read(arg), required: arg.is_required_set(), repeats: repeats(arg) }
+        let is_last = arg.is_last_set();
+        Self { value: Value::read(arg), required: arg.is_required_set(), repeats: repeats(arg), is_last }
     }
 }
 

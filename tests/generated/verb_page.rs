@@ -122,7 +122,8 @@ fn option(choice: &Choice) -> String {
 fn operand(operand: &Operand) -> String {
     let more = if operand.repeats { "..." } else { "" };
     let name = format!("\\fI{}\\fR", plain(&operand.value.name));
-    if operand.required { format!("{name}{more}") } else { format!("[{name}{more}]") }
+    let dashes = if operand.is_last { "\\-\\- " } else { "" };
+    if operand.required { format!("{dashes}{name}{more}") } else { format!("[{dashes}{name}{more}]") }
 }
 
 /// A section for each command of the command.

@@ -14,6 +14,8 @@ pub enum AgentError {
     UnknownRunner {
         /// As written.
         name: String,
+        /// Where.
+        place: NamedIn,
     },
     /// The template names something that nobody fills in.
     #[error("runner '{runner}' uses the unknown placeholder '{{{name}}}'")]
@@ -51,14 +53,26 @@ pub enum AgentError {
     ShellReviews,
 }
 
+/// Where somebody is named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedIn {
+    /// By an option of the command.
+    Flag,
+    /// By the plan or the configuration.
+    File,
+}
+
 impl Explain for AgentError {
     fn exit(&self) -> Exit {
-        Exit::Fatal
+        match self {
+            Self::UnknownRunner { place: NamedIn::Flag, .. } => Exit::Usage,
+            _ => Exit::Fatal,
+        }
     }
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::UnknownRunner { name } => {
+            Self::UnknownRunner { name, .. } => {
                 Some(proposal(name, Preset::names(), "a runner of your own is set up under [runners.<name>]"))
             }
             Self::UnknownPlaceholder { name, .. } => {

@@ -20,7 +20,7 @@ mod template;
 mod tools;
 
 pub use cause::{FailureKind, LimitKind, Wait};
-pub use error::AgentError;
+pub use error::{AgentError, NamedIn};
 pub use event::{AgentEvent, Scope, Usage};
 pub use format::EventFormat;
 pub use outcome::{End, Outcome};

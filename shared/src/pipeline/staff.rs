@@ -3,7 +3,7 @@
 use super::{MessageBy, PipelineError};
 use crate::{
     agent::{
-        AgentError, Overrides, RunnerKind, ToolServer,
+        AgentError, NamedIn, Overrides, RunnerKind, ToolServer,
         limits::{Chain, Choice},
     },
     plan::{Mark, Plan, Task},
@@ -74,6 +74,15 @@ pub struct CrewFlags {
     pub fallback: Vec<Choice>,
     /// `--tools`, if it was given.
     pub tools: Option<bool>,
+}
+
+impl CrewFlags {
+    /// Whether a flag names this runner.
+    fn name(&self, runner: &str) -> bool {
+        let named = [&self.all, &self.implement, &self.review].into_iter();
+        named.filter_map(|named| named.runner.as_deref()).any(|named| named == runner)
+            || self.fallback.iter().any(|choice| choice.runner == runner)
+    }
 }
 
 /// Everybody who can be called, by flags, plan and configuration.
@@ -219,7 +228,14 @@ impl Staff {
         };
         let tools = settings.switch(&key("tools")).or_else(|| settings.switch("tools"));
         let tools = self.flags.tools.or(tools);
-        Ok(Crew { runner: RunnerKind::resolve(&name, &own)?, name, model, tools })
+        let resolved = RunnerKind::resolve(&name, &own);
+        let runner = resolved.map_err(|error| match error {
+            AgentError::UnknownRunner { name, .. } if self.flags.name(&name) => {
+                AgentError::UnknownRunner { name, place: NamedIn::Flag }
+            }
+            other => other,
+        })?;
+        Ok(Crew { runner, name, model, tools })
     }
 }
 
