@@ -124,3 +124,53 @@ fn a_checkout_that_another_git_holds_is_told_before_an_agent_is_asked() {
     garden.arborist(["garden", "T001"]).succeeds();
     garden.git(["status", "--porcelain"]).succeeds().silent();
 }
+
+/// Two branches that conflict, and what leaves the meeting of them unfinished.
+fn meeting(deed: &str) -> Garden {
+    let garden = garden(deed);
+    garden.git(["switch", "-q", "-c", "side"]).succeeds();
+    garden.write("met.txt", "side\n");
+    garden.commit("side\n");
+    garden.git(["switch", "-q", "main"]).succeeds();
+    garden.write("met.txt", "main\n");
+    garden.commit("main\n");
+    garden
+}
+
+#[test]
+fn what_an_agent_leaves_unfinished_is_ended_and_the_attempt_has_failed() {
+    for (deed, what) in [
+        ("git merge -q side", "merge"),
+        ("git merge -q --no-commit -s ours side", "merge"),
+        ("git rebase -q side", "rebase"),
+        ("git cherry-pick side", "cherry-pick"),
+        ("git revert --no-commit HEAD~1; git revert --no-edit HEAD", "revert"),
+        ("git format-patch -q -1 side; git am -q --3way 0001*; rm 0001*", "rebase"),
+        ("git bisect start -q; git bisect bad", "bisect"),
+    ] {
+        for args in [&["gardener"][..], &["gardener", "--isolate"]] {
+            let garden = meeting(&format!("{deed} >/dev/null 2>&1"));
+            garden.arborist(args).succeeds().err(&format!("it left a {what} unfinished")).out("2 completed");
+            let log = garden.git(["log", "--format=%s"]).answer();
+            assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{deed}: {log}");
+            let said = garden.git(["status"]).answer();
+            assert!(said.contains("On branch main\nnothing to commit"), "{deed}: {said}");
+        }
+    }
+}
+
+#[test]
+fn what_a_user_is_in_the_middle_of_is_told_before_a_run_begins() {
+    let garden = meeting("true");
+    garden.git(["merge", "-q", "side"]).exits(1);
+    for args in [&["gardener"][..], &["gardener", "--allow-dirty"]] {
+        garden
+            .arborist(args)
+            .exits(2)
+            .err("error: a merge is going on in this checkout")
+            .err("hint: finish it or give it up, as 'git status' says");
+    }
+    assert!(garden.path(".git/MERGE_HEAD").exists());
+    garden.arborist(["gardener", "--session-branch"]).succeeds().out("2 completed");
+    assert!(garden.path(".git/MERGE_HEAD").exists(), "the user goes on with it");
+}

@@ -10,7 +10,7 @@ use arborist_core::{
     agent::redact::Secrets,
     failure::{Exit, Failure},
     gardener::{Gardener, GardenerError, Lanes, Site, Tools, recover, start, words_of},
-    git::{Config, GitVersion, Repository},
+    git::{Change, Config, GitVersion, GoingOn, Repository},
     history::{Memory, Reading, Run, Scope, State},
     name::{BranchName, Oid, SessionId},
     pipeline::{Options, PreCommit, Scribe, Sentry, Words},
@@ -318,6 +318,9 @@ impl Opened {
         recorder: &Recorder<'_>,
         planned: &Planned,
     ) -> Result<(), Failure> {
+        if let Some(going_on) = GoingOn::find_operation(&self.repository.git_dir) {
+            return Err(GardenerError::GoingOn(going_on.what).into());
+        }
         if args.allow_dirty || self.settings.switch("allow-dirty") == Some(true) {
             return Ok(());
         }
@@ -328,7 +331,7 @@ impl Opened {
         let dirt: Vec<String> = changes
             .iter()
             .filter(|change| !hidden.contains(&change.path))
-            .map(arborist_core::git::Change::shown)
+            .map(Change::shown)
             .filter(|path| Some(path.as_str()) != plan && path != ".arborist/config.toml")
             .collect();
         if dirt.is_empty() {

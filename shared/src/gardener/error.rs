@@ -48,6 +48,8 @@ pub enum GardenerError {
     NoPlace,
     #[error("there are changes that are not committed: {0}")]
     Dirty(String),
+    #[error("a {0} is going on in this checkout, and the run's commits would come between")]
+    GoingOn(&'static str),
     #[error("no plan was found")]
     NoPlan,
     #[error("there is no task '{0}' in the plan")]
@@ -108,6 +110,7 @@ impl Explain for GardenerError {
             | Self::NoPlan => Exit::Fatal,
             Self::NoTask(_) | Self::NotReady(..) | Self::PhaseFailed(_) => Exit::No,
             Self::Dirty(_)
+            | Self::GoingOn(_)
             | Self::PlanChanged { .. }
             | Self::ConfigChanged
             | Self::Forked { .. }
@@ -137,6 +140,7 @@ impl Explain for GardenerError {
             Self::Dirty(_) => {
                 "commit or stash them, or begin all the same with --allow-dirty: they stay as they are\nor leave them alone, and let the run have a branch of its own: --session-branch".into()
             }
+            Self::GoingOn(_) => "finish it or give it up, as 'git status' says\nor leave it alone, and let the run have a branch of its own: --session-branch".into(),
             Self::NoPlan => {
                 "name one with --tree, or give one task with: git arborist garden -m \"what to do\"".into()
             }

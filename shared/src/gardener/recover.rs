@@ -6,7 +6,7 @@ use crate::{
     history::{Event, Run},
     message::{Body, Status, Wording},
     name::{Oid, TaskId},
-    pipeline::{Dirt, Sorted},
+    pipeline::{Dirt, Sorted, place::quit_operations},
     plan::Plan,
     record::{Delivery, Entry, Recorder, Unfinished},
 };
@@ -90,6 +90,7 @@ fn write_one(
     let wording = Wording { name: &name, attempt: attempt.attempt, max: known.max };
     let mut entry = Entry::new(attempt.task.clone(), Status::ImplementFail, wording);
     let why = ["interrupted: the run ended before the agent did".to_owned()].into_iter().chain(trespass);
+    let why = why.chain(quit_operations(repository)?);
     entry.body = Body::new("Why it failed:", &why.collect::<Vec<_>>().join("; "));
     let delivery = Delivery { tree, tip: recorder.head(), changes: &changes };
     Ok(recorder.deliver(entry, delivery, &[attempt.ended()])?)

@@ -3,6 +3,7 @@
 
 use std::{fs, path::Path};
 
+use super::{GitError, Repository};
 use crate::name::BranchName;
 
 /// Something that is not finished.
@@ -53,6 +54,32 @@ impl GoingOn {
         let branches =
             texts.flat_map(|text| text.lines().filter_map(branch_of).collect::<Vec<_>>()).collect();
         Some(Self { what, branches })
+    }
+}
+
+impl Repository {
+    /// Ends what somebody left unfinished in a worktree, as far as git can, and leaves `HEAD`, index and files as they are.
+    /// Says what it was.
+    pub fn quit_operations(&self) -> Result<Vec<&'static str>, GitError> {
+        let mut ended = Vec::new();
+        // One may hide another, but each sign stands for one.
+        for _ in SIGNS {
+            let Some(GoingOn { what, .. }) = GoingOn::find_operation(&self.git_dir) else {
+                break;
+            };
+            let is_mailbox = self.git_dir.join("rebase-apply/applying").symlink_metadata().is_ok();
+            ended.push(what);
+            let command = match what {
+                // This checks out what is checked out already.
+                "bisect" => self.change("bisect").args(["reset", "HEAD"]),
+                "rebase" if is_mailbox => self.change("am").arg("--quit"),
+                _ => self.change(what).arg("--quit"),
+            };
+            if !command.finish()?.status.success() {
+                break;
+            }
+        }
+        Ok(ended)
     }
 }
 

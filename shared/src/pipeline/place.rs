@@ -164,6 +164,7 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Resu
     });
     let ((after, index), (tip, moved)) = (after?, moved?);
     trespasses.extend(moved);
+    trespasses.extend(quit_operations(repository)?);
     let touched = repository.changes(begun.before, after)?;
     let nested: Vec<String> =
         touched.iter().filter(|change| change.is_gitlink()).map(Change::shown).collect();
@@ -197,6 +198,13 @@ fn require_unlocked(recorder: &Recorder<'_>) -> Result<(), GitError> {
     }
     recorder.repository().clear_locks(recorder.branch());
     Ok(())
+}
+
+/// A merge, a rebase and the like that was begun and not ended. Whoever ended it later would take back what is written
+/// down since, or claim that something was merged.
+pub fn quit_operations(repository: &Repository) -> Result<Vec<String>, GitError> {
+    let ended = repository.quit_operations()?;
+    Ok(ended.into_iter().map(|what| format!("it left a {what} unfinished")).collect())
 }
 
 /// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or
