@@ -422,7 +422,7 @@ complete -c git-arborist -n '__git_arborist_in session list' -s h -l help -d 'Sh
 # session show
 complete -c git-arborist -n '__git_arborist_in session show' -f
 complete -c git-arborist -n '__git_arborist_in session show' -l turn -x -d 'Only this turn, in detail'
-complete -c git-arborist -n '__git_arborist_in session show' -l patch -d 'Also what its commit changes'
+complete -c git-arborist -n '__git_arborist_in session show' -l patch -d 'Also what its commits change'
 complete -c git-arborist -n '__git_arborist_in session show' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in session show' -s h -l help -d 'Show what it does and takes'
 

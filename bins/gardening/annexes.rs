@@ -9,7 +9,7 @@ use arborist_core::{
     pipeline::{Annex, Neighbour, Sentry},
     record::{Recorder, settle},
     settings::Settings,
-    workspace::{Cargo, Courier, Misplaced, PushPolicy, Section, Supply, Transcripts, Wanted},
+    workspace::{Cargo, Courier, Misplaced, PushPolicy, Section, Supply, Transcripts, Wanted, leave_word},
     worktree::{House, Pool, WorktreeOptions},
 };
 
@@ -112,6 +112,7 @@ impl Opened {
         }
         house.notes.iter().for_each(|note| voice.remark(&note.to_string()));
         let place = house.repository;
+        leave_word(&place, &self.repository)?;
         let head = place.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
         let mut recorder = Recorder::new(&place, branch.clone(), session.clone(), head)?;
         settle(&place, &branch, head)?;

@@ -39,6 +39,7 @@ pub(super) fn record(written: &Written<'_>) -> Value {
         "metadata": {
             "git-arborist": {
                 "session": written.session,
+                "repository": written.repository,
                 "node": turn.node.as_str(),
                 "turn": turn.number,
                 "runner": turn.runner,

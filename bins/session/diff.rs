@@ -3,15 +3,16 @@
 use arborist_core::{
     failure::{Exit, Failure},
     git::Change,
-    message::visible_lines,
     name::Oid,
     session::Stored,
 };
 use clap::Args;
 
 use super::{
-    document::{DiffDocument, TreeDocument},
+    document::{DiffDocument, OtherDiffDocument, TreeDocument},
     open::{IdArgs, JsonArgs, Opened, open},
+    others,
+    show::{start_in, tell_patch},
 };
 use crate::{document, entry::Outcome, ui::Ui};
 
@@ -37,6 +38,7 @@ pub(super) fn run(args: &DiffArgs, ui: &mut Ui) -> Outcome {
     let newest = opened.require(&args.id)?;
     let (from, to) = (commit_at(&opened, newest, args.from)?, commit_at(&opened, newest, args.to)?);
     let (patch, stat) = opened.repository.diff(from, to)?;
+    let others = differing(&opened, newest, ((args.from, from), (args.to, to)), ui)?;
     if args.json.json {
         let changes =
             opened.repository.changes(opened.repository.tree_of(from)?, opened.repository.tree_of(to)?)?;
@@ -48,13 +50,58 @@ pub(super) fn run(args: &DiffArgs, ui: &mut Ui) -> Outcome {
                 to: TreeDocument { turn: args.to, commit: to.to_string() },
                 files: changes.iter().map(Change::shown).collect(),
                 patch,
+                others: others.into_iter().map(|(other, _)| other).collect(),
             },
         );
     }
-    let shown = if args.stat { stat } else { patch };
-    let shown = if ui.is_terminal() { visible_lines(&shown) } else { shown };
-    ui.out(&shown);
+    let first = opened.archive().start_of(newest)?;
+    let here = start_in(&first)?.repositories.first().map(|first| first.name.as_str());
+    let mut is_first = patch.is_empty();
+    if !is_first {
+        tell_patch(ui, here.filter(|_| !others.is_empty()), if args.stat { stat } else { patch });
+    }
+    for (other, stat) in others {
+        if !std::mem::take(&mut is_first) {
+            ui.line("");
+        }
+        tell_patch(ui, Some(&other.repository), if args.stat { stat } else { other.patch });
+    }
     Ok(Exit::Done)
+}
+
+/// What differs in other repositories, as a document and in a few words.
+fn differing(
+    opened: &Opened,
+    newest: &Stored,
+    (from, to): ((u32, Oid), (u32, Oid)),
+    ui: &mut Ui,
+) -> Result<Vec<(OtherDiffDocument, String)>, Failure> {
+    let (before, missing) = others::seen_at(opened, newest, from)?;
+    let (after, _) = others::seen_at(opened, newest, to)?;
+    for name in missing {
+        ui.warn(&format!("the repository '{name}' is not here: what differs there is not told"));
+    }
+    let mut found = Vec::new();
+    for other in after {
+        let Some(before) = before.iter().find(|before| before.name() == other.name()) else {
+            continue;
+        };
+        let (repository, from, to) = (&other.repository, before.point, other.point);
+        let changes = repository.changes(repository.tree_of(from)?, repository.tree_of(to)?)?;
+        if changes.is_empty() {
+            continue;
+        }
+        let (patch, stat) = repository.diff(from, to)?;
+        let document = OtherDiffDocument {
+            repository: other.name().to_string(),
+            from: from.to_string(),
+            to: to.to_string(),
+            files: changes.iter().map(Change::shown).collect(),
+            patch,
+        };
+        found.push((document, stat));
+    }
+    Ok(found)
 }
 
 /// The code as it stood when a turn ended: its own commit, or the last before it if it wrote nothing.

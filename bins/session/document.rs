@@ -39,7 +39,7 @@ pub struct SessionDocument {
     pub driver: Driver,
     /// The number of its last turn.
     pub turns: u32,
-    /// How many turns have a commit.
+    /// How many turns have a commit, in any repository.
     pub commits: u32,
     /// Tokens read, as far as agents told.
     pub tokens_in: u64,
@@ -100,6 +100,20 @@ pub struct TurnDocument {
     /// What its commit changes, where that was asked for; null if it changes nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
+    /// What its commits in other repositories change, where that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub other_patches: Vec<OtherPatchDocument>,
+}
+
+/// What a turn changed in another repository of the workspace.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct OtherPatchDocument {
+    /// What the repository is called.
+    pub repository: String,
+    /// What changed there.
+    pub patch: String,
 }
 
 /// Where a commit comes from.
@@ -108,6 +122,9 @@ pub struct TurnDocument {
 pub struct WhichDocument {
     /// The commit.
     pub commit: String,
+    /// The other repository of the workspace that has it; null if that is the one that was asked in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repository: Option<String>,
     /// The session that it names.
     pub session: String,
     /// The task that it names.
@@ -132,6 +149,26 @@ pub struct DiffDocument {
     pub from: TreeDocument,
     /// The second turn.
     pub to: TreeDocument,
+    /// The paths that differ.
+    pub files: Vec<String>,
+    /// How they differ.
+    pub patch: String,
+    /// The same for other repositories of the workspace, where something differs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
+    pub others: Vec<OtherDiffDocument>,
+}
+
+/// What differs in another repository between two turns.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct OtherDiffDocument {
+    /// What the repository is called.
+    pub repository: String,
+    /// The newest commit of the session there when the first turn ended.
+    pub from: String,
+    /// The same for the second turn.
+    pub to: String,
     /// The paths that differ.
     pub files: Vec<String>,
     /// How they differ.
@@ -215,10 +252,11 @@ impl SessionShowDocument {
 }
 
 impl WhichDocument {
-    pub(super) fn new(commit: String, origin: &Origin) -> Self {
+    pub(super) fn new(commit: String, origin: &Origin, repository: Option<String>) -> Self {
         let word = |of: fn(&Turn) -> &String| origin.proof.as_ref().map(|turn| visible(of(turn)));
         Self {
             commit,
+            repository,
             session: origin.session.to_string(),
             node: origin.node.as_ref().map(ToString::to_string),
             turn: origin.number,

@@ -1,8 +1,14 @@
 //! `git arborist session export`: a whole session, for other tools.
 
+use std::{
+    collections::{HashMap, HashSet, hash_map::Entry},
+    path::PathBuf,
+};
+
 use arborist_core::{
     failure::{Exit, Failure},
     git::{AddedLines, Repository},
+    message::visible,
     name::Oid,
     session::{Record, Turn},
 };
@@ -11,6 +17,7 @@ use clap::{Args, ValueEnum};
 use super::{
     agent_trace,
     document::{ExportDocument, SessionDocument},
+    elsewhere::Elsewhere,
     git_ai,
     open::{IdArgs, open},
 };
@@ -42,6 +49,8 @@ pub(super) struct ExportArgs {
 /// A turn that wrote something, and what.
 pub(super) struct Written<'a> {
     pub(super) session: &'a str,
+    /// What the repository is called, if it is another one of the workspace.
+    pub(super) repository: Option<&'a str>,
     pub(super) turn: &'a Turn,
     pub(super) commit: Oid,
     pub(super) lines: Vec<AddedLines>,
@@ -62,27 +71,65 @@ pub(super) fn run(args: &ExportArgs, ui: &mut Ui) -> Outcome {
         let session = SessionDocument::new(&opened, newest);
         return document::print(ui, &ExportDocument { session, records });
     }
-    let repository = &opened.repository;
-    let noted = if args.write { repository.list_noted(git_ai::NOTES)? } else { Default::default() };
+    let elsewhere = Elsewhere::of(&opened);
+    let mut told = Telling { args, ui, noted: HashMap::new() };
+    let session = newest.record.session.as_str();
     for turn in records.iter().filter_map(Record::turn) {
-        let Some(commit) = turn.commit else {
-            continue;
-        };
-        let lines = lines_of(repository, commit)?;
-        let written = Written { session: newest.record.session.as_str(), turn, commit, lines };
-        match args.format {
-            Format::AgentTrace => ui.line(&agent_trace::record(&written).to_string()),
-            _ if !args.write => ui.line(&format!("commit {commit}\n{}\n", git_ai::note(&written))),
-            _ if noted.contains(&commit) => {
-                ui.note(&format!("{} has a note already, which stays as it is", commit.short()));
-            }
-            _ => {
-                repository.attach_note(git_ai::NOTES, commit, &git_ai::note(&written))?;
-                ui.line(&format!("{commit}"));
+        if let Some(commit) = turn.commit {
+            told.tell((session, turn), (None, &opened.repository), commit)?;
+        }
+        for other in &turn.others {
+            if let Some(repository) = elsewhere.find(other, told.ui)? {
+                told.tell((session, turn), (Some(&other.repository), repository), other.commit)?;
             }
         }
     }
     Ok(Exit::Done)
+}
+
+/// Tells commits in the format of another tool.
+struct Telling<'a> {
+    args: &'a ExportArgs,
+    ui: &'a mut Ui,
+    /// What has a note already, in each repository.
+    noted: HashMap<PathBuf, HashSet<Oid>>,
+}
+
+impl Telling<'_> {
+    fn tell(
+        &mut self,
+        (session, turn): (&str, &Turn),
+        (name, repository): (Option<&str>, &Repository),
+        commit: Oid,
+    ) -> Result<(), Failure> {
+        let lines = lines_of(repository, commit)?;
+        let written = Written { session, repository: name, turn, commit, lines };
+        let has_note = self.args.write && self.has_note(repository, commit)?;
+        match self.args.format {
+            Format::AgentTrace => self.ui.line(&agent_trace::record(&written).to_string()),
+            _ if !self.args.write => {
+                let place =
+                    written.repository.map(|name| format!(" in {}", visible(name))).unwrap_or_default();
+                self.ui.line(&format!("commit {commit}{place}\n{}\n", git_ai::note(&written)));
+            }
+            _ if has_note => {
+                self.ui.note(&format!("{} has a note already, which stays as it is", commit.short()));
+            }
+            _ => {
+                repository.attach_note(git_ai::NOTES, commit, &git_ai::note(&written))?;
+                self.ui.line(&format!("{commit}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn has_note(&mut self, repository: &Repository, commit: Oid) -> Result<bool, Failure> {
+        let noted = match self.noted.entry(repository.common_dir.clone()) {
+            Entry::Occupied(noted) => noted.into_mut(),
+            Entry::Vacant(none) => none.insert(repository.list_noted(git_ai::NOTES)?),
+        };
+        Ok(noted.contains(&commit))
+    }
 }
 
 /// What a commit brought, compared with its first parent.

@@ -4,6 +4,7 @@ mod agent_trace;
 mod brought;
 mod diff;
 pub mod document;
+mod elsewhere;
 mod export;
 mod fetch;
 mod follow;
@@ -24,6 +25,7 @@ mod resume;
 mod show;
 mod then;
 mod turn;
+mod which;
 mod words;
 
 pub(crate) use hook::Agent;
@@ -92,7 +94,7 @@ enum Verb {
     /// Show what differs between the trees of two turns
     Diff(diff::DiffArgs),
     /// Say which session, task and turn a commit comes from
-    Which(show::WhichArgs),
+    Which(which::WhichArgs),
     /// Print a whole session, also in the formats of other tools
     Export(export::ExportArgs),
     /// Go on with a session that rests, crashed or failed, on its own branch and in a worktree
@@ -120,7 +122,7 @@ pub fn run(args: SessionArgs, ui: &mut Ui) -> Outcome {
         Verb::Turns(args) => show::turns(args, ui),
         Verb::Diff(args) => diff::run(args, ui),
         Verb::Export(args) => export::run(args, ui),
-        Verb::Which(args) => show::which(args, ui),
+        Verb::Which(args) => which::run(args, ui),
         Verb::Resume(args) => resume::run(args, ui),
         Verb::Replay(args) => replay::run(args, ui),
         Verb::Start(args) => plumbing::start(args, ui),

@@ -8,7 +8,7 @@ use arborist_core::{
     git::{RefMove, Repository},
     history::{Event, Reading, Run, Scope},
     message::{Key, Status},
-    name::{Attempt, BranchName, Oid, PipelineName, SessionId, TaskId},
+    name::{Attempt, BranchName, Oid, PipelineName, RepoName, SessionId, TaskId},
     process::Cancel,
     session::{RepositoryStart, Stored},
     settings::Settings,
@@ -25,27 +25,43 @@ use super::{
 /// Another repository, and where the session's branch stood there.
 pub(super) struct Other {
     section: Section,
-    repository: Repository,
+    pub(super) repository: Repository,
     branch: BranchName,
-    point: Oid,
+    pub(super) point: Oid,
 }
 
 /// What had happened in the repository that has the plan.
 type Known = HashSet<(TaskId, Status, Option<Attempt>)>;
 
 /// Those that the session of `newest` works in, as they stood when it was at `point`, right after a turn.
-pub(super) fn at(opened: &Opened, newest: &Stored, (turn, point): (u32, Oid)) -> Result<Vec<Other>, Failure> {
+pub(super) fn at(opened: &Opened, newest: &Stored, point: (u32, Oid)) -> Result<Vec<Other>, Failure> {
+    match seen_at(opened, newest, point)? {
+        (others, missing) if missing.is_empty() => Ok(others),
+        (_, missing) => Err(not_here(&missing[0])),
+    }
+}
+
+/// The same with the names of those that are not here.
+pub(super) fn seen_at(
+    opened: &Opened,
+    newest: &Stored,
+    (turn, point): (u32, Oid),
+) -> Result<(Vec<Other>, Vec<RepoName>), Failure> {
     let settings = Settings::load(&opened.repository, &opened.config)?;
     let workspace = Workspace::load(&opened.repository, &settings, &Cancel::new())?;
+    let (mut others, mut missing) = (Vec::new(), Vec::new());
+    if workspace.sections.len() == 1 {
+        return Ok((others, missing));
+    }
     let (session, pipeline) = (&newest.record.session, PipelineName::new(&newest.record.context.pipeline));
     let known = known_at(opened, newest, point)?;
     let first = opened.archive().start_of(newest)?;
     let bases = &start_in(&first)?.repositories;
-    let mut others = Vec::new();
     for section in workspace.sections.iter().filter(|section| !section.is_main) {
         let branch = section.session_branch(&pipeline, session)?;
         let Some(repository) = workspace.open(section)? else {
-            return Err(not_here(section));
+            missing.push(section.name.clone());
+            continue;
         };
         let Some(tip) = repository.find_branch(&branch)? else {
             continue;
@@ -56,12 +72,11 @@ pub(super) fn at(opened: &Opened, newest: &Stored, (turn, point): (u32, Oid)) ->
         let point = stood_at(&repository, (&branch, base, tip), turn, &known)?;
         others.extend(point.map(|point| Other { section: section.clone(), repository, branch, point }));
     }
-    Ok(others)
+    Ok((others, missing))
 }
 
-fn not_here(section: &Section) -> Failure {
-    let words =
-        format!("the repository '{}', in which the session may have worked, is not here", section.name);
+fn not_here(name: &RepoName) -> Failure {
+    let words = format!("the repository '{name}', in which the session may have worked, is not here");
     Failure::new(Exit::Person, words).hint("get it first: git arborist workspace sync")
 }
 
@@ -112,6 +127,11 @@ fn stood_at(
 }
 
 impl Other {
+    /// What it is called.
+    pub(super) fn name(&self) -> &RepoName {
+        &self.section.name
+    }
+
     /// Begins the branch of another session there.
     pub(super) fn fork(
         &self,

@@ -1,4 +1,4 @@
-//! `git arborist session show`, `turns` and `which`.
+//! `git arborist session show` and `turns`.
 
 use arborist_core::{
     failure::{Exit, Failure},
@@ -10,7 +10,8 @@ use arborist_core::{
 use clap::Args;
 
 use super::{
-    document::{SessionDocument, SessionShowDocument, TurnDocument, TurnsDocument, WhichDocument},
+    document::{OtherPatchDocument, SessionDocument, SessionShowDocument, TurnDocument, TurnsDocument},
+    elsewhere::Elsewhere,
     open::{IdArgs, JsonArgs, Opened, open},
     words::{Last, TURN_HEADINGS, cost_of, plan_of, table, tokens_of, tone_of, turn_cells},
 };
@@ -27,7 +28,7 @@ pub(super) struct ShowArgs {
     /// Only this turn, in detail
     #[arg(long, value_name = "NUMBER")]
     turn: Option<u32>,
-    /// Also what its commit changes
+    /// Also what its commits change
     #[arg(long, requires = "turn")]
     patch: bool,
     #[command(flatten)]
@@ -38,15 +39,6 @@ pub(super) struct ShowArgs {
 pub(super) struct TurnsArgs {
     #[command(flatten)]
     id: IdArgs,
-    #[command(flatten)]
-    json: JsonArgs,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct WhichArgs {
-    /// The commit
-    #[arg(value_name = "COMMIT")]
-    commit: String,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -154,21 +146,38 @@ fn show_turn(args: &ShowArgs, opened: &Opened, newest: &Stored, number: u32, ui:
         Some(commit) => Some(patch_of(&opened.repository, commit)?),
         None => None,
     };
+    let other_patches = if args.patch { Elsewhere::of(opened).patches(turn, ui)? } else { Vec::new() };
     if args.json.json {
         let turn = turn.clone();
         let (session, record) = (stored.record.session.to_string(), stored.commit.to_string());
-        return document::print(ui, &TurnDocument { session, record, turn, patch });
+        return document::print(ui, &TurnDocument { session, record, turn, patch, other_patches });
     }
-    tell_turn(ui, &stored, turn);
+    let first = opened.archive().start_of(newest)?;
+    let here = start_in(&first)?.repositories.first().map(|first| first.name.as_str());
+    let here = here.filter(|_| !turn.others.is_empty());
+    tell_turn(ui, &stored, turn, here);
     if let Some(patch) = patch {
         ui.line("");
-        let shown = if ui.is_terminal() { visible_lines(&patch) } else { patch };
-        ui.out(&shown);
+        tell_patch(ui, here, patch);
+    }
+    for OtherPatchDocument { repository, patch } in other_patches {
+        ui.line("");
+        tell_patch(ui, Some(&repository), patch);
     }
     Ok(Exit::Done)
 }
 
-fn tell_turn(ui: &mut Ui, stored: &Stored, turn: &Turn) {
+/// A patch, with the name of its repository where there are several.
+pub(super) fn tell_patch(ui: &mut Ui, repository: Option<&str>, patch: String) {
+    if let Some(name) = repository {
+        ui.line(&ui.paint(Tone::Strong, &format!("in {}", visible(name))));
+    }
+    let shown = if ui.is_terminal() { visible_lines(&patch) } else { patch };
+    ui.out(&shown);
+}
+
+/// `here` is what the repository that has the plan is called, where the turn wrote in others.
+fn tell_turn(ui: &mut Ui, stored: &Stored, turn: &Turn, here: Option<&str>) {
     let title = format!("turn {} of {}", turn.number, stored.record.session);
     ui.line(&ui.paint(Tone::Strong, &title));
     let mut field = |name: &str, value: String| {
@@ -177,8 +186,16 @@ fn tell_turn(ui: &mut Ui, stored: &Stored, turn: &Turn) {
         }
     };
     let [_, node, step, model, _, tokens, cost, _] = turn_cells(turn);
-    let none = || if turn.not_committed.is_some() { "none" } else { "none: it wrote nothing" }.to_owned();
-    field("commit", turn.commit.map_or_else(none, |commit| commit.to_string()));
+    match (turn.commit, here) {
+        (Some(commit), Some(here)) => field("commit", format!("{commit} in {here}")),
+        (Some(commit), None) => field("commit", commit.to_string()),
+        (None, Some(_)) => {}
+        (None, None) if turn.not_committed.is_some() => field("commit", "none".into()),
+        (None, None) => field("commit", "none: it wrote nothing".into()),
+    }
+    for other in &turn.others {
+        field("commit", format!("{} in {}", other.commit, other.repository));
+    }
     field("not committed", turn.not_committed.clone().unwrap_or_default());
     field("task", node);
     field("step", format!("{step}, attempt {}", turn.attempt.ordinal()));
@@ -191,8 +208,8 @@ fn tell_turn(ui: &mut Ui, stored: &Stored, turn: &Turn) {
     let how = if turn.interrupted { ", interrupted" } else { "" };
     field("ended", clock::ago(turn.ended) + how);
     field("its own session", turn.agent_session.clone().unwrap_or_default());
-    for path in &turn.files {
-        field("wrote", path.clone());
+    for path in turn.paths() {
+        field("wrote", path);
     }
     for tool in &turn.tools {
         field("tool", format!("{} {}", tool.name, tool.summary));
@@ -211,7 +228,7 @@ fn known(value: &str) -> String {
 }
 
 /// What a commit changes, from its first parent.
-fn patch_of(repository: &Repository, commit: Oid) -> Result<String, Failure> {
+pub(super) fn patch_of(repository: &Repository, commit: Oid) -> Result<String, Failure> {
     let parent = repository.load_commits(&[commit])?.first().and_then(|commit| commit.parents().next());
     let before = match parent {
         Some(parent) => parent,
@@ -237,35 +254,4 @@ pub(super) fn turns(args: &TurnsArgs, ui: &mut Ui) -> Outcome {
     let rows: Vec<_> = turns.iter().map(turn_cells).collect();
     table(ui, TURN_HEADINGS, &rows, Last::Cut, |_, column| (column == 4).then_some(Tone::Busy));
     Ok(Exit::Done)
-}
-
-pub(super) fn which(args: &WhichArgs, ui: &mut Ui) -> Outcome {
-    let opened = open(ui)?;
-    let commit = opened.repository.require_commit(&args.commit)?;
-    let Some(origin) = opened.archive().origin(commit)? else {
-        return Err(Failure::new(Exit::No, format!("{} comes from no session", commit.short())));
-    };
-    let document = WhichDocument::new(commit.to_string(), &origin);
-    if args.json.json {
-        document::print(ui, &document)?;
-    } else {
-        let word =
-            |name: &str, value: Option<String>| value.map(|value| format!("{name} {}", visible(&value)));
-        let words = [
-            word("session", Some(document.session)),
-            word("task", document.node),
-            word("turn", document.turn.map(|turn| turn.to_string())),
-            word("model", document.model),
-            word("provider", document.provider),
-        ];
-        words.into_iter().flatten().for_each(|line| ui.line(&line));
-    }
-    if origin.is_proven() {
-        return Ok(Exit::Done);
-    }
-    ui.warn(match origin.is_known {
-        true => "it says so itself, but the records of that session are about another commit",
-        false => "it says so itself, but that session is not recorded here",
-    });
-    Ok(Exit::No)
 }

@@ -87,7 +87,10 @@ pub(super) fn run(args: &TurnArgs, ui: &mut Ui) -> Outcome {
     let turn = chronicle.newest();
     if let (true, Some(told)) = (args.json.json, turn.record.turn()) {
         let (session, record) = (chronicle.session().to_string(), turn.commit.to_string());
-        return document::print(ui, &TurnDocument { session, record, turn: told.clone(), patch: None });
+        return document::print(
+            ui,
+            &TurnDocument { session, record, turn: told.clone(), patch: None, other_patches: Vec::new() },
+        );
     }
     let commit = turn.record.turn().and_then(|turn| turn.commit);
     ui.line(&commit.map_or_else(|| "-".to_owned(), |commit| commit.to_string()));
@@ -159,6 +162,7 @@ pub(super) fn turn_of(told: &Told, changes: &[Change]) -> Turn {
         tokens,
         cost: told.cost,
         commit: None,
+        others: Vec::new(),
         not_committed: None,
         interrupted: false,
         message: (!message.is_empty()).then_some(message),

@@ -2,6 +2,7 @@
 
 use arborist_core::{
     message::visible,
+    name::Oid,
     session::{Standing, TokenCount, Totals, Turn, UNKNOWN},
 };
 
@@ -57,17 +58,24 @@ pub(super) const TURN_HEADINGS: [&str; TURN_COLUMNS] =
 
 /// Number, task, step, model, commit, tokens, cost, words.
 pub(super) fn turn_cells(turn: &Turn) -> [String; TURN_COLUMNS] {
-    let commit = turn.commit.map_or_else(|| "-".to_owned(), |commit| commit.short());
     [
         turn.number.to_string(),
         turn.node.to_string(),
         visible(&turn.step),
         if turn.model == UNKNOWN { "-".to_owned() } else { visible(&turn.model) },
-        commit,
+        commits_of(turn),
         tokens_of_turn(turn.tokens),
         cost_of(turn.cost),
         words_of_turn(turn),
     ]
+}
+
+/// The commit of a turn, and those in other repositories as `NAME:COMMIT`.
+fn commits_of(turn: &Turn) -> String {
+    let others =
+        turn.others.iter().map(|other| format!("{}:{}", visible(&other.repository), other.commit.short()));
+    let all: Vec<String> = turn.commit.iter().map(Oid::short).chain(others).collect();
+    if all.is_empty() { "-".to_owned() } else { all.join(" ") }
 }
 
 /// What a turn did: the first line of its message, else its tools.

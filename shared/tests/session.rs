@@ -50,6 +50,7 @@ fn turn(number: u32, commit: Option<Oid>) -> Turn {
         tokens: Some(TokenCount { read: 10, written: 1 }),
         cost: Some(0.5),
         commit,
+        others: Vec::new(),
         not_committed: None,
         interrupted: false,
         message: None,

@@ -3,6 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "each file of tests uses what it needs")]
 
 pub(crate) mod remotes;
+pub(crate) mod turns;
 
 use std::{fs, ops::Deref, path::PathBuf};
 

@@ -6,15 +6,16 @@ use std::path::Path;
 use super::{
     PipelineError, PreCommit, Sentry, Workshop,
     beside::Beside,
+    kept::Kept,
     place::{self, Begun, Work},
-    turns::Kept,
 };
 use crate::{
-    git::{GitError, Repository},
+    git::{Change, GitError, Repository},
     history::{self, HistoryError, Reading, Run, Scope, TaskHistory},
     name::{Attempt, Oid, RepoName, TaskId},
     plan::Task,
     record::{Delivery, Entry, Hand, Index, Recorder, Tip},
+    session::OtherCommit,
 };
 
 /// A place in another repository, on the session's branch there.
@@ -100,17 +101,25 @@ impl<'a> Room<'a> {
         place::ask_hook(&self.recorder, self.hook, &self.begun, work)
     }
 
-    /// Commits what the attempt left, if it left anything. Gives where the branch is.
-    pub(super) fn keep(mut self, entry: Option<Entry<'_>>, work: &Work) -> Result<Tip, PipelineError> {
+    /// Commits what the attempt left, if it left anything. Gives where the branch is, and that commit, if it changes a file.
+    pub(super) fn keep(
+        mut self,
+        entry: Option<Entry<'_>>,
+        work: &Work,
+    ) -> Result<(Tip, Option<OtherCommit>), PipelineError> {
         let ended = [self.begun.unfinished.ended()];
-        match entry {
-            Some(entry) => {
-                let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
-                self.recorder.deliver_with(work.whole_index(), entry, delivery, &ended)?;
-            }
-            None => self.recorder.repository().move_refs(&ended, "arborist: nothing changed")?,
-        }
-        Ok(self.recorder.tip().clone())
+        let Some(entry) = entry else {
+            self.recorder.repository().move_refs(&ended, "arborist: nothing changed")?;
+            return Ok((self.recorder.tip().clone(), None));
+        };
+        let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
+        self.recorder.deliver_with(work.whole_index(), entry, delivery, &ended)?;
+        let commit = OtherCommit {
+            repository: self.name.to_string(),
+            commit: self.recorder.head(),
+            files: work.changes.iter().map(Change::shown).collect(),
+        };
+        Ok((self.recorder.tip().clone(), (!work.changes.is_empty()).then_some(commit)))
     }
 }
 

@@ -4,20 +4,23 @@ use super::{
     Annex, Called, Errand, Expense, PipelineError, Reply, TaskRun,
     annex::{self, Room},
     implement,
+    kept::Kept,
     messenger::Messenger,
     place::{self, Begun, Work},
-    plain::Plain,
+    plain::{Changed, Plain},
     task::{Step, last_line},
     testing::last,
     turn_note::TurnsOf,
-    turns::{Kept, TurnKeeper},
+    turns::TurnKeeper,
 };
 use crate::{
     agent::Outcome,
+    git::Change,
     history::STOPPED,
     message::{Body, Status, Step as StepKind},
     name::Attempt,
     record::{Delivery, Index, Tip},
+    session::OtherCommit,
 };
 
 /// How many characters of an agent's last words stand in the commit.
@@ -108,7 +111,7 @@ impl TaskRun<'_, '_, '_> {
             Err(_) if is_untouched && work.trespass.is_none() && !called.is_worth_counting() => None,
             Err(error) => Some(interrupted(error, is_untouched)),
         };
-        let mut tips = Vec::new();
+        let (mut tips, mut others) = (Vec::new(), Vec::new());
         for (room, work) in beside {
             let entry = judgement.as_ref().filter(|_| !room.is_untouched(&work));
             let entry = entry.map(|judgement| {
@@ -116,11 +119,13 @@ impl TaskRun<'_, '_, '_> {
                 entry.body = judgement.body.clone();
                 entry
             });
-            tips.push(room.keep(entry, &work)?);
+            let (tip, commit) = room.keep(entry, &work)?;
+            tips.push(tip);
+            others.extend(commit.map(|commit| (commit, work.changes)));
         }
         let status = judgement.as_ref().map(|judgement| judgement.status);
         match judgement {
-            Some(judgement) => self.keep(attempt, (begun, work), (judgement, &called), plain)?,
+            Some(judgement) => self.keep(attempt, (begun, work), (judgement, &called), (plain, &others))?,
             None => {
                 let repository = self.recorder.repository();
                 repository.move_refs(&[begun.unfinished.ended()], "arborist: stopped")?;
@@ -136,7 +141,7 @@ impl TaskRun<'_, '_, '_> {
         attempt: Attempt,
         (begun, work): (Begun, &Work),
         (judgement, called): (Judgement, &Called),
-        plain: Option<Plain>,
+        (plain, others): (Option<Plain>, &[(OtherCommit, Vec<Change>)]),
     ) -> Result<(), PipelineError> {
         let Judgement { status, body, why } = judgement;
         let mut entry = self.entry(status, attempt);
@@ -147,7 +152,7 @@ impl TaskRun<'_, '_, '_> {
         let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
         let ended = [begun.unfinished.ended()];
         let event = self.recorder.deliver_with(work.whole_index(), entry, delivery, &ended)?;
-        self.keep_plain(plain, called, &work.changes);
+        self.keep_plain(plain, called, Changed { here: &work.changes, others });
         self.recorded(event, why.as_deref(), called.expense);
         Ok(())
     }

@@ -11,6 +11,7 @@ mod expense;
 mod guard;
 mod happening;
 mod implementing;
+mod kept;
 mod memory;
 mod messenger;
 mod minutes;

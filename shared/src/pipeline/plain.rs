@@ -7,8 +7,20 @@ use super::{
 };
 use crate::{
     git::Change,
-    session::{Draft, Happening as Record, SessionError, Transcript, Turn, TurnDraft},
+    session::{Draft, Happening as Record, OtherCommit, SessionError, Transcript, Turn, TurnDraft},
 };
+
+/// What such a call changed: in the repository that has the plan, and in others, with their commits.
+#[derive(Clone, Copy)]
+pub(super) struct Changed<'a> {
+    pub(super) here: &'a [Change],
+    pub(super) others: &'a [(OtherCommit, Vec<Change>)],
+}
+
+impl Changed<'_> {
+    /// Who reviews changes nothing.
+    pub(super) const NOTHING: Self = Self { here: &[], others: &[] };
+}
 
 /// What such a call came to.
 pub(super) struct Plain {
@@ -27,25 +39,28 @@ impl Plain {
 
 impl TaskRun<'_, '_, '_> {
     /// Writes down the turn of an agent that told of none, if it was one. What it changed is in our newest commit.
-    pub(super) fn keep_plain(&mut self, plain: Option<Plain>, called: &Called, changes: &[Change]) {
+    pub(super) fn keep_plain(&mut self, plain: Option<Plain>, called: &Called, changed: Changed<'_>) {
         let interrupted = called.result.is_err() || self.shop.cancel.is_cancelled();
         let stopped = |plain: Plain| Plain { turn: Turn { interrupted, ..plain.turn }, ..plain };
-        let written = plain.map(|plain| self.write_plain(&stopped(plain), changes));
+        let written = plain.map(|plain| self.write_plain(&stopped(plain), changed));
         if let Some(Err(error)) = written {
             let words = format!("a turn of {} could not be written down: {error}", self.task.id);
             self.shop.tell(&self.task.id, Happening::Note { words });
         }
     }
 
-    fn write_plain(&self, plain: &Plain, changes: &[Change]) -> Result<(), SessionError> {
+    fn write_plain(&self, plain: &Plain, changed: Changed<'_>) -> Result<(), SessionError> {
         let Plain { turn, transcript, words } = plain;
         let (recorder, scribe) = (&self.recorder, &self.shop.scribe);
         let head = recorder.head();
-        let commit = (!changes.is_empty()).then_some(head);
-        let message = commit.map(|_| self.shop.options.message_by.unasked(words, changes));
+        let Changed { here, others } = changed;
+        let commit = (!here.is_empty()).then_some(head);
+        let first = commit.map(|_| here).or_else(|| others.first().map(|(_, changes)| changes.as_slice()));
+        let message = first.map(|changes| self.shop.options.message_by.unasked(words, changes));
         let message = message.as_ref().map(TurnMessage::text);
-        let files = changes.iter().map(Change::shown).collect();
-        let turn = Turn { commit, message, files, ..turn.clone() };
+        let files = here.iter().map(Change::shown).collect();
+        let others = others.iter().map(|(commit, _)| commit.clone()).collect();
+        let turn = Turn { commit, others, message, files, ..turn.clone() };
         let tip = (recorder.branch() == recorder.run()).then_some(head);
         scribe.chronicle.append((scribe.clock)(), |number| {
             let transcript = transcript.clone().map(|said| Transcript { turn: number, ..said });

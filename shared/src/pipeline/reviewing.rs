@@ -2,8 +2,9 @@
 //! again.
 
 use super::{
-    Called, Errand, Expense, Happening, PipelineError, Reply, Sessions, TaskRun, Verdict, cut_diff, reading,
-    review,
+    Called, Errand, Expense, Happening, PipelineError, Reply, Sessions, TaskRun, Verdict, cut_diff,
+    plain::Changed,
+    reading, review,
     task::{Step, last_line},
     turn_note::TurnsOf,
     turns::TurnKeeper,
@@ -57,7 +58,7 @@ impl TaskRun<'_, '_, '_> {
             let called = self.shop.call(errand, Some(&mut turns));
             let (kept, _, plain) = turns.finish();
             self.shop.scribe.owe(&called.expense, kept.told);
-            self.keep_plain(plain, &called, &[]);
+            self.keep_plain(plain, &called, Changed::NOTHING);
             let trespass = lent.take_back(self.recorder, &self.mark_of(attempt))?;
             self.recorder.unsettle();
             expense.add(called.expense.usage, called.expense.time);

@@ -112,6 +112,7 @@ impl Noted {
             tokens: usage.map(|usage| TokenCount { read: usage.tokens_in, written: usage.tokens_out }),
             cost: usage.and_then(|usage| usage.cost),
             commit: None,
+            others: Vec::new(),
             not_committed: None,
             interrupted: self.is_cut,
             message: None,

@@ -8,9 +8,10 @@ use std::{
 };
 
 use super::{
-    Expense, Follower, Happening, MessageBy, Who,
-    beside::Beside,
+    Follower, Happening, MessageBy, Who,
+    beside::{Beside, Pending, Trees, diff},
     draft::TurnDraft as Draft,
+    kept::Kept,
     messenger::{Answer, Matter},
     place::{self, Begun, Looker},
     plain::Plain,
@@ -18,8 +19,7 @@ use super::{
     turn_words::TurnMessage,
 };
 use crate::{
-    agent::{AgentEvent, EventFormat, Tally, Usage, redact::Redactor},
-    history::Event,
+    agent::{AgentEvent, EventFormat, Tally, redact::Redactor},
     name::Oid,
     record::{Delivery, Index, Recorder},
     session::SessionError,
@@ -50,9 +50,8 @@ pub(super) struct TurnKeeper<'k, 'r, 'a> {
     has_complained: bool,
 }
 
-/// What lay in the worktree before and after a turn, and what lies in those of other repositories; nothing where that is the
-/// same.
-type Seen = (Option<(Oid, Oid)>, Vec<Option<Oid>>);
+/// The worktree, and those of other repositories.
+type Seen = (Trees, Vec<Trees>);
 
 /// A turn that has ended.
 struct Waiting {
@@ -65,28 +64,6 @@ struct Waiting {
     session: Option<String>,
     /// Where its message comes from, if somebody was asked.
     answer: Option<Receiver<Answer>>,
-}
-
-/// What became of an attempt's turns.
-pub(super) struct Kept {
-    /// What was written down.
-    pub(super) events: Vec<Event>,
-    /// What the agent did that it may not do; it has been undone.
-    pub(super) noticed: Vec<String>,
-    /// Whether the index knows of all of it.
-    pub(super) index: Index,
-    /// What was spent on messages.
-    pub(super) expense: Expense,
-    /// What the turns themselves tell to have spent.
-    pub(super) told: Usage,
-}
-
-impl Default for Kept {
-    fn default() -> Self {
-        let (events, noticed) = (Vec::new(), Vec::new());
-        let (expense, told) = (Expense::default(), Usage::default());
-        Self { events, noticed, index: Index::There, expense, told }
-    }
 }
 
 impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
@@ -154,9 +131,11 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         tally: &Tally,
     ) -> Result<(), SessionError> {
         draft.is_cut &= !tally.is_over();
-        let answer = match (&self.of.messenger, seen) {
-            (Some(messenger), Some((before, after))) => {
-                let (patch, stat) = self.recorder.repository().diff(before, after)?;
+        let has_changed = seen.is_some() || beside.iter().any(Option::is_some);
+        let answer = match &self.of.messenger {
+            Some(messenger) if has_changed => {
+                let here = (self.recorder.repository(), seen);
+                let (patch, stat) = diff(here, &self.others, &beside)?;
                 let words = Redactor::redact(&self.of.secrets, &draft.words);
                 let matter = Matter { task: &self.of.task.id, words: &words, patch: &patch, stat: &stat };
                 self.asked += 1;
@@ -166,7 +145,8 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         };
         let model = tally.model().or(self.who.model.as_deref()).map(str::to_owned);
         let session = tally.session().map(str::to_owned);
-        let after = seen.map(|(_, after)| after);
+        let after = |seen: Trees| seen.map(|(_, after)| after);
+        let (after, beside) = (after(seen), beside.into_iter().map(after).collect());
         self.waiting.push_back(Waiting { draft, after, beside, model, session, answer });
         Ok(())
     }
@@ -229,17 +209,25 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         self.kept.expense.add(answer.expense.usage, answer.expense.time);
         let noted = Noted::new(&draft, (model, session), &self.of.secrets);
         let told = answer.message.clone().or_else(|| self.told_before());
-        let (number, mut news) = match self.keep(after, &noted, told.clone()) {
-            Ok((number, committed)) => (number, committed.into_iter().collect::<Vec<_>>()),
-            Err(error) => return self.told(Err(error)).into_iter().collect(),
-        };
+        let mut news = Vec::new();
+        let mut elsewhere = Vec::new();
         for (at, after) in beside.into_iter().enumerate() {
-            let Some(after) = after else { continue };
-            let Self { of, who, others, .. } = self;
-            let kept = others[at].keep(after, number, |work| {
-                let message = of.message(told.clone(), &noted.words, &work.changes);
-                of.drafted(who, &noted, (Some(&message), &work.changes), (number, (of.scribe.clock)())).entry
-            });
+            let work = after.map(|after| self.others[at].find_work(after)).transpose();
+            match work {
+                Ok(work) => elsewhere.extend(work.flatten().map(|work| {
+                    let message = self.of.message(told.clone(), &noted.words, &work.changes);
+                    Pending { at, work, message, prepared: None }
+                })),
+                Err(error) => news.extend(self.told(Err(error.into()))),
+            }
+        }
+        let (number, committed) = match self.keep(after, &noted, told, &mut elsewhere) {
+            Ok(kept) => kept,
+            Err(error) => return news.into_iter().chain(self.told(Err(error))).collect(),
+        };
+        news.extend(committed);
+        for pending in elsewhere {
+            let kept = self.others[pending.at].keep(pending, number);
             news.extend(self.told(kept.map_err(SessionError::from)));
         }
         news
@@ -256,6 +244,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         after: Option<Oid>,
         noted: &Noted,
         told: Option<TurnMessage>,
+        elsewhere: &mut [Pending],
     ) -> Result<(u32, Option<Happening>), SessionError> {
         let work = match (self.begun, after) {
             (Some(begun), Some(after)) => place::turn(self.recorder, begun, after)?,
@@ -268,12 +257,19 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
             None => Delivery { tree, tip, changes },
         };
         let message = work.as_ref().map(|work| self.of.message(told, &noted.words, &work.changes));
-        let Self { of, who, recorder, .. } = self;
+        let Self { of, who, recorder, others, .. } = self;
         let now = (of.scribe.clock)();
         let mut number = 0;
         let written = of.scribe.chronicle.deliver_turn(recorder, delivery, now, |given| {
             number = given;
-            of.drafted(who, noted, (message.as_ref(), changes), (given, now))
+            let mut draft = of.drafted(who, noted, (message.as_ref(), changes), (given, now));
+            for pending in &mut *elsewhere {
+                let changed = (Some(&pending.message), &pending.work.changes[..]);
+                let entry = of.drafted(who, noted, changed, (given, now)).entry;
+                draft.turn.others.extend(pending.prepare(&others[pending.at], entry, given));
+                draft.turn.message = draft.turn.message.or_else(|| Some(pending.message.text()));
+            }
+            draft
         })?;
         self.kept.told = self.kept.told.plus(noted.usage.unwrap_or_default());
         let Some((event, index)) = written else {

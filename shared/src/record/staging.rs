@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::{Announcement, Entry, RecordError, Recorder};
+use super::{Announcement, Entry, Prepared, RecordError, Recorder};
 use crate::{
     git::{Change, GitError, IndexFile, RefMove, Repository},
     history::Event,
@@ -74,16 +74,17 @@ impl Recorder<'_> {
         self.bring((changes, index), others, |recorder, moves| recorder.record_over(entry, tree, tip, moves))
     }
 
-    /// The same for a turn. An agent is still at work in the checkout, so nothing is written there, and its own git may
-    /// hold the index: then that stays behind until [`Recorder::catch_up`].
+    /// The same for a turn whose commit is prepared. An agent is still at work in the checkout, so nothing is written there,
+    /// and its own git may hold the index: then that stays behind until [`Recorder::catch_up`].
     pub fn deliver_turn(
         &mut self,
-        entry: Entry<'_>,
+        prepared: Prepared,
         delivery: Delivery<'_>,
     ) -> Result<(Event, Index), RecordError> {
         let mark = self.turn_mark();
         let begun = mark.as_ref().map(TurnMark::begun);
-        let event = self.record_over(entry, delivery.tree, delivery.tip, begun.as_slice())?;
+        self.advance(prepared.commit, delivery.tip, begun.as_slice())?;
+        let event = self.accept(prepared);
         Ok((event, self.stage_turn(mark, delivery.changes)?))
     }
 

@@ -130,9 +130,10 @@ impl<'a> Archive<'a> {
         Err(missing())
     }
 
-    /// Where a commit comes from, by its own words, proven by the record. `None` if it names no session.
-    pub fn origin(&self, commit: Oid) -> Result<Option<Origin>, SessionError> {
-        let loaded = self.repository.load_commits(&[commit])?;
+    /// Where a commit of this repository, or of another one of its workspace, comes from: by its own words, proven by the
+    /// record. `None` if it names no session.
+    pub fn origin(&self, place: &Repository, commit: Oid) -> Result<Option<Origin>, SessionError> {
+        let loaded = place.load_commits(&[commit])?;
         let Some(Reading::Sound(message)) = loaded.first().map(|commit| message::read(commit.message()))
         else {
             return Ok(None);
@@ -144,7 +145,7 @@ impl<'a> Archive<'a> {
         let newest = self.newest(&session)?;
         let proof = match (&newest, named) {
             (Some(newest), Some(number)) => match self.turn(newest, number) {
-                Ok(stored) => stored.record.turn().filter(|turn| turn.commit == Some(commit)).cloned(),
+                Ok(stored) => stored.record.turn().filter(|turn| turn.made(commit)).cloned(),
                 Err(SessionError::NoTurn { .. }) => None,
                 Err(error) => return Err(error),
             },
@@ -161,7 +162,7 @@ impl<'a> Archive<'a> {
     fn turn_of(&self, newest: &Stored, commit: Oid) -> Result<Option<Turn>, SessionError> {
         for stored in self.walk(newest)? {
             match stored?.record.happening {
-                Happening::Turn(turn) if turn.commit == Some(commit) => return Ok(Some(turn)),
+                Happening::Turn(turn) if turn.made(commit) => return Ok(Some(turn)),
                 _ => {}
             }
         }

@@ -38,7 +38,7 @@ pub use standing::Standing;
 pub use start::{Driver, Fork, RepositoryStart, Start};
 pub use transcript::{Line, Transcript, Voice};
 pub use turn::{TurnCommit, TurnDraft, UNKNOWN, value_of};
-pub use turn_record::{TokenCount, ToolCall, Turn};
+pub use turn_record::{OtherCommit, TokenCount, ToolCall, Turn};
 
 use crate::name::SessionId;
 

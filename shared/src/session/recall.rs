@@ -123,6 +123,7 @@ fn words_of(transcript: &Transcript) -> String {
 
 fn line_of(turn: &Turn) -> String {
     let words = turn.message.as_deref().and_then(|message| message.lines().next()).unwrap_or("looked around");
-    let files = if turn.files.is_empty() { String::new() } else { format!(" ({})", turn.files.join(", ")) };
+    let files = turn.paths();
+    let files = if files.is_empty() { String::new() } else { format!(" ({})", files.join(", ")) };
     cut(&format!("{words}{files}"), LONGEST_LINE).replace('\n', " ")
 }

@@ -42,7 +42,7 @@ pub struct Record {
 pub struct Totals {
     /// The number of the last turn.
     pub turns: u32,
-    /// How many turns have a commit.
+    /// How many turns have a commit, in any repository.
     pub commits: u32,
     /// Tokens read, as far as agents told.
     pub tokens_in: u64,
@@ -232,7 +232,7 @@ impl Record {
 impl Totals {
     fn with(self, turn: &Turn) -> Self {
         let turns = self.turns.max(turn.number);
-        Self { turns, commits: self.commits.saturating_add(u32::from(turn.commit.is_some())), ..self }
+        Self { turns, commits: self.commits.saturating_add(u32::from(turn.has_commit())), ..self }
     }
 
     fn spending(self, spent: Option<Spending>) -> Self {

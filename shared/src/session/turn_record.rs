@@ -9,8 +9,9 @@ use crate::{
     name::{Attempt, Oid, TaskId},
 };
 
-/// Most of a turn that is written: files, calls of tools, characters of a call, characters of a message.
+/// Most of a turn that is written: files, other repositories, calls of tools, characters of a call, characters of a message.
 const MOST_FILES: usize = 2000;
+const MOST_OTHERS: usize = 100;
 const MOST_TOOLS: usize = 500;
 const LONGEST_SUMMARY: usize = 200;
 const LONGEST_MESSAGE: usize = 4000;
@@ -34,7 +35,7 @@ pub struct Turn {
     pub provider: String,
     /// The runner that it was called by.
     pub runner: String,
-    /// The paths that it wrote, deleted ones too.
+    /// The paths that it wrote, deleted ones too; those in other repositories stand in `others`.
     #[serde(default)]
     pub files: Vec<String>,
     /// The tools that it called.
@@ -46,16 +47,19 @@ pub struct Turn {
     /// US dollars; null if the agent did not tell.
     #[serde(default)]
     pub cost: Option<f64>,
-    /// Its commit; null if it wrote nothing, or nothing that could be committed.
+    /// Its commit in the repository that has the plan; null if it wrote nothing there, or nothing that could be committed.
     #[schemars(with = "Option<String>")]
     pub commit: Option<Oid>,
+    /// What it wrote in other repositories of the workspace.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherCommit>,
     /// Why something that it wrote is not in its commit; null if all is.
     #[serde(default)]
     pub not_committed: Option<String>,
     /// Whether it was stopped before it had ended.
     #[serde(default, skip_serializing_if = "is_false")]
     pub interrupted: bool,
-    /// The message of that commit, without its trailers.
+    /// The message of that commit, without its trailers; of the first in another repository if there is none here.
     #[serde(default)]
     pub message: Option<String>,
     /// The agent's own session, by which it can be continued.
@@ -69,6 +73,19 @@ pub struct Turn {
     #[serde(with = "moment")]
     #[schemars(with = "String")]
     pub ended: i64,
+}
+
+/// The commit of a turn in another repository of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherCommit {
+    /// What the repository is called.
+    pub repository: String,
+    /// The commit, on the session's branch there.
+    #[schemars(with = "String")]
+    pub commit: Oid,
+    /// The paths that were written there, deleted ones too.
+    #[serde(default)]
+    pub files: Vec<String>,
 }
 
 /// A call of a tool.
@@ -90,10 +107,38 @@ pub struct TokenCount {
 }
 
 impl Turn {
+    /// Whether it has a commit, in any repository.
+    #[must_use]
+    pub fn has_commit(&self) -> bool {
+        self.commit.is_some() || !self.others.is_empty()
+    }
+
+    /// All paths that it wrote; those in other repositories as `NAME:PATH`.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        let others = self
+            .others
+            .iter()
+            .flat_map(|other| other.files.iter().map(move |path| format!("{}:{path}", other.repository)));
+        self.files.iter().cloned().chain(others).collect()
+    }
+
+    /// Whether this is its commit, in any repository.
+    #[must_use]
+    pub fn made(&self, commit: Oid) -> bool {
+        self.commit == Some(commit) || self.others.iter().any(|other| other.commit == commit)
+    }
+
     /// The same, no longer than a record may be.
     #[must_use]
     pub(super) fn bounded(mut self) -> Self {
         self.files.truncate(MOST_FILES);
+        self.others.truncate(MOST_OTHERS);
+        let mut left = MOST_FILES - self.files.len();
+        for other in &mut self.others {
+            other.files.truncate(left);
+            left -= other.files.len();
+        }
         self.tools.truncate(MOST_TOOLS);
         for tool in &mut self.tools {
             tool.name = cut(&tool.name, LONGEST_SUMMARY);

@@ -1,0 +1,100 @@
+//! `git arborist session which`.
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    git::{GitError, Repository},
+    message::visible,
+    name::Oid,
+    session::{Archive, Origin},
+    workspace::find_plans,
+};
+use clap::Args;
+
+use super::{
+    document::WhichDocument,
+    elsewhere::Elsewhere,
+    open::{JsonArgs, Opened, open},
+};
+use crate::{document, entry::Outcome, ui::Ui};
+
+#[derive(Debug, Args)]
+pub(super) struct WhichArgs {
+    /// The commit, of this repository or of another one of its workspace
+    #[arg(value_name = "COMMIT")]
+    commit: String,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// Where a commit comes from, and the name of the repository that has it, if that is another one.
+type Found = (Origin, Option<String>);
+
+pub(super) fn run(args: &WhichArgs, ui: &mut Ui) -> Outcome {
+    let opened = open(ui)?;
+    let elsewhere = Elsewhere::of(&opened);
+    let (commit, found) = match opened.repository.find_commit(&args.commit)? {
+        Some(commit) => (commit, origin_here(&opened.repository, commit)?.map(|origin| (origin, None))),
+        None => origin_elsewhere(&opened, &elsewhere, &args.commit)?,
+    };
+    let Some((origin, repository)) = found else {
+        return Err(Failure::new(Exit::No, format!("{} comes from no session", commit.short())));
+    };
+    let document = WhichDocument::new(commit.to_string(), &origin, repository);
+    if args.json.json {
+        document::print(ui, &document)?;
+    } else {
+        tell(ui, document);
+    }
+    if origin.is_proven() {
+        return Ok(Exit::Done);
+    }
+    ui.warn(match origin.is_known {
+        true => "it says so itself, but the records of that session are about another commit",
+        false => {
+            "it says so itself, but that session is not recorded here; if its plan is in another repository, ask there"
+        }
+    });
+    Ok(Exit::No)
+}
+
+fn tell(ui: &mut Ui, document: WhichDocument) {
+    let word = |name: &str, value: Option<String>| value.map(|value| format!("{name} {}", visible(&value)));
+    let words = [
+        word("repository", document.repository),
+        word("session", Some(document.session)),
+        word("task", document.node),
+        word("turn", document.turn.map(|turn| turn.to_string())),
+        word("model", document.model),
+        word("provider", document.provider),
+    ];
+    words.into_iter().flatten().for_each(|line| ui.line(&line));
+}
+
+/// Where a commit of this repository comes from. The records may be where the session's plan is.
+fn origin_here(repository: &Repository, commit: Oid) -> Result<Option<Origin>, Failure> {
+    let Some(origin) = Archive::new(repository).origin(repository, commit)? else {
+        return Ok(None);
+    };
+    if !origin.is_known {
+        for main in find_plans(repository) {
+            match Archive::new(&main).origin(repository, commit) {
+                Ok(Some(told)) if told.is_known => return Ok(Some(told)),
+                _ => {}
+            }
+        }
+    }
+    Ok(Some(origin))
+}
+
+/// The same for one of another repository of the workspace, with the name of that.
+fn origin_elsewhere(
+    opened: &Opened,
+    elsewhere: &Elsewhere<'_>,
+    revision: &str,
+) -> Result<(Oid, Option<Found>), Failure> {
+    let Some(((name, repository), commit)) = elsewhere.find_commit(revision)? else {
+        return Err(GitError::Unknown(revision.to_owned(), "commit").into());
+    };
+    let origin = opened.archive().origin(repository, commit)?;
+    Ok((commit, origin.map(|origin| (origin, Some(name.clone())))))
+}

@@ -1,0 +1,32 @@
+//! Where the plans are whose sessions work in a repository: only there are their records. A hint, which may be gone at any
+//! time; nothing but an answer to a question depends on it.
+
+use std::{fs, path::PathBuf};
+
+use super::top_of_main;
+use crate::{
+    git::{GitError, Repository},
+    name::digest,
+};
+
+/// Where the hints stand, a file for each plan.
+const FOLDER: &str = "arborist/cache/plans";
+
+/// Leaves a word in `other` that a session works there whose plan is in `main`. A hint that cannot be written is no error.
+pub fn leave_word(other: &Repository, main: &Repository) -> Result<(), GitError> {
+    let top = top_of_main(main)?;
+    if let Some(top) = top.to_str() {
+        let folder = other.common_dir.join(FOLDER);
+        let file = folder.join(digest(top.as_bytes()));
+        let _ = fs::create_dir_all(folder).and_then(|()| fs::write(file, top));
+    }
+    Ok(())
+}
+
+/// The repositories that have left a word, as far as they are still there.
+#[must_use]
+pub fn find_plans(other: &Repository) -> Vec<Repository> {
+    let files = fs::read_dir(other.common_dir.join(FOLDER)).into_iter().flatten().flatten();
+    let tops = files.filter_map(|file| fs::read_to_string(file.path()).ok()).map(PathBuf::from);
+    tops.filter_map(|top| Repository::open_at(&top).ok()).collect()
+}
