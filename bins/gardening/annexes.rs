@@ -6,14 +6,16 @@ use arborist_core::{
     git::{Config, RefMove, Repository},
     history::{Event, Reading, Run, Scope},
     name::{BranchName, Oid, SessionId},
-    pipeline::{Annex, Neighbour, Sentry},
+    pipeline::{Annex, Neighbour, PipelineError, Sentry},
     record::{Recorder, settle},
     settings::Settings,
-    workspace::{Cargo, Courier, Misplaced, PushPolicy, Section, Supply, Transcripts, Wanted, leave_word},
+    workspace::{
+        Cargo, Courier, Errand, Misplaced, PushPolicy, Section, Supply, Transcripts, Wanted, leave_word,
+    },
     worktree::{House, Pool, WorktreeOptions},
 };
 
-use super::{Opened, Planned, Voice, open::pre_commit};
+use super::{GardeningArgs, Opened, Planned, Voice, open::pre_commit};
 
 /// Another repository of the workspace, as a run found it.
 pub(super) struct Supplied {
@@ -43,28 +45,48 @@ impl Opened {
         }
     }
 
-    /// Gets the other repositories, with what their remotes have. One in which the session has worked elsewhere, and not
-    /// here, has its branch.
-    pub(super) fn supply_others(
-        &self,
+    /// Asks all remotes at once for what the run begins with. One in which the session has worked elsewhere, and not here,
+    /// has its branch. The other repositories are got; what became of asking for the one with the plan is kept.
+    pub(super) fn supply_all(
+        &mut self,
         (session, planned): (&SessionId, &Planned),
-        run: &Run,
+        (args, run): (&GardeningArgs, &Run),
         voice: &mut Voice<'_>,
-    ) -> Result<Vec<Supplied>, Failure> {
-        let mut others = Vec::new();
-        for section in self.workspace.sections.iter().filter(|section| !section.is_main) {
+    ) -> Result<(), Failure> {
+        let (workspace, main) = (&self.workspace, self.workspace.main());
+        let mut errands = Vec::new();
+        let mut branches = Vec::new();
+        for section in workspace.sections.iter().filter(|section| !section.is_main) {
             let branch = section.session_branch(&planned.pipeline(), session)?;
-            let is_here = match self.workspace.open(section)? {
+            let here = workspace.locate(section)?;
+            let is_here = match &here {
                 Some(repository) => repository.find_branch(&branch)?.is_some(),
                 None => false,
             };
-            let patterns = [format!("{}*", branch.to_ref())];
             let wanted = match (&run.start, is_here) {
                 (None, _) => Wanted::Branch,
-                (Some(_), true) => Wanted::Also(&patterns),
+                (Some(_), true) => Wanted::Also(vec![format!("{}*", branch.to_ref())]),
                 (Some(_), false) => Wanted::Everything,
             };
-            let (repository, supply) = self.workspace.supply(section, wanted)?;
+            errands.push(Errand { section, here, wanted });
+            branches.push(branch);
+        }
+        let wanted = self.wanted_of_main((session, planned), args);
+        let here = Some(self.repository.clone());
+        errands.extend(wanted.map(|wanted| Errand { section: main, here, wanted }));
+        let mut answers = workspace.supply_all(&errands);
+        if self.cancel.is_cancelled() {
+            return Err(PipelineError::stopped(&self.cancel).into());
+        }
+        if let Some((_, supply)) = answers.split_off(branches.len()).pop().transpose()? {
+            self.refuse_elsewhere((session, planned), (args, &supply), voice)?;
+            self.supply = Some(supply);
+        }
+        let mut others = Vec::new();
+        for ((Errand { section, wanted, .. }, branch), answer) in
+            errands.into_iter().zip(branches).zip(answers)
+        {
+            let (repository, supply) = answer?;
             match wanted {
                 Wanted::Everything => drop(self.workspace.adopt(&repository, section)?),
                 Wanted::Also(_) => self.catch_up(section, (&repository, &branch), voice)?,
@@ -74,7 +96,8 @@ impl Opened {
             voice.tell_supply(section, &supply, base);
             others.push(Supplied { section: section.clone(), repository, branch, base });
         }
-        Ok(others)
+        self.others = others;
+        Ok(())
     }
 
     /// A place in each of the other repositories.
@@ -147,7 +170,7 @@ impl Opened {
             let repository = self.workspace.open(section)?;
             routes.extend(repository.map(|repository| (section.clone(), repository)));
         }
-        Ok(Courier::start(&self.workspace, routes, cargo))
+        Ok(Courier::start(&self.workspace, routes, &cargo))
     }
 }
 

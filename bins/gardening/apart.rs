@@ -14,7 +14,7 @@ use arborist_core::{
     process::FileLock,
     session::{Chronicle, Happening},
     settings::Settings,
-    workspace::{Meant, Wanted, Workspace},
+    workspace::{Meant, Supply, Workspace},
     worktree::Pool,
 };
 
@@ -125,8 +125,8 @@ impl Opened {
         voice: &mut Voice<'_>,
     ) -> Result<Self, Failure> {
         let session = self.session(args, run).clone();
-        self.refuse_elsewhere((&session, planned), args, voice)?;
-        self.others = self.supply_others((&session, planned), run, voice)?;
+        self.refuse_behind(&session)?;
+        self.supply_all((&session, planned), (args, run), voice)?;
         let Some(move_in) = self.move_in.take() else {
             return Ok(self);
         };
@@ -176,10 +176,7 @@ impl Opened {
     /// Where a new session begins: at what the user has, or at what the remote has on top of that.
     fn find_base(&self, voice: &mut Voice<'_>) -> Result<Oid, Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
-        let supply = match &self.supply {
-            Some(supply) => supply.clone(),
-            None => self.workspace.refresh(repository, main, Wanted::Branch)?,
-        };
+        let supply = self.supply.as_ref().unwrap_or(&Supply::Local);
         let seen = self.workspace.base(repository, main)?;
         let here = repository.head.branch.as_ref();
         let is_own = main.default_branch.as_ref().is_none_or(|branch| Some(branch) == here);
@@ -187,7 +184,7 @@ impl Opened {
             Some(seen) if !is_own || !repository.is_ancestor(seen, self.head)? => seen,
             _ => self.head,
         };
-        voice.tell_supply(main, &supply, Some(base));
+        voice.tell_supply(main, supply, Some(base));
         if is_own && !repository.is_ancestor(self.head, base)? {
             voice.warn(&format!(
                 "what you have committed is not at the remote of '{}', which has other commits: the run begins at {}, without yours",

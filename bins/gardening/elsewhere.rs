@@ -20,31 +20,32 @@ use super::{GardeningArgs, Opened, Planned, Voice};
 const SESSIONS: &str = "refs/arborist/sessions/";
 
 impl Opened {
-    /// Refuses to begin or to go on with what has gone on elsewhere, as far as the remote tells. What the user sends to a
-    /// certain place goes on there.
-    pub(super) fn refuse_elsewhere(
-        &mut self,
+    /// What the remote of the repository with the plan is asked for. What the user sends to a certain place goes on there,
+    /// and nobody is asked.
+    pub(super) fn wanted_of_main(
+        &self,
         (session, planned): (&SessionId, &Planned),
         args: &GardeningArgs,
+    ) -> Option<Wanted> {
+        let prefix = &self.workspace.main().prefix;
+        Some(match self.move_in.as_ref()? {
+            _ if args.new_run => Wanted::Branch,
+            begun if begun.has_begun => Wanted::Also(vec![format!("{SESSIONS}{session}*")]),
+            _ => Wanted::Also(vec![format!("refs/heads/{prefix}{}/*", planned.pipeline())]),
+        })
+    }
+
+    /// Refuses to begin or to go on with what has gone on elsewhere, as far as the remote tells.
+    pub(super) fn refuse_elsewhere(
+        &self,
+        (session, planned): (&SessionId, &Planned),
+        (args, supply): (&GardeningArgs, &Supply),
         voice: &mut Voice<'_>,
     ) -> Result<(), Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
-        let Some(move_in) = self.move_in.as_ref().filter(|_| !args.new_run) else {
-            return Ok(());
-        };
-        let has_begun = move_in.has_begun;
-        if has_begun {
-            self.refuse_behind(session)?;
-        }
-        if main.remote.is_none() {
-            return Ok(());
-        }
-        let patterns = match has_begun {
-            true => vec![format!("{SESSIONS}{session}*")],
-            false => vec![format!("refs/heads/{}{}/*", main.prefix, planned.pipeline())],
-        };
-        let supply = self.workspace.refresh(repository, main, Wanted::Also(&patterns))?;
-        match &supply {
+        let has_begun = self.move_in.as_ref().is_some_and(|move_in| move_in.has_begun);
+        match supply {
+            _ if args.new_run => {}
             Supply::Offline { why, .. } if has_begun => voice.warn(&visible(&format!(
                 "offline: whether session '{session}' has gone on elsewhere is not known ({why})"
             ))),
@@ -56,12 +57,14 @@ impl Opened {
             }
             _ => {}
         }
-        self.supply = Some(supply);
         Ok(())
     }
 
     /// Refuses to go on with a branch that is behind the session's records, which were fetched without it.
-    fn refuse_behind(&self, session: &SessionId) -> Result<(), Failure> {
+    pub(super) fn refuse_behind(&self, session: &SessionId) -> Result<(), Failure> {
+        if !self.move_in.as_ref().is_some_and(|move_in| move_in.has_begun) {
+            return Ok(());
+        }
         let (repository, here) = (&self.repository, self.head);
         let Some(newest) = Archive::new(repository).newest(session)? else {
             return Ok(());

@@ -45,7 +45,7 @@ fn origin(opened: &Opened) -> Result<Option<String>, Failure> {
 
 fn take_over(opened: &Opened, (workspace, main): (&Workspace, &Section), ui: &mut Ui) -> Result<(), Failure> {
     let repository = &opened.repository;
-    match workspace.refresh(repository, main, Wanted::Everything)? {
+    match workspace.refresh(repository, main, &Wanted::Everything)? {
         Supply::Offline { why, trouble } => {
             ui.warn(&format!("offline: what the remote has of sessions is not known ({})", visible(&why)));
             trouble.hint().iter().for_each(|hint| ui.hint(hint));

@@ -8,6 +8,7 @@ use arborist_core::{
     git::{Config, Repository},
     history::{Reading, Run, Scope},
     name::SessionId,
+    pipeline::PipelineError,
     settings::Settings,
     workspace::{Cargo, Section, Transcripts, Workspace, WorkspaceError},
 };
@@ -88,7 +89,21 @@ impl Opened {
             return Ok(self.workspace.sections.iter().collect());
         }
         let find = |name: &String| self.workspace.find(name).ok_or_else(|| self.workspace.unknown(name));
-        args.repos.iter().map(find).collect()
+        let mut chosen: Vec<&Section> = Vec::new();
+        for name in &args.repos {
+            let section = find(name)?;
+            // Who is named twice is asked once.
+            if !chosen.iter().any(|known| known.name == section.name) {
+                chosen.push(section);
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// Whoever wants to stop is told apart from a remote that cannot be reached.
+    pub(super) fn require_unstopped(&self) -> Result<(), PipelineError> {
+        let cancel = &self.workspace.network.cancel;
+        if cancel.is_cancelled() { Err(PipelineError::stopped(cancel)) } else { Ok(()) }
     }
 
     /// Refuses what the user has not seen.

@@ -4,7 +4,7 @@ use arborist_core::{
     failure::Exit,
     git::{RemoteError, shown_url},
     message::visible,
-    workspace::{Delivery, Remainder, Section, WorkspaceError},
+    workspace::{Delivery, Remainder, Section, WorkspaceError, abreast},
 };
 
 use super::{
@@ -23,8 +23,9 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
         return Err(WorkspaceError::NowhereToPush { name: section.name.clone() }.into());
     }
     let mut told = Vec::new();
-    for section in with_remote {
-        let document = push(&opened, section, ui);
+    let answers = abreast(&with_remote, |section| deliver(&opened, section));
+    for (section, answer) in with_remote.into_iter().zip(answers) {
+        let document = tell(section, answer, ui);
         if !args.json {
             show(&document, ui);
         }
@@ -34,12 +35,17 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
     if args.json {
         document::print(ui, &PushDocument { repositories: told })?;
     }
+    opened.require_unstopped()?;
     Ok(if is_whole { Exit::Done } else { Exit::No })
 }
 
 /// A repository or a remote that fails keeps nobody from the next one.
-fn push(opened: &Opened, section: &Section, ui: &mut Ui) -> PushedDocument {
-    let (delivery, left) = match deliver(opened, section) {
+fn tell(
+    section: &Section,
+    answer: Result<(Delivery, Remainder), WorkspaceError>,
+    ui: &mut Ui,
+) -> PushedDocument {
+    let (delivery, left) = match answer {
         Ok(delivered) => delivered,
         Err(error) => {
             let why = error.to_string();

@@ -4,7 +4,7 @@ use arborist_core::{
     failure::Exit,
     git::shown_url,
     message::visible,
-    workspace::{Section, Supply, Wanted, WorkspaceError},
+    workspace::{Errand, Section, Supply, Wanted, WorkspaceError, abreast},
 };
 
 use super::{
@@ -17,8 +17,10 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     opened.require_consent(&args.consent, ui)?;
     let mut synced = Vec::new();
-    for section in opened.chosen(&args.choice)? {
-        let (supply, taken) = match sync(&opened, section) {
+    let sections = opened.chosen(&args.choice)?;
+    let answers = abreast(&sections, |section| sync(&opened, section));
+    for (section, answer) in sections.into_iter().zip(answers) {
+        let (supply, taken) = match answer {
             Ok(done) => done,
             Err(error) => {
                 synced.push(SyncedDocument::failed(section, visible(&error.to_string())));
@@ -40,12 +42,15 @@ pub(super) fn run(args: &ExchangeArgs, ui: &mut Ui) -> Outcome {
     if args.json {
         document::print(ui, &SyncDocument { repositories: synced })?;
     }
+    opened.require_unstopped()?;
     Ok(if is_well { Exit::Done } else { Exit::No })
 }
 
 fn sync(opened: &Opened, section: &Section) -> Result<(Supply, Vec<String>), WorkspaceError> {
-    let (repository, supply) = opened.workspace.supply(section, Wanted::Everything)?;
-    let taken = opened.workspace.adopt(&repository, section)?;
+    let workspace = &opened.workspace;
+    let here = workspace.locate(section)?;
+    let (repository, supply) = workspace.supply(&Errand { section, here, wanted: Wanted::Everything })?;
+    let taken = workspace.adopt(&repository, section)?;
     Ok((supply, taken))
 }
 

@@ -1,10 +1,10 @@
-//! Pushing while a run goes on: in a thread of its own, many commits at once, again after a while where it failed. It keeps
-//! nobody waiting but at the end, and there not for ever.
+//! Pushing while a run goes on: in a thread for each remote, many commits at once, again after a while where it failed. It
+//! keeps nobody waiting but at the end, and there not for ever; one that hangs keeps nobody from the others.
 
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, RecvTimeoutError, Sender, channel},
     },
     thread::{self, JoinHandle},
@@ -49,31 +49,26 @@ pub struct Notice {
     pub hint: Option<&'static str>,
 }
 
-/// A repository that the courier looks after.
-#[derive(Debug)]
-struct Route {
-    section: Section,
-    repository: Repository,
-    /// When to try again, and how long was waited for that, after a failure.
-    again: Option<(Instant, Duration)>,
-    /// What failed at the last try, and why: said once, not at each try. What failed as a whole has no name.
-    complaints: BTreeSet<(String, String)>,
-}
-
 /// Who pushes while a run goes on.
 #[derive(Debug)]
 pub struct Courier {
+    vans: Vec<Van>,
+    cancel: Cancel,
+}
+
+/// The way to whoever looks after one repository.
+#[derive(Debug)]
+struct Van {
     orders: Option<Sender<Order>>,
     notices: Arc<Mutex<Vec<Notice>>>,
     thread: Option<JoinHandle<()>>,
-    cancel: Cancel,
 }
 
 #[derive(Debug)]
 enum Order {
     /// A commit was made.
     Checkpoint,
-    /// The run is over; whoever waits is told when all is done.
+    /// The run is over; whoever waits hears nothing more of this once all is done.
     Close(Close, Sender<()>),
 }
 
@@ -83,35 +78,23 @@ impl Courier {
     pub fn start(
         workspace: &Workspace,
         repositories: Vec<(Section, Repository)>,
-        cargo: Cargo,
+        cargo: &Cargo,
     ) -> Option<Self> {
-        let routes: Vec<Route> = repositories
-            .into_iter()
-            .filter(|(section, _)| section.push != PushPolicy::Never)
-            .map(|(section, repository)| Route {
-                section,
-                repository,
-                again: None,
-                complaints: BTreeSet::new(),
-            })
-            .collect();
-        if routes.is_empty() {
-            return None;
-        }
         // Not that of the run: what was committed before Ctrl-C is to be pushed too.
         let cancel = Cancel::new();
         let network = Network { cancel: cancel.clone(), ..workspace.network.clone() };
         let workspace = Workspace { network, ..workspace.clone() };
-        let (orders, heard) = channel();
-        let notices = Arc::new(Mutex::new(Vec::new()));
-        let round = Round { workspace, routes, cargo, notices: Arc::clone(&notices) };
-        let thread = Some(thread::spawn(move || round.run(&heard)));
-        Some(Self { orders: Some(orders), notices, thread, cancel })
+        let vans: Vec<Van> = repositories
+            .into_iter()
+            .filter(|(section, _)| section.push != PushPolicy::Never)
+            .map(|place| Van::start(place, &workspace, cargo))
+            .collect();
+        if vans.is_empty() { None } else { Some(Self { vans, cancel }) }
     }
 
     /// Tells that a commit was made. Returns at once.
     pub fn checkpoint(&self) {
-        if let Some(orders) = &self.orders {
+        for orders in self.vans.iter().filter_map(|van| van.orders.as_ref()) {
             let _ = orders.send(Order::Checkpoint);
         }
     }
@@ -119,7 +102,8 @@ impl Courier {
     /// What became of pushes since this was last asked.
     #[must_use]
     pub fn notices(&self) -> Vec<Notice> {
-        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+        let take = |van: &Van| std::mem::take(&mut *lock(&van.notices));
+        self.vans.iter().flat_map(take).collect()
     }
 
     /// Pushes what has to be pushed now that the run is over, and waits for that as long as remotes are at work; once
@@ -127,9 +111,10 @@ impl Courier {
     #[must_use]
     pub fn close(mut self, close: Close, (wish, hurry): (&Cancel, Duration)) -> Vec<Notice> {
         let (done, wait) = channel();
-        if let Some(orders) = self.orders.take() {
-            let _ = orders.send(Order::Close(close, done));
+        for orders in self.vans.iter_mut().filter_map(|van| van.orders.take()) {
+            let _ = orders.send(Order::Close(close, done.clone()));
         }
+        drop(done);
         let mut until = None;
         while let Err(RecvTimeoutError::Timeout) = wait.recv_timeout(SLICE) {
             let now = Instant::now();
@@ -143,8 +128,8 @@ impl Courier {
 
     fn end(&mut self) {
         self.cancel.cancel();
-        self.orders = None;
-        if let Some(thread) = self.thread.take() {
+        self.vans.iter_mut().for_each(|van| van.orders = None);
+        for thread in self.vans.iter_mut().filter_map(|van| van.thread.take()) {
             let _ = thread.join();
         }
     }
@@ -156,93 +141,101 @@ impl Drop for Courier {
     }
 }
 
-struct Round {
-    workspace: Workspace,
-    routes: Vec<Route>,
-    cargo: Cargo,
-    notices: Arc<Mutex<Vec<Notice>>>,
+impl Van {
+    fn start((section, repository): (Section, Repository), workspace: &Workspace, cargo: &Cargo) -> Self {
+        let (orders, heard) = channel();
+        let notices = Arc::new(Mutex::new(Vec::new()));
+        let route = Route {
+            section,
+            repository,
+            workspace: workspace.clone(),
+            cargo: cargo.clone(),
+            notices: Arc::clone(&notices),
+            again: None,
+            complaints: BTreeSet::new(),
+        };
+        Self { orders: Some(orders), notices, thread: Some(thread::spawn(move || route.run(&heard))) }
+    }
 }
 
-impl Round {
+fn lock(notices: &Mutex<Vec<Notice>>) -> MutexGuard<'_, Vec<Notice>> {
+    notices.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A repository that is looked after.
+struct Route {
+    section: Section,
+    repository: Repository,
+    workspace: Workspace,
+    cargo: Cargo,
+    notices: Arc<Mutex<Vec<Notice>>>,
+    /// When to try again, and how long was waited for that, after a failure.
+    again: Option<(Instant, Duration)>,
+    /// What failed at the last try, and why: said once, not at each try. What failed as a whole has no name.
+    complaints: BTreeSet<(String, String)>,
+}
+
+impl Route {
     fn run(mut self, orders: &Receiver<Order>) {
         loop {
-            let order = match self.patience() {
+            let order = match self.again {
                 None => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(time) => orders.recv_timeout(time),
+                Some((at, _)) => orders.recv_timeout(at.saturating_duration_since(Instant::now())),
             };
-            match order {
-                Ok(Order::Close(close, done)) => return self.close(close, &done),
+            let is_due = match order {
+                Ok(Order::Close(close, _done)) => return self.close(close),
                 Err(RecvTimeoutError::Disconnected) => return,
-                Ok(Order::Checkpoint) | Err(RecvTimeoutError::Timeout) => {}
-            }
+                Ok(Order::Checkpoint) => self.again.is_none_or(|(at, _)| at <= Instant::now()),
+                Err(RecvTimeoutError::Timeout) => true,
+            };
             // All that was committed meanwhile is one reason to push.
             while let Ok(order) = orders.try_recv() {
-                if let Order::Close(close, done) = order {
-                    return self.close(close, &done);
+                if let Order::Close(close, _done) = order {
+                    return self.close(close);
                 }
             }
-            let now = Instant::now();
-            let (workspace, cargo) = (&self.workspace, &self.cargo);
-            for route in &mut self.routes {
-                let is_due = route.again.is_none_or(|(at, _)| at <= now);
-                if is_due && route.section.push == PushPolicy::OnCheckpoint {
-                    let (_, notice) = route.push(workspace, cargo);
-                    self.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notice);
-                }
+            if is_due && self.section.push == PushPolicy::OnCheckpoint {
+                let (_, notice) = self.push();
+                lock(&self.notices).extend(notice);
             }
         }
     }
 
-    /// How long until a push is tried again.
-    fn patience(&self) -> Option<Duration> {
-        let next = self.routes.iter().filter_map(|route| route.again).map(|(at, _)| at).min()?;
-        Some(next.saturating_duration_since(Instant::now()))
+    fn close(&mut self, close: Close) {
+        if self.section.push == PushPolicy::OnCheckpoint || close == Close::Succeeded {
+            let told = self.finish();
+            lock(&self.notices).extend(told);
+        }
     }
 
-    /// All at once: one that hangs keeps nobody from the others.
-    fn close(&mut self, close: Close, done: &Sender<()>) {
-        let (workspace, cargo) = (&self.workspace, &self.cargo);
-        let is_due =
-            |route: &Route| route.section.push == PushPolicy::OnCheckpoint || close == Close::Succeeded;
-        let told: Vec<Notice> = thread::scope(|scope| {
-            let routes = self.routes.iter_mut().filter(|route| is_due(route));
-            let last: Vec<_> = routes.map(|route| scope.spawn(|| route.finish(workspace, cargo))).collect();
-            last.into_iter().filter_map(|thread| thread.join().ok()).flatten().collect()
-        });
-        self.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(told);
-        let _ = done.send(());
-    }
-}
-
-impl Route {
     /// The last tries.
-    fn finish(&mut self, workspace: &Workspace, cargo: &Cargo) -> Vec<Notice> {
+    fn finish(&mut self) -> Vec<Notice> {
         let mut told = Vec::new();
         let mut delay = DELAYS[0];
         for n in 1..=TRIES {
-            let (fate, notice) = self.push(workspace, cargo);
+            let (fate, notice) = self.push();
             told.extend(notice);
-            if fate == Fate::Settled || n == TRIES || workspace.network.cancel.wait(delay) {
+            if fate == Fate::Settled || n == TRIES || self.workspace.network.cancel.wait(delay) {
                 break;
             }
             delay *= 2;
         }
-        told.extend(self.find_remainder(workspace, cargo));
+        told.extend(self.find_remainder());
         told
     }
 
     /// Who wants pushes hears that work which is on no session branch is not pushed.
-    fn find_remainder(&self, workspace: &Workspace, cargo: &Cargo) -> Option<Notice> {
+    fn find_remainder(&self) -> Option<Notice> {
         let remote = self.section.remote.as_deref().map(shown_url).unwrap_or_default();
-        let left = workspace.remainder(&self.repository, &self.section, cargo);
+        let left = self.workspace.remainder(&self.repository, &self.section, &self.cargo);
         let words = left.ok().filter(|left| !left.has_session).and_then(|left| left.words(&remote))?;
         let result = Err(format!("it has no session or task branches; {words}"));
         Some(Notice { repo: self.section.name.clone(), result, known: BTreeSet::new(), hint: None })
     }
 
     /// Tells whether it is worth another try, and what is new for the user.
-    fn push(&mut self, workspace: &Workspace, cargo: &Cargo) -> (Fate, Option<Notice>) {
-        let result = workspace.deliver(&self.repository, &self.section, cargo);
+    fn push(&mut self) -> (Fate, Option<Notice>) {
+        let result = self.workspace.deliver(&self.repository, &self.section, &self.cargo);
         let trouble = match &result {
             Err(WorkspaceError::Remote(RemoteError::Unreached { trouble, .. })) => Some(*trouble),
             _ => None,
@@ -250,7 +243,7 @@ impl Route {
         // Who hangs or wants to know who asks does the same in a moment.
         let fate = if trouble == Some(Trouble::Other) { Fate::Passing } else { Fate::Settled };
         // Nobody asked for that: who waits at the end of a run does not wait for ever.
-        let is_late = workspace.network.cancel.is_cancelled();
+        let is_late = self.workspace.network.cancel.is_cancelled();
         let late = || "the run is over, and its remote did not answer in time".to_owned();
         let result = result.map_err(|error| if is_late { late() } else { error.to_string() });
         let complaints: BTreeSet<(String, String)> = match &result {

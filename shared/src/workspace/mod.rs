@@ -1,6 +1,7 @@
 //! A workspace: the repositories that one plan is about, where they are, and when they are pushed. A single repository is
 //! a workspace of its own and needs no configuration.
 
+mod abreast;
 mod branch;
 mod courier;
 mod error;
@@ -13,6 +14,7 @@ mod supply;
 mod toolbox;
 mod tracking;
 
+pub use abreast::abreast;
 pub use branch::Meant;
 pub use courier::{Close, Courier, Notice};
 pub use error::WorkspaceError;
@@ -21,7 +23,7 @@ pub use naming::Misplaced;
 pub use plans::{find_plans, leave_word};
 pub use section::{PushPolicy, Section, Tool};
 pub use standing::{Present, Standing};
-pub use supply::{Supply, Wanted};
+pub use supply::{Errand, Supply, Wanted};
 pub use toolbox::Toolbox;
 
 use std::{

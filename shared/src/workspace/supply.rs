@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use super::{Section, Workspace, WorkspaceError, tracking};
+use super::{Section, Workspace, WorkspaceError, abreast, tracking};
 use crate::{
     git::{GitError, More, Ref, RefMove, RemoteError, Repository, Trouble},
     name::{BranchName, Oid},
@@ -33,14 +33,25 @@ pub enum Supply {
 }
 
 /// What is fetched of a remote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
     /// The branch that work begins at.
     Branch,
     /// That, and what these patterns name.
-    Also(&'a [String]),
+    Also(Vec<String>),
     /// That, and all branches and records of sessions.
     Everything,
+}
+
+/// A repository that is to be got.
+#[derive(Debug)]
+pub struct Errand<'a> {
+    /// Which one.
+    pub section: &'a Section,
+    /// It, where it is there.
+    pub here: Option<Repository>,
+    /// What is fetched of its remote.
+    pub wanted: Wanted,
 }
 
 /// What has to be there of sessions, by the names that remotes have for it.
@@ -75,30 +86,36 @@ impl Workspace {
         }
     }
 
-    /// The repository, with what its remote has. A remote that cannot be reached keeps nobody from a repository that is
+    /// The repository, if it is there; one that is nowhere is refused.
+    pub fn locate(&self, section: &Section) -> Result<Option<Repository>, WorkspaceError> {
+        let here = self.open(section)?;
+        if here.is_none() && section.remote.is_none() {
+            return Err(WorkspaceError::absent(section));
+        }
+        Ok(here)
+    }
+
+    /// Repositories with what their remotes have. All are asked at once; what came of it stands in the order of the errands.
+    pub fn supply_all(&self, errands: &[Errand<'_>]) -> Vec<Result<(Repository, Supply), WorkspaceError>> {
+        abreast(errands, |errand| self.supply(errand))
+    }
+
+    /// A repository, with what its remote has. A remote that cannot be reached keeps nobody from a repository that is
     /// there.
     pub fn supply(
         &self,
-        section: &Section,
-        wanted: Wanted<'_>,
+        Errand { section, here, wanted }: &Errand<'_>,
     ) -> Result<(Repository, Supply), WorkspaceError> {
-        let repository = match (self.open(section)?, &section.remote) {
-            (Some(repository), _) => repository,
+        match (here, &section.remote) {
+            (Some(repository), _) => Ok((repository.clone(), self.refresh(repository, section, wanted)?)),
             (None, Some(remote)) => {
                 self.clone_section(section, remote)?;
                 let repository = Repository::open_at(&section.path)?;
                 self.fetch(&repository, section, wanted)?;
-                return Ok((repository, Supply::Cloned { remote: remote.clone() }));
+                Ok((repository, Supply::Cloned { remote: remote.clone() }))
             }
-            (None, None) => {
-                return Err(WorkspaceError::Missing {
-                    name: section.name.clone(),
-                    path: section.path.clone(),
-                });
-            }
-        };
-        let supply = self.refresh(&repository, section, wanted)?;
-        Ok((repository, supply))
+            (None, None) => Err(WorkspaceError::absent(section)),
+        }
     }
 
     /// Asks the remote of a repository that is there what it has.
@@ -106,7 +123,7 @@ impl Workspace {
         &self,
         repository: &Repository,
         section: &Section,
-        wanted: Wanted<'_>,
+        wanted: &Wanted,
     ) -> Result<Supply, WorkspaceError> {
         match self.fetch(repository, section, wanted) {
             Ok(None) => Ok(Supply::Local),
@@ -147,7 +164,7 @@ impl Workspace {
         &self,
         repository: &Repository,
         section: &Section,
-        wanted: Wanted<'_>,
+        wanted: &Wanted,
     ) -> Result<Option<String>, WorkspaceError> {
         let Some(remote) = self.remote_of(repository, section)? else {
             return Ok(None);
@@ -164,7 +181,7 @@ impl Workspace {
         let everything: Vec<String>;
         let names = match wanted {
             Wanted::Branch => &[],
-            Wanted::Also(names) => names,
+            Wanted::Also(names) => names.as_slice(),
             Wanted::Everything => {
                 let heads = [format!("refs/heads/{}*", section.prefix), "refs/heads/arborist/task/*".into()];
                 everything = RECORDS.iter().map(|name| (*name).to_owned()).chain(heads).collect();
