@@ -34,6 +34,17 @@ fn commands_run_in_their_repository_and_tell_how_they_ended() {
 }
 
 #[test]
+fn commands_find_the_branch_of_the_run_in_their_repository() {
+    let garden = Garden::sprout();
+    let script = "where=echo \"<$ARBORIST_REPO $ARBORIST_BRANCH>\"";
+    let commands = ["--command", &format!("a:{script}"), "--command", &format!("b:{script}")];
+    let args = [&["--root", "a=.", "--root", "b=.", "--branch", "b=work/b"][..], &commands].concat();
+    let mut bench = Bench::open_with(&garden, &args, &[("ARBORIST_BRANCH", "work/a")]);
+    assert!(bench.works("a__where", json!({})).concat().contains("<a work/a>"));
+    assert!(bench.works("b__where", json!({})).concat().contains("<b work/b>"));
+}
+
+#[test]
 fn a_command_that_takes_too_long_is_ended() {
     let garden = Garden::sprout();
     let args = ["--root", "a=.", "--command", "a:sleep=sleep 1000", "--timeout", "1"];

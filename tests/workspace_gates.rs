@@ -6,6 +6,7 @@ mod town;
 
 use std::fs;
 
+use arborist_testkit::Run;
 use town::Town;
 
 const PLAN: &str = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] [repo:backend] a\n- [ ] T002 [P] b\n";
@@ -57,13 +58,6 @@ fn one_that_names_paths_is_asked_there_only_for_tasks_that_change_them() {
         town.git(["log", "--branches", format, &merge]).answer().trim().to_owned()
     };
     assert_eq!(["T001", "T002", "T003"].map(gates), ["none", "second", "none"]);
-}
-
-#[test]
-fn one_that_is_red_there_keeps_only_its_task_from_landing() {
-    let town = town("test \"$ARBORIST_REPO\" != backend");
-    let said = town.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
-    said.out("1 completed (T002)").out("T001").out("the gate 'check' is red");
 }
 
 #[test]
@@ -136,4 +130,62 @@ fn one_that_is_green_in_all_repositories_of_a_task_is_named_once() {
     assert_eq!(asked(&town), ["backend", "repo"]);
     let format = "--format=%(trailers:key=Arborist-Gate,valueonly)";
     assert_eq!(town.git(["log", "--branches", format, "--grep=@T001@merge"]).answer().trim(), "check");
+}
+
+/// The gate is red in backend whatever the task does there.
+fn town_that_was_red() -> Town {
+    town("test ! -e kept.txt")
+}
+
+#[test]
+fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
+    let town = town_that_was_red();
+    let said = town.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2);
+    said.out("1 completed (T002)").out("the gate 'check' was red before in 'backend'");
+    let scope = town.session_branch("repo");
+    let said = town.arborist(["merge", "run", "--scope", &scope]).exits(2);
+    said.err("T001 waits: the gate 'check' was red in 'backend' before it").out("1 red before (T001)");
+    town.git(["config", "arborist.merge.red-target", "land"]).succeeds();
+    let said = town.arborist(["merge", "run", "--scope", &scope]).succeeds();
+    said.err("T001 need not pass what was red without it: check in 'backend'").out("1 landed (T001)");
+    let body = town.git(["log", "--branches", "--format=%B", "--grep=@T001@merge"]).answer();
+    assert!(body.contains("Gates that were red before:\n> check"), "{body}");
+}
+
+#[test]
+fn one_that_is_red_there_keeps_only_its_task_from_landing() {
+    let town = town("test ! -e T001.txt");
+    town.git(["config", "arborist.merge.red-target", "land"]).succeeds();
+    let said = town.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
+    said.out("1 completed (T002)").out("the gate 'check' is red:");
+}
+
+/// How often a run is read in the session's branch of backend while these many tasks land.
+fn readings(count: usize) -> usize {
+    let tasks: String = (1..=count).map(|n| format!("- [ ] T00{n} [P] [repo:backend] do {n}\n")).collect();
+    let town = Town::of(&["backend"], &format!("# Tasks\n\n## Phase 1: Work\n{tasks}"));
+    town.agent(WORKER);
+    town.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    town.git(["config", "arborist.merge.gates.check.command", "true"]).succeeds();
+    town.arborist(["gardener", "--isolate", "--keep-going"]).exits(1);
+    let scope = town.session_branch("repo");
+    let log = town.root().join("calls");
+    let real = town.command("sh", town.root()).args(["-c", "command -v git"]).output().unwrap();
+    let real = String::from_utf8(real.stdout).unwrap();
+    town.plant(
+        "git",
+        &format!("#!/bin/sh\necho \"$PWD $*\" >> '{}'\nexec '{}' \"$@\"\n", log.display(), real.trim()),
+    );
+    // Not through git, which would put its own programs first.
+    let mut merge = town.command("git-arborist-merge", &town.path(""));
+    Run::of(merge.args(["run", "--scope", &scope]), b"").succeeds().out(&format!("{count} landed"));
+    let calls = fs::read_to_string(log).unwrap();
+    calls.lines().filter(|line| line.contains("/backend") && line.contains("rev-list")).count()
+}
+
+#[test]
+fn what_happened_there_is_read_once_however_many_land() {
+    let once = readings(1);
+    assert!(once > 0);
+    assert_eq!(readings(3), once);
 }

@@ -28,8 +28,8 @@ pub(super) struct Supplied {
 }
 
 impl Opened {
-    /// A task that names a repository that there is not would work in the wrong one; a test command that names a tool
-    /// that there is not would fail after each attempt.
+    /// A task that names a repository that there is not would work in the wrong one; a test command or a gate
+    /// that names a tool that there is not would fail after each attempt.
     pub(crate) fn require_repositories(&self, planned: &Planned) -> Result<(), Failure> {
         for task in &planned.plan.tasks {
             if let Some(Misplaced { what, fix }) = self.workspace.find_misplaced(task) {
@@ -38,8 +38,11 @@ impl Opened {
                 return Err(Failure::new(Exit::Fatal, words).hint(fix));
             }
         }
-        let usual = self.options.test_command.as_ref();
-        match usual.and_then(|command| self.workspace.find_missing_tool(command)) {
+        let usual = self.options.test_command.as_deref().map(|command| ("the test command", command));
+        let gates = self.settings.below("merge.gates.").filter(|(key, _)| key.ends_with(".command"));
+        let gates = gates.filter_map(|(key, _)| self.settings.text(&format!("merge.gates.{key}")));
+        let mut all = usual.into_iter().chain(gates.map(|command| ("the gate", command)));
+        match all.find_map(|(whose, command)| self.workspace.find_missing_tool(whose, command)) {
             Some(Misplaced { what, fix }) => Err(Failure::new(Exit::Fatal, what).hint(fix)),
             None => Ok(()),
         }

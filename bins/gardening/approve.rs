@@ -30,15 +30,17 @@ impl Brought<'_> {
     /// All that could be run of it, and where, a line each; with lanes also what is needed for these.
     pub(crate) fn commands(&self, lanes: Option<usize>) -> Result<BTreeSet<String>, Failure> {
         let mut commands = foreign_commands(self.plan, self.options, self.settings)?;
+        let mut gates = Vec::new();
         if lanes.is_some() {
             let (staff, cancel) = (&self.options.staff, Cancel::new());
             let queue = queue::Options::new(staff, secrets()?, &cancel, clock::now)?;
             commands.extend(queue.worktrees.foreign_commands());
             commands.extend(queue.foreign_commands());
+            gates = queue.gates;
         }
         commands.extend(self.workspace.foreign_wishes());
         commands.extend(self.foreign_tools()?);
-        commands.extend(self.named_tools());
+        commands.extend(self.named_tools(&gates));
         Ok(commands)
     }
 }

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use arborist_core::{
     agent::{AgentError, limits::Chain},
+    queue::Gate,
     workspace::Toolbox,
 };
 
@@ -48,10 +49,11 @@ impl Brought<'_> {
         Ok(if is_given { self.workspace.foreign_tools() } else { BTreeSet::new() })
     }
 
-    /// The same for commands that tests name.
-    pub(super) fn named_tools(&self) -> BTreeSet<String> {
+    /// The same for commands that tests and gates name.
+    pub(super) fn named_tools(&self, gates: &[Gate]) -> BTreeSet<String> {
         let tests = self.plan.tasks.iter().flat_map(|task| &task.test_commands);
-        let mut tests = tests.map(|test| &test.command).chain(&self.options.test_command);
+        let tests = tests.map(|test| &test.command).chain(&self.options.test_command);
+        let mut tests = tests.chain(gates.iter().map(|gate| &gate.command));
         let sections = &self.workspace.sections;
         let is_tool = |test: &String| sections.iter().any(|section| section.find_tool(test).is_some());
         if tests.any(is_tool) { self.workspace.foreign_tools() } else { BTreeSet::new() }

@@ -172,6 +172,7 @@ pub(super) fn options(
     let mut options = Options::new(&staff, secrets, cancel, clock::now)?;
     options.worktrees.repo = Some(workspace.main().name.clone());
     options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
+    options.sections.clone_from(&workspace.sections);
     if let Some(plan) = site.plan(&run)? {
         options = options.briefed(&plan).spread(&workspace.sections, &plan);
     }
@@ -185,7 +186,7 @@ pub(super) fn options(
     if !options.abroad.is_empty() {
         commands.extend(workspace.foreign_wishes());
     }
-    if own.iter().any(|gate| options.is_tool(gate)) {
+    if own.iter().chain(&options.gates).any(|gate| options.is_tool(gate)) {
         commands.extend(workspace.foreign_wishes());
         commands.extend(workspace.foreign_tools());
     }

@@ -69,10 +69,11 @@ pub(super) fn sentence(ticket: &Ticket, outcome: &Outcome) -> String {
             )
         }
         Outcome::RedBefore { failing } => {
-            format!(
-                "{task} waits: the gate '{}' is red on the target too, see {}",
-                failing.gate.name, failing.log
-            )
+            let place = match &failing.gate.repo {
+                Some(repo) => format!("was red in '{repo}' before it"),
+                None => "is red on the target too".into(),
+            };
+            format!("{task} waits: the gate '{}' {place}, see {}", failing.gate.name, failing.log)
         }
         Outcome::Broken { failing } => {
             format!("{task} waits: the gate '{}' is broken: {}", failing.gate.name, failing.why)
@@ -93,13 +94,13 @@ pub(super) fn tell(ui: &mut Ui, site: &Site, news: &News) {
     let line = match news {
         News::Settled { ticket, outcome } => {
             let task = &ticket.task;
-            let tone = match outcome {
+            let tone = match &**outcome {
                 Outcome::Landed { .. } | Outcome::NoChange | Outcome::NotChosen => Tone::Good,
                 Outcome::Parked { .. } | Outcome::Waiting { .. } => Tone::Busy,
                 _ => Tone::Bad,
             };
             let line = ui.paint(tone, &sentence(ticket, outcome));
-            match outcome {
+            match &**outcome {
                 Outcome::Conflict { escalated: true, conflicts } => {
                     format!("{line}\n{}", what_to_do(task, conflicts, site))
                 }

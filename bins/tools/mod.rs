@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, str::FromStr};
 
-use arborist_core::name::{NameError, RepoName, ToolName};
+use arborist_core::name::{BranchName, NameError, RepoName, ToolName};
 use clap::Parser;
 
 use crate::catalog;
@@ -44,6 +44,9 @@ pub struct ToolsArgs {
     /// Offer a command as a tool of a repository, instead of those that are configured; several may be named
     #[arg(long, value_name = "NAME:TOOL=COMMAND", requires = "root")]
     pub command: Vec<CommandArg>,
+    /// The branch of the run in a repository, where ARBORIST_BRANCH names that of another
+    #[arg(long, value_name = "NAME=BRANCH", requires = "root", hide = true)]
+    pub branch: Vec<BranchArg>,
     /// How many seconds a command may take
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: Option<u64>,
@@ -66,6 +69,25 @@ impl FromStr for RootArg {
             text.split_once('=').filter(|(_, path)| !path.is_empty()).ok_or("it is not NAME=DIR")?;
         let name = name.parse().map_err(|error: NameError| error.to_string())?;
         Ok(Self { name, path: path.into() })
+    }
+}
+
+/// `NAME=BRANCH`.
+#[derive(Debug, Clone)]
+pub struct BranchArg {
+    /// The repository.
+    pub name: RepoName,
+    /// The branch.
+    pub branch: BranchName,
+}
+
+impl FromStr for BranchArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let told = |error: NameError| error.to_string();
+        let (name, branch) = text.split_once('=').ok_or("it is not NAME=BRANCH")?;
+        Ok(Self { name: name.parse().map_err(told)?, branch: branch.parse().map_err(told)? })
     }
 }
 

@@ -35,6 +35,7 @@ pub(super) fn run(root: &Root, tool: &Tool, bounds: &Bounds, stops: &[&Cancel]) 
         .dir(&root.path)
         .env("ARBORIST_REPO", root.name.as_str())
         .env("ARBORIST_WORKTREE", &root.path);
+    let program = root.run.iter().fold(program, |program, run| program.env("ARBORIST_BRANCH", run.as_str()));
     let limits = Limits { whole: Some(bounds.timeout), ..Limits::default() };
     let supervised =
         Supervised::new(program).limits(limits).tail(SHOWN).filter(Redaction::new(&bounds.secrets));

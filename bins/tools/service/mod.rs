@@ -12,7 +12,11 @@ mod server;
 use std::time::Duration;
 
 use arborist_core::process::interrupt;
-use git_arborist::{entry::Outcome, tools::ToolsArgs, ui::Ui};
+use git_arborist::{
+    entry::Outcome,
+    tools::{BranchArg, ToolsArgs},
+    ui::Ui,
+};
 
 use self::root::{Commands, Site};
 
@@ -20,11 +24,14 @@ use self::root::{Commands, Site};
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
 pub(super) fn run(args: ToolsArgs, ui: &mut Ui) -> Outcome {
     let cancel = interrupt::watch(|signal| std::process::exit(128 + signal)).unwrap_or_default();
-    let Site { roots, timeout } = if args.root.is_empty() {
+    let Site { mut roots, timeout } = if args.root.is_empty() {
         Site::of_workspace(ui, &cancel)?
     } else {
         Site::named(&args.root, &Commands::of(&args.command, &args.root)?)?
     };
+    for BranchArg { name, branch } in args.branch {
+        roots.iter_mut().filter(|root| root.name == name).for_each(|root| root.run = Some(branch.clone()));
+    }
     let timeout = args.timeout.map_or(timeout, Duration::from_secs);
     server::serve(roots, timeout, &cancel)
 }

@@ -12,7 +12,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Reach, Repository},
     message::visible,
-    name::{NameError, RepoName, ToolName},
+    name::{BranchName, NameError, RepoName, ToolName},
     process::Cancel,
     settings::{Origin, Settings},
     workspace::{Section, Tool, Workspace},
@@ -41,6 +41,8 @@ pub(super) struct Root {
     pub(super) enclosure: Enclosure,
     /// What git knows of it.
     pub(super) repository: Repository,
+    /// The branch of the run there, where that is not what all commands find in their environment.
+    pub(super) run: Option<BranchName>,
     /// Its commands.
     pub(super) tools: Tools,
 }
@@ -162,6 +164,6 @@ impl Root {
         }
         // A draft that a killed server leaves must not become part of the work. Where that cannot be written, so be it.
         let _ = repository.exclude(Enclosure::DRAFTS);
-        Ok(Self { name, path, enclosure, repository, tools })
+        Ok(Self { name, path, enclosure, repository, run: None, tools })
     }
 }

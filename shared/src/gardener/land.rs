@@ -287,7 +287,7 @@ fn drain(
     Store::new(lanes.repository).add(tickets)?;
     released.into_iter().try_for_each(Lease::recycle)?;
     Ok(queue.drain(&lanes.queue, &mut |news| {
-        let has_landed = matches!(news, queue::News::Settled { outcome: Outcome::Landed { .. }, .. });
+        let has_landed = matches!(&news, queue::News::Settled { outcome, .. } if matches!(**outcome, Outcome::Landed { .. }));
         for news in translate(news) {
             let _ = reports.send(Report::News(news));
         }

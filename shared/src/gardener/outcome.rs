@@ -23,7 +23,8 @@ pub(super) fn explain(outcome: &Outcome) -> (String, Needs) {
             (format!("the gate '{gate}' is red together with {}", with.join(", ")), Needs::Nobody)
         }
         Outcome::RedBefore { failing } => {
-            (format!("the gate '{}' was red before", failing.gate.name), Needs::Person)
+            let place = failing.gate.repo.as_ref().map(|repo| format!(" in '{repo}'")).unwrap_or_default();
+            (format!("the gate '{}' was red before{place}", failing.gate.name), Needs::Person)
         }
         Outcome::Broken { failing } => {
             (format!("the gate '{}' could not be asked: {}", failing.gate.name, failing.why), Needs::Person)

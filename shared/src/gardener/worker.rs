@@ -1,7 +1,7 @@
 //! One worker: takes a task to its end in a place of its own, and reports.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, mpsc::SyncSender},
     thread,
     time::Duration,
@@ -21,14 +21,14 @@ use crate::{
     history::Event,
     name::{Oid, RepoName, TaskId},
     pipeline::{
-        Annex, End, Happening, Memory, News, Options, Others, Playback, PreCommit, Scribe, Sentry, TaskRun,
-        Workshop,
+        Annex, End, Happening, Memory, NamedCommand, News, Options, Others, Playback, PreCommit, Scribe,
+        Sentry, TaskRun, Workshop,
     },
     plan::Task,
     process::{Attendance, Cancel},
     record::{Hand, Recorder, Tip},
     session::Recollection,
-    workspace::{Section, Tool, Toolbox},
+    workspace::{Section, Tool, ToolRoot, Toolbox},
     worktree::run_variables,
 };
 
@@ -112,7 +112,9 @@ impl<'a> Tools<'a> {
             demo: self.demo.clone(),
             hook: self.hook,
             clock: self.clock,
-            tools: self.toolbox.server(&[(repo, place)], &environment),
+            tools: self
+                .toolbox
+                .server(&[ToolRoot { name: repo, path: place, run: &self.hand.run }], &environment),
             environment,
             voice: Box::new(voice),
             memory: Memory::recalling(self.recalled.clone()),
@@ -138,18 +140,25 @@ impl<'a> Tools<'a> {
     /// Opens a shop to the other repositories that a task works in, and to the tools of those that only test it, whose
     /// places are given back.
     fn equip(&self, shop: &mut Workshop<'_>, task: &Task, annexes: Vec<Annex>) -> Vec<Annex> {
+        let session = Some(&self.hand.session);
         let top = |annex: &Annex| annex.repository.top().to_owned();
-        let path = |name: &RepoName| annexes.iter().find(|annex| annex.name == *name).map(top);
         let own = self.sections.iter().filter(|section| section.is_main);
         shop.places = own.map(|section| (section.name.clone(), shop.dir.to_owned())).collect();
         for section in self.sections {
-            let place = path(&section.name);
-            if place.is_some() || section.is_main {
-                let named = |(tool, what): (&String, &Tool)| {
-                    (format!("{}:{tool}", section.name), what.command.clone(), place.clone())
-                };
-                shop.commands.extend(section.tools.iter().map(named));
-            }
+            let annex = annexes.iter().find(|annex| annex.name == section.name);
+            let (run, dir) = match annex {
+                Some(annex) => (&annex.hand.run, annex.repository.top()),
+                None if section.is_main => (&self.hand.run, shop.dir),
+                None => continue,
+            };
+            let environment = run_variables(&section.name, run, session, dir);
+            let named = |(tool, what): (&String, &Tool)| NamedCommand {
+                name: format!("{}:{tool}", section.name),
+                command: what.command.clone(),
+                dir: dir.to_owned(),
+                environment: environment.clone(),
+            };
+            shop.commands.extend(section.tools.iter().map(named));
         }
         let (annexes, lent): (Vec<Annex>, Vec<Annex>) =
             annexes.into_iter().partition(|annex| works_in(task, &annex.name));
@@ -158,13 +167,16 @@ impl<'a> Tools<'a> {
             annexes.iter().find(|annex| task.repos.first().is_some_and(|name| annex.name.as_str() == name));
         if let Some(annex) = first {
             let (run, place) = (&annex.hand.run, annex.repository.top());
-            shop.environment.extend(run_variables(&annex.name, run, Some(&self.hand.session), place));
+            shop.environment.extend(run_variables(&annex.name, run, session, place));
         }
         if !annexes.is_empty() {
-            let is_named =
-                |(name, _): &&(RepoName, PathBuf)| task.repos.iter().any(|repo| name.as_str() == repo);
-            let roots = shop.places.iter().filter(is_named);
-            let roots: Vec<(&RepoName, &Path)> = roots.map(|(name, path)| (name, path.as_path())).collect();
+            let run_in = |name: &RepoName| {
+                let annex = annexes.iter().find(|annex| annex.name == *name);
+                annex.map_or(&self.hand.run, |annex| &annex.hand.run)
+            };
+            let named = shop.places.iter().filter(|(name, _)| works_in(task, name));
+            let roots: Vec<ToolRoot<'_>> =
+                named.map(|(name, path)| ToolRoot { name, path, run: run_in(name) }).collect();
             shop.tools = self.toolbox.server(&roots, &shop.environment);
         }
         shop.annexes = annexes;

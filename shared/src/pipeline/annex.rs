@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::{
-    PipelineError, PreCommit, Sentry, Workshop,
+    NamedCommand, PipelineError, PreCommit, Sentry, Workshop,
     beside::Beside,
     kept::Kept,
     place::{self, Begun, Work},
@@ -137,10 +137,9 @@ impl Workshop<'_> {
         place.map(|(_, path)| path.as_path())
     }
 
-    /// A test command that names a tool of a repository, `NAME:TOOL`: the command, and where it runs.
-    pub(super) fn find_tool(&self, command: &str) -> Option<(&str, &Path)> {
-        let (_, tool, path) = self.commands.iter().find(|(name, _, _)| name == command)?;
-        Some((tool, path.as_deref().unwrap_or(self.dir)))
+    /// What a test command names that names a tool of a repository, as `NAME:TOOL`.
+    pub(super) fn find_tool(&self, command: &str) -> Option<&NamedCommand> {
+        self.commands.iter().find(|known| known.name == command)
     }
 
     /// What an agent is told of the repositories of its task, where there is more than its own directory.

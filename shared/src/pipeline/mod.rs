@@ -59,4 +59,4 @@ pub use testing::TestResult;
 pub use turn_words::plain as describe_changes;
 pub use verdict::Verdict;
 pub use who::Who;
-pub use workshop::{Called, Errand, PreCommit, Workshop};
+pub use workshop::{Called, Errand, NamedCommand, PreCommit, Workshop};

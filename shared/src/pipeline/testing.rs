@@ -54,10 +54,12 @@ impl Workshop<'_> {
 
     fn run_test(&mut self, task: &Task, command: &TestCommand, log: &Path) -> Result<Outcome, PipelineError> {
         let time = command.timeout.map_or(self.options.test_time, std::time::Duration::from_secs);
-        let own = (command.command.as_str(), self.place_of(task));
-        let (script, dir) = self.find_tool(&command.command).unwrap_or(own);
+        let own = (command.command.as_str(), self.place_of(task), &[][..]);
+        let tool = self.find_tool(&command.command);
+        let (script, dir, environment) =
+            tool.map_or(own, |tool| (&tool.command, &tool.dir, &tool.environment));
         let program = Program::new("sh").args(["-c", script]).dir(dir).env("ARBORIST_TASK", task.id.as_str());
-        let program = with_environment(program, &self.environment);
+        let program = with_environment(with_environment(program, &self.environment), environment);
         let file = open_log(log).map_err(|source| file_error(log, source))?;
         let supervised = Supervised::new(program).limits(Limits { whole: Some(time), ..Limits::default() });
         let supervised =

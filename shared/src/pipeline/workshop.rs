@@ -64,8 +64,21 @@ pub struct Workshop<'a> {
     pub annexes: Vec<Annex>,
     /// Where the repositories of the task are, by their names.
     pub places: Vec<(RepoName, PathBuf)>,
-    /// Named commands, as `NAME:TOOL`, and where they run; `None` for the place of the task itself.
-    pub commands: Vec<(String, String, Option<PathBuf>)>,
+    /// Commands of repositories that tests may name.
+    pub commands: Vec<NamedCommand>,
+}
+
+/// A command of a repository that a test may name.
+#[derive(Debug, Clone)]
+pub struct NamedCommand {
+    /// As `NAME:TOOL`.
+    pub name: String,
+    /// For a shell.
+    pub command: String,
+    /// Where it runs.
+    pub dir: PathBuf,
+    /// What it finds in its environment that is not as for the task: the repository is its own.
+    pub environment: Vec<(String, String)>,
 }
 
 /// Whether the user has a pre-commit hook.

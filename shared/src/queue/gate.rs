@@ -29,6 +29,21 @@ pub struct Gate {
     /// The repository that it is asked in, at the head of the session there, if that is not the one that has the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<RepoName>,
+    /// What it is asked about there.
+    #[serde(skip)]
+    pub point: Point,
+}
+
+/// What a gate is asked about in another repository.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Point {
+    /// The head of the session's branch.
+    #[default]
+    Head,
+    /// The same, for a task that began at this commit: what was red there was red before.
+    HeadSince(Oid),
+    /// This commit.
+    At(Oid),
 }
 
 impl Gate {
@@ -46,6 +61,7 @@ impl Gate {
             foreign: origin == Origin::Repository,
             own: false,
             repo: None,
+            point: Point::Head,
         }
     }
 
@@ -56,10 +72,14 @@ impl Gate {
         Self { own: true, timeout, ..Self::new(name, &test.command, origin) }
     }
 
-    /// The same for a task that works in another repository. How that was before the task nobody has asked.
+    /// The same as it is asked about what was there before the task: of the target, or of another repository.
     #[must_use]
-    pub fn abroad(&self, repo: RepoName) -> Self {
-        Self { repo: Some(repo), own: true, ..self.clone() }
+    pub fn earlier(&self) -> Self {
+        let point = match self.point {
+            Point::HeadSince(commit) => Point::At(commit),
+            point => point,
+        };
+        Self { point, ..self.clone() }
     }
 
     /// What results are remembered by, besides the tree.

@@ -143,6 +143,7 @@ impl<'a> Queue<'a> {
             stored: HashMap::new(),
             trees: HashMap::new(),
             said: HashMap::new(),
+            neighbours: HashMap::new(),
             seen: None,
             run: None,
         })

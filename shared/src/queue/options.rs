@@ -223,6 +223,13 @@ impl Options {
         }
     }
 
+    /// The gates as they are asked in a repository, `None` for the one that has the plan. One that names a tool of
+    /// another is asked only there.
+    pub(super) fn gates_in<'a>(&'a self, repo: Option<&'a RepoName>) -> impl Iterator<Item = Gate> + use<'a> {
+        let placed = self.gates.iter().map(move |gate| self.placed(gate, repo));
+        placed.filter(move |gate| gate.repo.as_ref() == repo)
+    }
+
     /// The first repository that a task names is where it is tested.
     pub(super) fn tested_in(&self, task: &TaskId) -> Option<&RepoName> {
         let first = self.abroad.get(task)?.first()?;

@@ -109,7 +109,7 @@ pub enum News {
         /// The ticket.
         ticket: Box<Ticket>,
         /// What.
-        outcome: Outcome,
+        outcome: Box<Outcome>,
     },
     /// An agent is asked to resolve a conflict.
     Resolving {

@@ -70,7 +70,7 @@ pub(super) const WORKSPACE: &[Setting] = &[
         kind: Kind::Text,
         expected: "a command for a shell, in quotes",
         default: "none",
-        about: "A command by its name. NAME:TOOL as a test command runs it in that repository, and agents are offered it as a tool.",
+        about: "A command by its name. NAME:TOOL as a test command or a gate runs it in that repository, and agents are offered it as a tool.",
     },
     Setting {
         key: "timeouts.network",

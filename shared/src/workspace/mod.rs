@@ -24,7 +24,7 @@ pub use plans::{find_plans, leave_word};
 pub use section::{PushPolicy, Section, Tool};
 pub use standing::{Present, Standing};
 pub use supply::{Errand, Supply, Wanted};
-pub use toolbox::Toolbox;
+pub use toolbox::{ToolRoot, Toolbox};
 
 use std::{
     collections::BTreeSet,

@@ -50,19 +50,24 @@ impl Workspace {
             let what = format!("{} has the tag '[{tag}]', which names no repository", task.id);
             Some(Misplaced { what, fix: format!("did you mean '[{TAG}:{}]'?", names.trim()) })
         });
-        mistyped.or_else(|| task.test_commands.iter().find_map(|test| self.find_missing_tool(&test.command)))
+        mistyped.or_else(|| {
+            task.test_commands
+                .iter()
+                .find_map(|test| self.find_missing_tool("the test command", &test.command))
+        })
     }
 
-    /// Why a test command would not be found, if it names a tool, as `NAME:TOOL`, that this repository has not.
+    /// Why the command of a test or a gate would not be found, if it names a tool, as `NAME:TOOL`, that this repository
+    /// has not.
     #[must_use]
-    pub fn find_missing_tool(&self, command: &str) -> Option<Misplaced> {
+    pub fn find_missing_tool(&self, whose: &str, command: &str) -> Option<Misplaced> {
         let (name, tool) = command.split_once(':')?;
         let section = self.find(name)?;
         // Whatever is no name of a tool is a command for a shell.
         if section.tools.contains_key(tool) || tool.parse::<ToolName>().is_err() {
             return None;
         }
-        let what = format!("the test command '{command}' names a tool that the repository '{name}' has not");
+        let what = format!("{whose} '{command}' names a tool that the repository '{name}' has not");
         let tools: Vec<String> = section.tools.keys().map(|tool| format!("'{name}:{tool}'")).collect();
         let fix = match (nearest(tool, section.tools.keys().map(String::as_str)), tools.is_empty()) {
             (Some(meant), _) => format!("did you mean '{name}:{meant}'? it has {}", tools.join(", ")),

@@ -7,7 +7,11 @@ use std::{
 };
 
 use super::{Section, Tool, Workspace};
-use crate::{agent::ToolServer, name::RepoName, settings::Origin};
+use crate::{
+    agent::ToolServer,
+    name::{BranchName, RepoName},
+    settings::Origin,
+};
 
 /// What the server is started with. All of it is told by arguments, so that no file that agents edit decides.
 #[derive(Debug, Clone)]
@@ -15,6 +19,17 @@ pub struct Toolbox {
     program: PathBuf,
     sections: Vec<Section>,
     patience: Duration,
+}
+
+/// A worktree of a task that it has tools for.
+#[derive(Debug, Clone, Copy)]
+pub struct ToolRoot<'a> {
+    /// Its repository.
+    pub name: &'a RepoName,
+    /// Where it is.
+    pub path: &'a Path,
+    /// The branch of the run there.
+    pub run: &'a BranchName,
 }
 
 impl Tool {
@@ -59,12 +74,16 @@ impl Toolbox {
         &self.sections[0].name
     }
 
-    /// The server for a task that has these worktrees, by the names of their repositories.
+    /// The server for a task that has these worktrees.
     #[must_use]
-    pub fn server(&self, places: &[(&RepoName, &Path)], env: &[(String, String)]) -> ToolServer {
+    pub fn server(&self, roots: &[ToolRoot<'_>], env: &[(String, String)]) -> ToolServer {
         let mut args = Vec::new();
-        for (name, place) in places {
-            args.extend(["--root".to_owned(), format!("{name}={}", place.display())]);
+        let usual = env.iter().rev().find(|(name, _)| name == "ARBORIST_BRANCH").map(|(_, run)| run.as_str());
+        for ToolRoot { name, path, run } in roots {
+            args.extend(["--root".to_owned(), format!("{name}={}", path.display())]);
+            if usual != Some(run.as_str()) {
+                args.extend(["--branch".to_owned(), format!("{name}={run}")]);
+            }
             let section = self.sections.iter().find(|section| section.name == **name);
             for (tool, command) in section.iter().flat_map(|section| &section.tools) {
                 args.extend(["--command".to_owned(), format!("{name}:{tool}={}", command.command)]);
@@ -76,7 +95,7 @@ impl Toolbox {
             args,
             env: env.to_vec(),
             patience: self.patience.as_secs().max(1),
-            repositories: places.len(),
+            repositories: roots.len(),
             file: None,
         }
     }

@@ -34,7 +34,8 @@ impl<G: Ground> Drain<'_, G> {
             if !self.was_red_before(&failing)? {
                 self.hold_back(&ticket, failing, with)?;
             } else if self.rules.red_target == RedTarget::Hold {
-                self.is_over = true;
+                // What is red in another repository keeps nobody back who has changed nothing there.
+                self.is_over |= failing.gate.repo.is_none();
                 self.set_aside(&ticket, Outcome::RedBefore { failing });
             } else {
                 self.land_all_the_same(&ticket)?;
@@ -50,21 +51,22 @@ impl<G: Ground> Drain<'_, G> {
         let Some(base) = self.batch.base.filter(|_| !is_known_green) else {
             return Ok(false);
         };
-        let verdict = self.ask(base, std::slice::from_ref(&failing.gate), Asking::Once)?;
+        let verdict = self.ask(base, &[failing.gate.earlier()], Asking::Once)?;
         Ok(matches!(verdict, Verdict::Red(_)))
     }
 
     /// Whether that is known without asking. Then it need not be asked twice whose fault it is.
     pub(super) fn is_known_red(&mut self, failing: &Failing) -> Result<bool, QueueError> {
         match self.batch.base {
-            Some(base) if !failing.gate.own => self.ground.is_known_red(base, &failing.gate),
+            Some(base) if !failing.gate.own => self.ground.is_known_red(base, &failing.gate.earlier()),
             _ => Ok(false),
         }
     }
 
     /// Whether nothing lands until the target is mended.
     pub(super) fn is_held_by(&mut self, failing: &Failing) -> Result<bool, QueueError> {
-        Ok(self.rules.red_target == RedTarget::Hold && self.is_known_red(failing)?)
+        let is_held = self.rules.red_target == RedTarget::Hold && failing.gate.repo.is_none();
+        Ok(is_held && self.is_known_red(failing)?)
     }
 
     /// The second that is red alone where nothing was green makes one look at the target first. One bad ticket of a batch

@@ -310,7 +310,8 @@ impl<'a, G: Ground> Drain<'a, G> {
     }
 
     fn put(&mut self, ticket: &Ticket, outcome: Outcome) {
-        self.ground.tell(News::Settled { ticket: Box::new(ticket.clone()), outcome: outcome.clone() });
+        self.ground
+            .tell(News::Settled { ticket: Box::new(ticket.clone()), outcome: Box::new(outcome.clone()) });
         self.report.put(ticket, outcome);
     }
 }

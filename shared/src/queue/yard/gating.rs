@@ -8,17 +8,14 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::Yard;
+use super::{Yard, abroad::absent};
 use crate::{
-    git::{RefMove, Repository, Signing},
-    history::{self, Reading, Run, Scope},
-    name::{BranchName, Oid, RepoName, TaskId},
+    git::{RefMove, Signing},
+    name::Oid,
     pipeline::{PipelineError, Redaction},
     process::{Ending, Limits, Outcome, Program, Supervised, open_log},
     queue::{Asking, Failing, Gate, QueueError, Verdict, counting::ran_no_tests},
-    settings::Settings,
-    workspace::Section,
-    worktree::{Pool, Scratch, WorktreeOptions, run_variables},
+    worktree::{Pool, Scratch},
 };
 
 const GATES: &str = "refs/arborist/gates/";
@@ -52,21 +49,6 @@ pub(in crate::queue) struct Said {
     tail: String,
 }
 
-/// Where a session is in another repository.
-struct Abroad {
-    name: RepoName,
-    repository: Repository,
-    branch: BranchName,
-    head: Oid,
-    tree: Oid,
-}
-
-/// A gate that nobody could ask.
-fn absent(gate: &Gate, repo: &RepoName, commit: Oid) -> Failing {
-    let why = format!("the session has no branch in the repository '{repo}' here");
-    Failing { gate: gate.clone(), commit, why, log: String::new(), tail: String::new() }
-}
-
 impl Yard<'_> {
     /// Asks each gate in turn, up to the first that does not let the commit through.
     pub(super) fn ask_all(
@@ -79,7 +61,7 @@ impl Yard<'_> {
         let mut runs = 0;
         for gate in gates {
             let abroad = match &gate.repo {
-                Some(repo) => match self.find_abroad(repo)? {
+                Some(repo) => match self.find_abroad(gate)? {
                     Some(abroad) => Some(abroad),
                     None => return Ok((Verdict::Broken(absent(gate, repo, commit)), runs)),
                 },
@@ -114,7 +96,11 @@ impl Yard<'_> {
 
     /// Whether a gate was red on this tree in this drain, or in another not long ago.
     pub(super) fn recalls_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
-        let tree = self.tree_of(commit)?;
+        let tree = match (&gate.repo, self.find_abroad(gate)?) {
+            (None, _) => self.tree_of(commit)?,
+            (Some(_), Some(abroad)) => abroad.tree,
+            (Some(_), None) => return Ok(false),
+        };
         let since = (self.options.clock)() - BELIEVED;
         Ok(match self.said.get(&(tree, gate.key())) {
             Some(said) => said.answer == Answer::Red,
@@ -143,53 +129,7 @@ impl Yard<'_> {
         self.run_in(&pool, gate, (commit, tree), Self::for_run)
     }
 
-    /// The same in another repository, at the head of the session there.
-    fn run_abroad(&mut self, gate: &Gate, abroad: &Abroad) -> Result<Said, QueueError> {
-        // What is configured for worktrees is meant for the repository that has the plan.
-        let options = WorktreeOptions::new(&Settings::default(), &self.options.cancel);
-        let pool = Pool::open(&abroad.repository, &abroad.branch, options)?;
-        self.run_in(&pool, gate, (abroad.head, abroad.tree), |yard, program, place| {
-            let session = yard.options.worktrees.session.as_ref();
-            let variables = run_variables(&abroad.name, &abroad.branch, session, place);
-            variables.iter().fold(program, |program, (name, value)| program.env(name, value))
-        })
-    }
-
-    /// Where the session of this run is in another repository, if both are there.
-    fn find_abroad(&self, repo: &RepoName) -> Result<Option<Abroad>, QueueError> {
-        let section = self.options.find_other(repo);
-        let (Some(section), Some(session)) = (section, &self.options.worktrees.session) else {
-            return Ok(None);
-        };
-        let Ok(repository) = Repository::open_at(&section.path) else { return Ok(None) };
-        let Ok(Some((branch, head))) = section.find_session_branch(&repository, session) else {
-            return Ok(None);
-        };
-        let tree = repository.tree_of(head)?;
-        Ok(Some(Abroad { name: repo.clone(), repository, branch, head, tree }))
-    }
-
-    /// The gates whose paths are among what a task changed in another repository. Where nobody can tell, all are asked.
-    pub(super) fn gates_abroad(&self, section: &Section, task: &TaskId) -> Result<Vec<Gate>, QueueError> {
-        let all = self.options.gates.iter();
-        let abroad = |gate: &Gate| gate.abroad(section.name.clone());
-        let Some(there) = self.find_abroad(&section.name)? else { return Ok(all.map(abroad).collect()) };
-        let scope = Scope { branch: there.branch, tip: Some(there.head) };
-        let Ok(run) = Run::scan(&there.repository, scope, Reading::Fresh) else {
-            return Ok(all.map(abroad).collect());
-        };
-        let events = run.find(task).map(|history| history.events.as_slice()).unwrap_or_default();
-        let Some((from, to)) = history::span(&there.repository, events)? else { return Ok(Vec::new()) };
-        let mut gates = Vec::new();
-        for gate in all {
-            if there.repository.touches(from, to, &[gate.when.as_deref().unwrap_or(".")])? {
-                gates.push(abroad(gate));
-            }
-        }
-        Ok(gates)
-    }
-
-    fn run_in(
+    pub(super) fn run_in(
         &mut self,
         pool: &Pool,
         gate: &Gate,

@@ -67,7 +67,7 @@ impl Yard<'_> {
 
     /// The gates that a change from one commit to another has to pass. Where a task works in several repositories they
     /// are asked in each in which it has changed something, and its tests where it is tested.
-    pub(super) fn gates_for(&self, ticket: &Ticket, from: Oid, to: Oid) -> Result<Vec<Gate>, QueueError> {
+    pub(super) fn gates_for(&mut self, ticket: &Ticket, from: Oid, to: Oid) -> Result<Vec<Gate>, QueueError> {
         let (options, task) = (self.options, &ticket.task);
         let others = options.others_of(task);
         let mut gates = Vec::new();
@@ -76,14 +76,14 @@ impl Yard<'_> {
         }
         // Its report lands here also where all of its work is elsewhere.
         let report = format!(":(exclude,glob){}/{task}_run_*.json", options.report_dir.trim_matches('/'));
-        for gate in &options.gates {
+        for gate in options.gates_in(None) {
             let is_asked = match (gate.when.as_deref(), others.as_slice()) {
                 (None, []) => true,
                 (Some(paths), []) => self.repository.touches(from, to, &[paths])?,
                 (paths, _) => self.repository.touches(from, to, &[paths.unwrap_or("."), &report])?,
             };
             if is_asked {
-                gates.push(gate.clone());
+                gates.push(gate);
             }
         }
         gates.extend(ticket.gates.iter().map(|gate| options.placed(gate, None)));

@@ -1,5 +1,6 @@
 //! The ground that the queue stands on in earnest: a repository.
 
+mod abroad;
 mod anew;
 mod fence;
 mod gating;
@@ -13,6 +14,7 @@ pub use handover::{Handover, opened_for};
 
 use std::{collections::HashMap, path::Path};
 
+use abroad::Neighbour;
 use gating::Said;
 use recover::{KnownRun, Seen};
 
@@ -22,7 +24,7 @@ use super::{
 };
 use crate::{
     git::{Merge, Repository, Signing},
-    name::{BranchName, Oid, TaskId},
+    name::{BranchName, Oid, RepoName, TaskId},
     process::Program,
     worktree::run_variables,
 };
@@ -51,6 +53,8 @@ pub struct Yard<'a> {
     pub(super) trees: HashMap<Oid, Oid>,
     /// What gates said in this drain, by tree and gate.
     pub(super) said: HashMap<(Oid, String), Said>,
+    /// Other repositories, as far as they were read in this drain.
+    pub(super) neighbours: HashMap<RepoName, Neighbour>,
     /// What was read last, while nothing has changed since.
     pub(super) seen: Option<Seen>,
     /// The run as it was read last.
@@ -162,13 +166,13 @@ impl Ground for Yard<'_> {
     }
 
     fn excuse(&mut self, onto: Oid, step: &Step, red: &[Gate]) -> Result<Step, QueueError> {
-        let names: Vec<&str> = red.iter().map(|gate| gate.name.as_str()).collect();
-        let words = format!(
-            "{} need not pass what is red on {} too: {}",
-            step.ticket.task,
-            self.into,
-            names.join(", ")
-        );
+        let place = |gate: &Gate| match &gate.repo {
+            Some(repo) => format!("{} in '{repo}'", gate.name),
+            None => format!("{} on {}", gate.name, self.into),
+        };
+        let names: Vec<String> = red.iter().map(place).collect();
+        let words =
+            format!("{} need not pass what was red without it: {}", step.ticket.task, names.join(", "));
         (self.voice)(News::Note { words });
         let tree = self.tree_of(step.commit)?;
         self.write_merge((onto, tree), &step.ticket, &step.gates, red)
