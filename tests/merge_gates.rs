@@ -179,7 +179,11 @@ fn what_was_red_before_excuses_nobody_from_the_other_gates() {
     assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
     orchard.merge(&["status", "T1"]).exits(1).out("the gate 'test' was red");
 
-    orchard.merge(&["T2", "T3"]).succeeds().out("2 landed (T2, T3)").err("is red on main too: lint");
+    orchard
+        .merge(&["T2", "T3"])
+        .succeeds()
+        .out("2 landed (T2, T3)")
+        .err("what is red without it too: lint on main");
     for commit in ["main", "main^1"] {
         let message = orchard.git(["log", "-1", "--format=%B", commit]).answer();
         assert!(message.contains("Arborist-Gate: test\n"), "{message}");

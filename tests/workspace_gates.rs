@@ -147,7 +147,7 @@ fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
     said.err("T001 waits: the gate 'check' was red in 'backend' before it").out("1 red before (T001)");
     town.git(["config", "arborist.merge.red-target", "land"]).succeeds();
     let said = town.arborist(["merge", "run", "--scope", &scope]).succeeds();
-    said.err("T001 need not pass what was red without it: check in 'backend'").out("1 landed (T001)");
+    said.err("T001 need not pass what is red without it too: check in 'backend'").out("1 landed (T001)");
     let body = town.git(["log", "--branches", "--format=%B", "--grep=@T001@merge"]).answer();
     assert!(body.contains("Gates that were red before:\n> check"), "{body}");
 }

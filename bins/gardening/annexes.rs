@@ -10,7 +10,8 @@ use arborist_core::{
     record::{Recorder, settle},
     settings::Settings,
     workspace::{
-        Cargo, Courier, Errand, Misplaced, PushPolicy, Section, Supply, Transcripts, Wanted, leave_word,
+        Cargo, Courier, Errand, Misplaced, PushPolicy, Reply, Section, Supply, Transcripts, Wanted,
+        leave_word,
     },
     worktree::{House, Pool, WorktreeOptions},
 };
@@ -49,7 +50,7 @@ impl Opened {
     }
 
     /// Asks all remotes at once for what the run begins with. One in which the session has worked elsewhere, and not here,
-    /// has its branch. The other repositories are got; what became of asking for the one with the plan is kept.
+    /// has its branch. What is cloned appears only where the run is not refused.
     pub(super) fn supply_all(
         &mut self,
         (session, planned): (&SessionId, &Planned),
@@ -77,14 +78,15 @@ impl Opened {
         let wanted = self.wanted_of_main((session, planned), args);
         let here = Some(self.repository.clone());
         errands.extend(wanted.map(|wanted| Errand { section: main, here, wanted }));
-        let mut answers = workspace.supply_all(&errands);
-        if self.cancel.is_cancelled() {
-            return Err(PipelineError::stopped(&self.cancel).into());
+        let mut replies = workspace.ask_all(&errands);
+        self.require_unstopped()?;
+        if let Some(Reply::Here(here)) = replies.split_off(branches.len()).pop().transpose()? {
+            self.refuse_elsewhere((session, planned), (args, &here.1), voice)?;
+            self.supply = Some(here.1);
         }
-        if let Some((_, supply)) = answers.split_off(branches.len()).pop().transpose()? {
-            self.refuse_elsewhere((session, planned), (args, &supply), voice)?;
-            self.supply = Some(supply);
-        }
+        let replies: Vec<Reply> = replies.into_iter().collect::<Result<_, _>>()?;
+        let answers = workspace.keep_all(&errands, &replies);
+        self.require_unstopped()?;
         let mut others = Vec::new();
         for ((Errand { section, wanted, .. }, branch), answer) in
             errands.into_iter().zip(branches).zip(answers)
@@ -101,6 +103,10 @@ impl Opened {
         }
         self.others = others;
         Ok(())
+    }
+
+    fn require_unstopped(&self) -> Result<(), PipelineError> {
+        if self.cancel.is_cancelled() { Err(PipelineError::stopped(&self.cancel)) } else { Ok(()) }
     }
 
     /// A place in each of the other repositories.

@@ -4,6 +4,7 @@
 mod abreast;
 mod branch;
 mod courier;
+mod draft;
 mod error;
 mod ferry;
 mod naming;
@@ -17,13 +18,14 @@ mod tracking;
 pub use abreast::abreast;
 pub use branch::Meant;
 pub use courier::{Close, Courier, Notice};
+pub use draft::Draft;
 pub use error::WorkspaceError;
 pub use ferry::{Cargo, Delivery, Remainder, Transcripts};
 pub use naming::Misplaced;
 pub use plans::{find_plans, leave_word};
 pub use section::{PushPolicy, Section, Tool};
 pub use standing::{Present, Standing};
-pub use supply::{Errand, Supply, Wanted};
+pub use supply::{Errand, Reply, Supply, Wanted};
 pub use toolbox::{ToolRoot, Toolbox};
 
 use std::{

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use super::{Section, Workspace, WorkspaceError, abreast, tracking};
+use super::{Draft, Section, Workspace, WorkspaceError, abreast, tracking};
 use crate::{
     git::{GitError, More, Ref, RefMove, RemoteError, Repository, Trouble},
     name::{BranchName, Oid},
@@ -54,6 +54,15 @@ pub struct Errand<'a> {
     pub wanted: Wanted,
 }
 
+/// What asking for a repository came to.
+#[derive(Debug)]
+pub enum Reply {
+    /// It is there, and its remote was asked.
+    Here(Box<(Repository, Supply)>),
+    /// It was cloned, and is not where it shall be yet.
+    Cloned(Draft),
+}
+
 /// What has to be there of sessions, by the names that remotes have for it.
 pub(super) const RECORDS: [&str; 2] = ["refs/arborist/sessions/*", "refs/arborist/transcripts/*"];
 
@@ -95,26 +104,51 @@ impl Workspace {
         Ok(here)
     }
 
-    /// Repositories with what their remotes have. All are asked at once; what came of it stands in the order of the errands.
-    pub fn supply_all(&self, errands: &[Errand<'_>]) -> Vec<Result<(Repository, Supply), WorkspaceError>> {
-        abreast(errands, |errand| self.supply(errand))
+    /// Asks for all of these at once; what came of it stands in their order.
+    pub fn ask_all(&self, errands: &[Errand<'_>]) -> Vec<Result<Reply, WorkspaceError>> {
+        abreast(errands, |errand| self.ask(errand))
     }
 
-    /// A repository, with what its remote has. A remote that cannot be reached keeps nobody from a repository that is
-    /// there.
-    pub fn supply(
+    /// The repositories that were asked for; those that were cloned are moved to their places.
+    pub fn keep_all(
         &self,
-        Errand { section, here, wanted }: &Errand<'_>,
-    ) -> Result<(Repository, Supply), WorkspaceError> {
+        errands: &[Errand<'_>],
+        replies: &[Reply],
+    ) -> Vec<Result<(Repository, Supply), WorkspaceError>> {
+        let asked: Vec<_> = errands.iter().zip(replies).collect();
+        abreast(&asked, |(errand, reply)| self.keep(errand, reply))
+    }
+
+    /// A repository, with what its remote has.
+    pub fn supply(&self, errand: &Errand<'_>) -> Result<(Repository, Supply), WorkspaceError> {
+        self.keep(errand, &self.ask(errand)?)
+    }
+
+    /// A remote that cannot be reached keeps nobody from a repository that is there.
+    fn ask(&self, Errand { section, here, wanted }: &Errand<'_>) -> Result<Reply, WorkspaceError> {
         match (here, &section.remote) {
-            (Some(repository), _) => Ok((repository.clone(), self.refresh(repository, section, wanted)?)),
-            (None, Some(remote)) => {
-                self.clone_section(section, remote)?;
+            (Some(repository), _) => {
+                let supply = self.refresh(repository, section, wanted)?;
+                Ok(Reply::Here(Box::new((repository.clone(), supply))))
+            }
+            (None, Some(remote)) => Ok(Reply::Cloned(Draft::clone_from(remote, section, &self.network)?)),
+            (None, None) => Err(WorkspaceError::absent(section)),
+        }
+    }
+
+    fn keep(
+        &self,
+        Errand { section, wanted, .. }: &Errand<'_>,
+        reply: &Reply,
+    ) -> Result<(Repository, Supply), WorkspaceError> {
+        match reply {
+            Reply::Here(here) => Ok((**here).clone()),
+            Reply::Cloned(draft) => {
+                draft.move_to_place()?;
                 let repository = Repository::open_at(&section.path)?;
                 self.fetch(&repository, section, wanted)?;
-                Ok((repository, Supply::Cloned { remote: remote.clone() }))
+                Ok((repository, Supply::Cloned { remote: draft.remote.clone() }))
             }
-            (None, None) => Err(WorkspaceError::absent(section)),
         }
     }
 
@@ -133,30 +167,6 @@ impl Workspace {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// A clone that is killed leaves nothing at the path.
-    fn clone_section(&self, section: &Section, remote: &str) -> Result<(), WorkspaceError> {
-        let path = &section.path;
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(WorkspaceError::Missing { name: section.name.clone(), path: path.clone() });
-        };
-        let failed = |doing: &'static str, at: &Path| {
-            let path = at.to_owned();
-            move |source| WorkspaceError::File { doing, path, source }
-        };
-        fs::create_dir_all(parent).map_err(failed("make", parent))?;
-        let name = name.to_string_lossy();
-        let unfinished = parent.join(format!(".{name}.cloning-{}", std::process::id()));
-        let branch = section.default_branch.as_ref();
-        let cloned = self.network.clone_to(remote, &unfinished, (section.depth, branch));
-        let moved = cloned
-            .map_err(WorkspaceError::from)
-            .and_then(|()| fs::rename(&unfinished, path).map_err(failed("make", path)));
-        if moved.is_err() {
-            let _ = fs::remove_dir_all(&unfinished);
-        }
-        moved
     }
 
     /// Asks the remote, if there is one. Gives its name.

@@ -172,7 +172,7 @@ impl Ground for Yard<'_> {
         };
         let names: Vec<String> = red.iter().map(place).collect();
         let words =
-            format!("{} need not pass what was red without it: {}", step.ticket.task, names.join(", "));
+            format!("{} need not pass what is red without it too: {}", step.ticket.task, names.join(", "));
         (self.voice)(News::Note { words });
         let tree = self.tree_of(step.commit)?;
         self.write_merge((onto, tree), &step.ticket, &step.gates, red)

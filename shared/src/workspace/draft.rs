@@ -1,0 +1,53 @@
+//! A clone that nobody sees before it is whole and wanted: made beside its place, and gone if it is not moved there.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{Section, WorkspaceError};
+use crate::git::Network;
+
+/// A clone beside its place.
+#[derive(Debug)]
+pub struct Draft {
+    /// Where it was cloned from.
+    pub remote: String,
+    at: PathBuf,
+    place: PathBuf,
+}
+
+impl Draft {
+    /// A clone that is killed leaves nothing at the place of the repository.
+    pub(super) fn clone_from(
+        remote: &str,
+        section: &Section,
+        network: &Network,
+    ) -> Result<Self, WorkspaceError> {
+        let place = &section.path;
+        let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
+            return Err(WorkspaceError::Missing { name: section.name.clone(), path: place.clone() });
+        };
+        fs::create_dir_all(parent).map_err(failed(parent))?;
+        let at = parent.join(format!(".{}.cloning-{}", name.to_string_lossy(), std::process::id()));
+        // From here on whatever is left of it goes.
+        let draft = Self { remote: remote.to_owned(), at, place: place.clone() };
+        network.clone_to(remote, &draft.at, (section.depth, section.default_branch.as_ref()))?;
+        Ok(draft)
+    }
+
+    pub(super) fn move_to_place(&self) -> Result<(), WorkspaceError> {
+        fs::rename(&self.at, &self.place).map_err(failed(&self.place))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.at);
+    }
+}
+
+fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> WorkspaceError {
+    let path = path.to_owned();
+    move |source| WorkspaceError::File { doing: "make", path, source }
+}
