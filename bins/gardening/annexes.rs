@@ -21,7 +21,7 @@ use super::{GardeningArgs, Opened, Planned, Voice, open::pre_commit};
 /// Another repository of the workspace, as a run found it.
 pub(super) struct Supplied {
     pub(super) section: Section,
-    repository: Repository,
+    pub(super) repository: Repository,
     /// The session's branch there, whether it is there already or not.
     pub(super) branch: BranchName,
     /// Where that begins, if it is not.

@@ -1,6 +1,6 @@
 //! A run as a session: how it begins, goes on, rests and ends in the session's records.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use arborist_core::{
     failure::{Exit, Failure},
@@ -11,7 +11,7 @@ use arborist_core::{
     pipeline::{News, Playback, Scribe, repository_name},
     session::{
         Archive, Asked, Chronicle, Draft, Driver, End, Fork, Happening, Pause, Recollection, Record,
-        RepositoryStart, Resumed, SessionError, Start, Verdict,
+        RepositoryStart, Resumed, SessionError, Start, Trail, Verdict,
     },
 };
 
@@ -58,7 +58,20 @@ impl Opened {
             ));
         };
         let origin = archive.newest(&fork.session)?.ok_or_else(unknown)?;
-        Ok(Some(Arc::new(Playback::new(archive.recording(&origin, fork.turn)?))))
+        let recording = archive.recording(&origin, fork.turn)?;
+        let first = archive.start_of(&origin)?;
+        let Happening::Start(start) = &first.record.happening else {
+            return Ok(None);
+        };
+        let mut trails = BTreeMap::new();
+        for other in &self.others {
+            let name = &other.section.name;
+            if let Some(start) = start.repositories.iter().skip(1).find(|start| start.name == name.as_str()) {
+                let trail = Trail::find(&other.repository, start)?;
+                trails.extend(trail.map(|trail| (name.clone(), trail)));
+            }
+        }
+        Ok(Some(Arc::new(Playback::new(recording, trails))))
     }
 
     /// The session of a run that begins or goes on at `tip`.

@@ -7,10 +7,10 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{RefMove, Repository},
     history::{Event, Reading, Run, Scope},
-    message::{Key, Status},
+    message::Status,
     name::{Attempt, BranchName, Oid, PipelineName, RepoName, SessionId, TaskId},
     process::Cancel,
-    session::{RepositoryStart, Stored},
+    session::{RepositoryStart, Start, Stored, Trail, turn_of},
     settings::Settings,
     workspace::{Section, Workspace},
     worktree::{Pool, WorktreeOptions},
@@ -67,12 +67,36 @@ pub(super) fn seen_at(
             continue;
         };
         let base = bases.iter().find(|start| start.name == section.name.as_str()).map(|start| start.base);
-        let base =
-            base.filter(|base| repository.find_commits(&[*base]).is_ok_and(|found| found == [Some(*base)]));
-        let point = stood_at(&repository, (&branch, base, tip), turn, &known)?;
+        let trail = Trail::scan(&repository, &branch, (base, tip))?;
+        let point = stood_at(&trail, turn, &known);
         others.extend(point.map(|point| Other { section: section.clone(), repository, branch, point }));
     }
     Ok((others, missing))
+}
+
+/// Whether what the session did in other repositories is all here, so that it can be played again.
+pub(super) fn require_all(opened: &Opened, newest: &Stored, start: &Start) -> Result<(), Failure> {
+    let settings = Settings::load(&opened.repository, &opened.config)?;
+    let workspace = Workspace::load(&opened.repository, &settings, &Cancel::new())?;
+    for RepositoryStart { name, branch, .. } in start.repositories.iter().skip(1) {
+        let Some(section) = workspace.find(name).filter(|section| !section.is_main) else {
+            let session = &newest.record.session;
+            let words = format!(
+                "session '{session}' worked in the repository '{name}', which the workspace does not have"
+            );
+            let hint = format!("say where it is: [workspace.repos.{name}] in .arborist/config.toml");
+            return Err(Failure::new(Exit::Person, words).hint(hint));
+        };
+        let repository = workspace.open(section)?.ok_or_else(|| not_here(&section.name))?;
+        if repository.find_branch(branch)?.is_none() {
+            let words = format!(
+                "the repository '{name}' has no branch '{branch}': what the session did there cannot be played"
+            );
+            let hint = "get it back there, from its remote or with 'git arborist cleanup restore', or leave --offline out";
+            return Err(Failure::new(Exit::Person, words).hint(hint));
+        }
+    }
+    Ok(())
 }
 
 fn not_here(name: &RepoName) -> Failure {
@@ -95,35 +119,13 @@ fn key_of(event: &Event) -> Option<(TaskId, Status, Option<Attempt>)> {
 
 /// The last commit of a session's branch that was there right after a turn: what came before the first that was not.
 /// `None` if the session has not begun there.
-fn stood_at(
-    repository: &Repository,
-    (branch, base, tip): (&BranchName, Option<Oid>, Oid),
-    turn: u32,
-    known: &Known,
-) -> Result<Option<Oid>, Failure> {
-    let mut point = None;
-    let mut revisions = vec!["--first-parent".into(), "--reverse".into(), tip.to_string()];
-    revisions.extend(base.map(|base| format!("^{base}")));
-    for commit in repository.stream_commits(&revisions)? {
-        let commit = repository.exact(commit?)?;
-        let Some(event) = Event::of(&commit).filter(|event| event.branch() == branch) else {
-            continue;
-        };
-        let was_there = match event.status() {
-            Status::RunStart => true,
-            Status::Turn => event
-                .trailers
-                .get(Key::Turn)
-                .and_then(|number| number.parse().ok())
-                .is_some_and(|number: u32| number <= turn),
-            _ => key_of(&event).is_some_and(|key| known.contains(&key)),
-        };
-        if !was_there {
-            break;
-        }
-        point = Some(event.commit);
-    }
-    Ok(point)
+fn stood_at(trail: &Trail, turn: u32, known: &Known) -> Option<Oid> {
+    let was_there = |event: &&Event| match event.status() {
+        Status::RunStart => true,
+        Status::Turn => turn_of(event).is_some_and(|number| number <= turn),
+        _ => key_of(event).is_some_and(|key| known.contains(&key)),
+    };
+    trail.events.iter().take_while(was_there).last().map(|event| event.commit)
 }
 
 impl Other {

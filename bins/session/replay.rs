@@ -96,13 +96,7 @@ pub(super) fn run(args: &ReplayArgs, ui: &mut Ui) -> Outcome {
 
 /// Whether all that would be played is here, before anything is begun.
 fn require_recording(opened: &Opened, newest: &Stored, start: &Start, turn: u32) -> Result<(), Failure> {
-    if start.repositories.len() > 1 {
-        let words = format!(
-            "session '{}' works in several repositories, and can only be played in one",
-            newest.record.session
-        );
-        return Err(Failure::new(Exit::No, words).hint("let agents do it again: leave --offline out"));
-    }
+    others::require_all(opened, newest, start)?;
     let recording = opened.archive().recording(newest, turn)?;
     if recording.calls.values().all(Vec::is_empty) {
         let words = format!("session '{}' recorded nothing after turn {turn}", newest.record.session);

@@ -62,7 +62,7 @@ impl TaskRun<'_, '_, '_> {
         let mut rooms = annex::enter(annexes, self.task, attempt)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
         let (prompt, log) = (&prompt, &log);
-        let errand = Errand { chain: &chain, time_left, session, task, step, place, prompt, log };
+        let errand = Errand { chain: &chain, time_left, session, task, step, place, annexes, prompt, log };
         let messenger = Messenger::of(self.shop, &place.git_dir, &self.log_path("commit-message"));
         let of = TurnsOf::of(self.shop, self.task, (StepKind::Implement, attempt)).asking(messenger);
         let others = rooms.iter_mut().map(Room::beside).collect();

@@ -2,14 +2,14 @@
 //! the commits of these turns. Nobody is called.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     fs::File,
     io::Write,
     sync::{Mutex, PoisonError},
 };
 
 use super::{
-    Called, Errand, Expense, Follower, Happening, News, PipelineError, Reply, Who, Workshop,
+    Annex, Called, Errand, Expense, Follower, Happening, News, PipelineError, Reply, Who, Workshop,
     call::{Hearing, file_error, lend},
 };
 use crate::{
@@ -17,9 +17,11 @@ use crate::{
     git::{Change, GitError, Repository},
     history::Event,
     message::{Status, Step},
-    name::{Oid, SessionId, TaskId},
+    name::{Oid, RepoName, SessionId, TaskId},
     process::open_log,
-    session::{Archive, RecordedCall, RecordedTurn, Recording, SessionError, Transcript, Voice, ref_of},
+    session::{
+        Archive, RecordedCall, RecordedTurn, Recording, SessionError, Trail, Transcript, Turn, Voice, ref_of,
+    },
 };
 
 /// The calls of another session that are not played yet.
@@ -29,34 +31,39 @@ pub struct Playback {
     /// Leads to all of the session's code.
     newest: Oid,
     tasks: Mutex<HashMap<TaskId, Calls>>,
+    /// What it did in other repositories.
+    trails: BTreeMap<RepoName, Trail>,
 }
 
 /// The calls of one task.
 #[derive(Debug)]
 struct Calls {
     left: VecDeque<RecordedCall>,
-    /// The newest commit of what was played.
-    last: Option<Oid>,
+    last: Last,
 }
 
+/// The newest commits of what was played, in other repositories by their names.
+type Last = BTreeMap<Option<RepoName>, Oid>;
+
 impl Playback {
-    /// Of what was recorded.
+    /// Of what was recorded, and of what was done in other repositories.
     #[must_use]
-    pub fn new(recording: Recording) -> Self {
-        let calls = |calls: Vec<RecordedCall>| Calls { left: calls.into(), last: None };
+    pub fn new(recording: Recording, trails: BTreeMap<RepoName, Trail>) -> Self {
+        let calls = |calls: Vec<RecordedCall>| Calls { left: calls.into(), last: Last::new() };
         let tasks = recording.calls.into_iter().map(|(task, found)| (task, calls(found)));
-        Self { session: recording.session, newest: recording.newest, tasks: Mutex::new(tasks.collect()) }
+        let Recording { session, newest, .. } = recording;
+        Self { session, newest, tasks: Mutex::new(tasks.collect()), trails }
     }
 
-    /// The call that comes next, if it is what is to be done, and the newest commit of what was played before it.
-    fn next(&self, task: &TaskId, step: Step) -> Option<(RecordedCall, Option<Oid>)> {
+    /// The call that comes next, if it is what is to be done, and the newest commits of what was played before it.
+    fn next(&self, task: &TaskId, step: Step) -> Option<(RecordedCall, Last)> {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         let calls = tasks.get_mut(task)?;
         calls.left.front().filter(|call| call.step == step)?;
-        Some((calls.left.pop_front()?, calls.last))
+        Some((calls.left.pop_front()?, calls.last.clone()))
     }
 
-    fn keep(&self, task: &TaskId, last: Option<Oid>) {
+    fn keep(&self, task: &TaskId, last: Last) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         tasks.entry(task.clone()).and_modify(|calls| calls.last = last);
     }
@@ -75,13 +82,14 @@ impl Workshop<'_> {
         errand: Errand<'_>,
         follower: Option<&mut (dyn Follower + '_)>,
     ) -> Called {
-        let Errand { task, step, place, .. } = errand;
+        let Errand { task, step, place, annexes, .. } = errand;
         let result = match playback.next(&task.id, step) {
             Some((call, last)) => {
                 let voice = &mut self.voice;
                 let mut tell = |happening| voice(News::of(&task.id, happening));
                 let secrets = &self.secrets;
-                let mut player = Player { playback, place, secrets, last, spoken: None };
+                let mut player =
+                    Player { playback, task: &task.id, place, annexes, secrets, last, spoken: None };
                 let played = player.play(&call, errand, &mut tell, follower);
                 playback.keep(&task.id, player.last);
                 let tally = player.spoken.map(|spoken| spoken.tally);
@@ -97,9 +105,11 @@ impl Workshop<'_> {
 /// Plays one call.
 struct Player<'p> {
     playback: &'p Playback,
+    task: &'p TaskId,
     place: &'p Repository,
+    annexes: &'p [Annex],
     secrets: &'p Secrets,
-    last: Option<Oid>,
+    last: Last,
     spoken: Option<Spoken>,
 }
 
@@ -125,7 +135,8 @@ impl Player<'_> {
             self.play_turn(turn, &said, (voice, lend(&mut follower)), &mut log)?;
         }
         if let (Step::Implement, Some(end)) = (call.step, &call.end) {
-            self.bring(end.commit)?;
+            self.bring((None, self.place), end.commit, end.commit)?;
+            self.bring_beside(|name, _| call.beside.get(name.as_str()).copied())?;
         }
         if let Some(spoken) = &mut self.spoken {
             Hearing::new(voice, lend(&mut follower), (&mut spoken.tally, self.secrets)).end();
@@ -169,16 +180,37 @@ impl Player<'_> {
                 EventFormat::Text => reader.feed(line.as_bytes()),
                 _ => without_ends(reader.feed(line.as_bytes()), left),
             };
-            if left == 0
-                && let Some(commit) = recorded.turn.commit
-            {
-                self.require_own(commit)?;
-                self.bring(commit)?;
+            if left == 0 {
+                self.bring_turn(&recorded.turn)?;
             }
             hearing.hear(line.as_bytes(), &told);
         }
         hearing.settle();
         self.spoken = Some(spoken);
+        Ok(())
+    }
+
+    /// All worktrees become what they were when the turn ended.
+    fn bring_turn(&mut self, turn: &Turn) -> Result<(), PipelineError> {
+        if let Some(commit) = turn.commit {
+            self.require_own(commit)?;
+            self.bring((None, self.place), commit, commit)?;
+        }
+        self.bring_beside(|_, trail| trail.turn(turn.number))?;
+        Ok(())
+    }
+
+    /// The worktrees of other repositories become what they were at a commit of the task there, where there is one.
+    fn bring_beside(&mut self, find: impl Fn(&RepoName, &Trail) -> Option<Oid>) -> Result<(), GitError> {
+        for Annex { name, repository, .. } in self.annexes {
+            let found = self.playback.trails.get(name).and_then(|trail| {
+                let commit = find(name, trail)?;
+                Some((trail.first_of(self.task, commit)?, commit))
+            });
+            if let Some((first, commit)) = found {
+                self.bring((Some(name), repository), first, commit)?;
+            }
+        }
         Ok(())
     }
 
@@ -192,13 +224,18 @@ impl Player<'_> {
         Err(SessionError::Unreadable { name, commit, why }.into())
     }
 
-    /// Makes the worktree what it was at a commit of the task, as far as that differs from the one before.
-    fn bring(&mut self, commit: Oid) -> Result<(), GitError> {
-        let place = self.place;
+    /// Makes a worktree what it was at a commit of the task, as far as that differs from the one that was played before, or
+    /// from what the `first` that was not played follows.
+    fn bring(
+        &mut self,
+        (name, place): (Option<&RepoName>, &Repository),
+        first: Oid,
+        commit: Oid,
+    ) -> Result<(), GitError> {
         let parent = || -> Result<Option<Oid>, GitError> {
-            Ok(place.load_commits(&[commit])?.first().and_then(|commit| commit.parents().next()))
+            Ok(place.load_commits(&[first])?.first().and_then(|commit| commit.parents().next()))
         };
-        let before = match self.last.replace(commit) {
+        let before = match self.last.insert(name.cloned(), commit) {
             Some(last) => Some(last),
             None => parent()?,
         };

@@ -51,7 +51,8 @@ impl TaskRun<'_, '_, '_> {
             let session = Sessions::Fresh;
             let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Review);
             let (prompt, log) = (&prompt, &file);
-            let errand = Errand { chain: &chain, time_left, session, task, step, place, prompt, log };
+            let errand =
+                Errand { chain: &chain, time_left, session, task, step, place, annexes: &[], prompt, log };
             let lent = reading::lend(self.recorder, &self.shop.sentry)?;
             let of = TurnsOf::of(self.shop, self.task, (StepKind::Review, attempt));
             let mut turns = TurnKeeper::new(self.recorder, None, of);

@@ -105,6 +105,8 @@ pub struct Errand<'a> {
     pub step: Step,
     /// Where it works.
     pub place: &'a Repository,
+    /// Where it works in other repositories.
+    pub annexes: &'a [Annex],
     /// What it is told.
     pub prompt: &'a str,
     /// Where its output goes.

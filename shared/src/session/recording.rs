@@ -1,6 +1,6 @@
 //! What a session recorded of its calls, so that they can be played again from one of its turns.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{Archive, Happening, Point, SessionError, Stored, Turn, point::run_of};
 use crate::{
@@ -30,6 +30,8 @@ pub struct RecordedCall {
     pub turns: Vec<RecordedTurn>,
     /// What was written down when it was over; `None` if nothing was.
     pub end: Option<Event>,
+    /// Where the branches of the session were in other repositories then.
+    pub beside: BTreeMap<String, Oid>,
 }
 
 /// One turn.
@@ -71,12 +73,19 @@ struct Draft {
     end: Option<Event>,
 }
 
+/// The calls of each task, and the heads in other repositories by the commits that steps ended with.
+#[derive(Default)]
+struct Drafts {
+    calls: HashMap<TaskId, Vec<Draft>>,
+    snapshots: HashMap<Oid, BTreeMap<String, Oid>>,
+}
+
 impl Archive<'_> {
     /// What was recorded after a turn. Every turn of it must have a transcript.
     pub fn recording(&self, newest: &Stored, turn: u32) -> Result<Recording, SessionError> {
         let session = &newest.record.session;
         let fork = self.fork(newest, turn)?;
-        let mut drafts = self.drafts(newest, &fork)?;
+        let Drafts { calls: mut drafts, mut snapshots } = self.drafts(newest, &fork)?;
         for task in run_of(self.repository, newest)?.tasks {
             let drafts = drafts.entry(task.id).or_default();
             end_all(drafts, task.events);
@@ -92,6 +101,7 @@ impl Archive<'_> {
                 Some(RecordedTurn { turn, transcript: transcript? })
             };
             let later = later.map(|draft| RecordedCall {
+                beside: draft.end.as_ref().and_then(|end| snapshots.remove(&end.commit)).unwrap_or_default(),
                 step: draft.step,
                 attempt: draft.attempt,
                 turns: draft.turns.into_iter().filter_map(|found| find(found.turn)).collect(),
@@ -116,10 +126,10 @@ impl Archive<'_> {
     }
 
     /// The turns of each task by their calls. A step that has ended, and a session that goes on, begin another.
-    fn drafts(&self, newest: &Stored, fork: &Fork) -> Result<HashMap<TaskId, Vec<Draft>>, SessionError> {
+    fn drafts(&self, newest: &Stored, fork: &Fork) -> Result<Drafts, SessionError> {
         let mut records: Vec<Stored> = self.walk(newest)?.collect::<Result<_, _>>()?;
         records.reverse();
-        let mut drafts: HashMap<TaskId, Vec<Draft>> = HashMap::new();
+        let Drafts { calls: mut drafts, mut snapshots } = Drafts::default();
         let mut open: HashSet<TaskId> = HashSet::new();
         for Stored { record, .. } in records {
             let head = record.context.head;
@@ -131,6 +141,7 @@ impl Archive<'_> {
                 }
                 Happening::Checkpoint(checkpoint) => {
                     open.retain(|task| Some(task) != checkpoint.node.as_ref());
+                    snapshots.insert(head, checkpoint.snapshot);
                 }
                 Happening::Turn(turn) => {
                     let Some(step) = Step::ALL.iter().find(|step| step.as_str() == turn.step) else {
@@ -154,7 +165,7 @@ impl Archive<'_> {
                 _ => {}
             }
         }
-        Ok(drafts)
+        Ok(Drafts { calls: drafts, snapshots })
     }
 }
 
@@ -208,7 +219,7 @@ fn joined(calls: impl Iterator<Item = RecordedCall>) -> Vec<RecordedCall> {
         match joined.last_mut() {
             Some(last) if last.is_stopped() && (last.step, last.attempt) == (call.step, call.attempt) => {
                 last.turns.extend(call.turns);
-                last.end = call.end;
+                (last.end, last.beside) = (call.end, call.beside);
             }
             _ => joined.push(call),
         }
