@@ -18,7 +18,7 @@ use arborist_core::{
 
 use super::{
     open::Opened,
-    restore::{Past, bring_back, put_back},
+    restore::{BROUGHT_BACK, Past, bring_back, put_back},
     show::start_in,
 };
 
@@ -30,8 +30,36 @@ pub(super) struct Other {
     pub(super) point: Oid,
 }
 
+/// What stands before the number of the last turn, where a commit brings back an earlier one.
+const LAST_TURN: &str = "; the last was turn ";
+
 /// What had happened in the repository that has the plan.
-type Known = HashSet<(TaskId, Status, Option<Attempt>)>;
+struct Known {
+    /// Since an earlier turn was last brought back.
+    current: HashSet<Key>,
+    /// All of it.
+    all: HashSet<Key>,
+}
+
+type Key = (TaskId, Status, Option<Attempt>);
+
+/// What is said where a turn of a session, at `head`, is brought back.
+pub(super) fn words_on(newest: &Stored, turn: u32, head: Oid) -> String {
+    let (session, last) = (&newest.record.session, newest.record.totals.turns);
+    format!("turn {turn} of session {session}, {head}{LAST_TURN}{last}")
+}
+
+/// Whether a commit brings back a turn; a task can also be begun anew by its user.
+fn brings_back(event: &Event) -> bool {
+    let is_it = || event.body().sections.iter().any(|section| section.heading == BROUGHT_BACK);
+    event.status() == Status::Reset && is_it()
+}
+
+/// The last turn when an earlier one was brought back.
+fn last_turn(event: &Event) -> Option<u32> {
+    let sections = event.body().sections.into_iter();
+    sections.filter_map(|section| section.text.trim().rsplit_once(LAST_TURN)?.1.parse().ok()).next()
+}
 
 /// Those that the session of `newest` works in, as they stood when it was at `point`, right after a turn.
 pub(super) fn at(opened: &Opened, newest: &Stored, point: (u32, Oid)) -> Result<Vec<Other>, Failure> {
@@ -109,23 +137,39 @@ fn known_at(opened: &Opened, newest: &Stored, point: Oid) -> Result<Known, Failu
     let before: HashSet<Oid> = opened.repository.list_between(&[point], &[base])?.into_iter().collect();
     let scope = Scope { branch: newest.record.context.branch.clone(), tip: Some(point) };
     let run = Run::scan(&opened.repository, scope, Reading::Fresh)?;
-    let events = run.tasks.iter().flat_map(|task| &task.events);
-    Ok(events.filter(|event| before.contains(&event.commit)).filter_map(key_of).collect())
+    let mut known = Known { current: HashSet::new(), all: HashSet::new() };
+    for task in &run.tasks {
+        let events: Vec<&Event> = task.events.iter().filter(|event| before.contains(&event.commit)).collect();
+        let from = events.iter().rposition(|event| brings_back(event)).unwrap_or(0);
+        known.current.extend(events[from..].iter().copied().filter_map(key_of));
+        known.all.extend(events.into_iter().filter_map(key_of));
+    }
+    Ok(known)
 }
 
-fn key_of(event: &Event) -> Option<(TaskId, Status, Option<Attempt>)> {
+fn key_of(event: &Event) -> Option<Key> {
     Some((event.task()?.clone(), event.status(), event.attempt()))
 }
 
-/// The last commit of a session's branch that was there right after a turn: what came before the first that was not.
+/// The last commit of a session's branch that was there right after a turn: what came before the first that was not. Where an
+/// earlier turn had been brought back by then, all before that was there, whatever has happened again since.
 /// `None` if the session has not begun there.
 fn stood_at(trail: &Trail, turn: u32, known: &Known) -> Option<Oid> {
+    let is_in = |keys: &HashSet<Key>, event: &Event| key_of(event).is_some_and(|key| keys.contains(&key));
+    let was_brought_back = |event: &Event| {
+        let told = || last_turn(event).map_or_else(|| is_in(&known.all, event), |last| last < turn);
+        brings_back(event) && told()
+    };
     let was_there = |event: &&Event| match event.status() {
         Status::RunStart => true,
         Status::Turn => turn_of(event).is_some_and(|number| number <= turn),
-        _ => key_of(event).is_some_and(|key| known.contains(&key)),
+        Status::Reset => false,
+        _ => is_in(&known.current, event),
     };
-    trail.events.iter().take_while(was_there).last().map(|event| event.commit)
+    let from = trail.events.iter().rposition(was_brought_back).map_or(0, |at| at + 1);
+    let later = trail.events[from..].iter().take_while(was_there).count();
+    let last = (from + later).checked_sub(1)?;
+    Some(trail.events[last].commit)
 }
 
 impl Other {
@@ -151,7 +195,10 @@ impl Other {
         let options = WorktreeOptions::new(&Settings::default(), &Cancel::new());
         let house = Pool::open(&self.repository, &self.branch, options)?.house(session)?;
         let (mut recorder, tree, changes) = put_back(&house, (&self.branch, session), self.point)?;
-        if !changes.is_empty() {
+        let tip = house.repository.load_commits(&[recorder.head()])?;
+        let is_back = tip.first().and_then(Event::of).is_some_and(|event| event.status() == Status::Reset);
+        let is_there = recorder.head() == self.point || (is_back && changes.is_empty());
+        if !is_there {
             let tasks = [(task.clone(), task.to_string())];
             let past = Past { then: Vec::new(), words: words.to_owned() };
             bring_back(&mut recorder, &tasks, (tree, &changes), &past)?;

@@ -28,6 +28,9 @@ use super::{
 };
 use crate::ui::Ui;
 
+/// What stands over the turn that a commit brings back.
+pub(super) const BROUGHT_BACK: &str = "Brought back:";
+
 /// Brings back the tree of a turn on the session's branch, and gives the commit that does.
 pub(super) fn turn(
     opened: &Opened,
@@ -43,7 +46,7 @@ pub(super) fn turn(
     let _attendance = attend(&lock, ui)?;
     let moment = Moment::of(opened, newest, number)?;
     let (commit, head) = (moment.commit, moment.point.head);
-    let words = format!("turn {number} of session {session}, {head}");
+    let words = others::words_on(newest, number, head);
     let node = stored.record.turn().map(|turn| &turn.node);
     // What counts is the commit of the repository that has the plan, so it comes last.
     for other in others::at(opened, newest, (number, commit))? {
@@ -127,7 +130,7 @@ pub(super) fn bring_back(
     for (task, name) in tasks {
         let mut entry =
             Entry::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
-        entry.body = Body::new("Brought back:", &past.words);
+        entry.body = Body::new(BROUGHT_BACK, &past.words);
         let delivery = Delivery { tree, tip: recorder.head(), changes };
         recorder.deliver(entry, delivery, &ended)?;
         (changes, ended) = (&[], Vec::new());
