@@ -131,3 +131,43 @@ fn what_is_not_here_is_not_played_and_nothing_is_begun() {
     town.git(["config", "--global", "--remove-section", "arborist.workspace.repos.backend"]).succeeds();
     refused("which the workspace does not have", "[workspace.repos.backend]");
 }
+
+#[test]
+fn what_a_killed_run_had_begun_is_played_to_the_same_end() {
+    let half = "echo half > half.txt; echo half > \"$there/half.txt\"";
+    let killed = format!("if mkdir \"$ROOT/killed\" 2>/dev/null; then {half}; kill -9 $PPID; exit 1; fi\n");
+    for (agent, place) in [("agent", "calls 4"), ("plain", "[ \"$ARBORIST_TASK\" = T003 ]")] {
+        let town = Town::of_turns();
+        let file = town.root().join(format!("{agent}.sh"));
+        let script = fs::read_to_string(&file).unwrap();
+        let (before, after) = script.split_once(place).unwrap();
+        fs::write(&file, format!("{before}{killed}{place}{after}")).unwrap();
+        assert_ne!(town.arborist(["gardener"]).code(), 0);
+        town.arborist(["gardener"]).succeeds();
+        let old = town.session_branch("backend");
+        let id = old.rsplit_once('/').unwrap().1;
+        send_everybody_home(&town);
+        let new = replay(&town, id, "0");
+        for repo in ["repo", "backend"] {
+            let (old, new) = (files(&town, repo, &old), files(&town, repo, &new));
+            assert!(old.iter().any(|line| line.ends_with("half.txt")), "{old:?}");
+            assert_eq!(new, old, "{repo} by {agent}");
+        }
+    }
+}
+
+#[test]
+fn a_session_in_lanes_is_played_in_every_repository_too() {
+    let town = Town::of_turns();
+    town.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let old = town.session_branch("backend");
+    let id = old.rsplit_once('/').unwrap().1;
+    let turn = town.turn(id, "Write there")["number"].to_string();
+    send_everybody_home(&town);
+    for turn in ["0", &turn] {
+        let new = replay(&town, id, turn);
+        for repo in ["repo", "backend"] {
+            assert_eq!(files(&town, repo, &new), files(&town, repo, &old), "{repo} after turn {turn}");
+        }
+    }
+}
