@@ -93,6 +93,29 @@ fn a_session_that_was_killed_goes_on_in_the_checkout_that_it_ran_in() {
     assert_eq!(subjects.matches("@turn)").count(), 3, "nothing is lost: {subjects}");
 }
 
+/// A run reads the cache too, so what it reads there must be what git has.
+#[test]
+fn a_cache_that_was_tampered_with_leads_no_run_astray() {
+    let garden = garden("claude", WORK);
+    garden.arborist(["gardener"]).succeeds();
+    garden.arborist(["state"]).succeeds();
+    let (tip, calls) = (garden.git(["rev-parse", "main"]).answer(), garden.calls());
+    let cache = garden.path(".git/arborist/cache/v1/main");
+    let kept = fs::read_to_string(&cache).unwrap();
+    let forged = kept.replace("task(main@T001@complete)", "task(main@T001@reset)   ");
+    assert_ne!(forged, kept);
+    let without_end: String = {
+        let next = garden.git(["rev-parse", "main~1"]).answer();
+        let end = kept.find(&format!("\n{next} ")).unwrap();
+        format!("{tip}{}", &kept[end..])
+    };
+    for tampered in [forged, without_end, "junk".to_owned()] {
+        fs::write(&cache, &tampered).unwrap();
+        garden.arborist(["gardener"]).succeeds().out("nothing was left to do");
+        assert_eq!((garden.git(["rev-parse", "main"]).answer(), garden.calls()), (tip.clone(), calls));
+    }
+}
+
 #[test]
 fn a_clone_that_has_only_the_records_can_resume() {
     let (garden, id) = failed();

@@ -218,7 +218,7 @@ impl Opened {
         };
         let run = self.scan_at(newest)?;
         let session = recorder.hand().session.clone();
-        let recalled = self.recall(&session)?;
+        let recalled = self.recall(&session, (planned, &run))?;
         let chronicle = self.chronicle(args, (planned, &run), &session, newest)?;
         let words = Words::of(&self.settings);
         let scribe = Scribe::new(chronicle, planned.pipeline(), words, clock::now);

@@ -7,7 +7,7 @@ use arborist_core::{
     gardener::{GardenerError, Summary},
     history::Run,
     message::Status,
-    name::{Oid, SessionId},
+    name::{Oid, SessionId, TaskId},
     pipeline::{News, Playback, Scribe, repository_name},
     session::{
         Archive, Asked, Chronicle, Draft, Driver, End, Fork, Happening, Pause, Recollection, Record,
@@ -19,11 +19,17 @@ use super::{GardeningArgs, Opened, Planned, Source, Voice};
 use crate::clock;
 
 impl Opened {
-    /// What is known of the tasks of a session that is resumed.
-    pub(super) fn recall(&self, session: &SessionId) -> Result<Vec<Recollection>, Failure> {
+    /// What is known of the tasks of a session that is resumed, as far as they are not complete.
+    pub(super) fn recall(
+        &self,
+        session: &SessionId,
+        (planned, run): (&Planned, &Run),
+    ) -> Result<Vec<Recollection>, Failure> {
         let archive = Archive::new(&self.repository);
+        let is_left = |task: &&TaskId| run.find(task).is_none_or(|known| !known.state.state.is_settled());
+        let left = planned.plan.leaves().map(|task| &task.id).filter(is_left).collect();
         match archive.newest(session)? {
-            Some(newest) => Ok(archive.recollections(&newest)?),
+            Some(newest) => Ok(archive.recollections(&newest, &left)?),
             None => Ok(Vec::new()),
         }
     }

@@ -13,7 +13,7 @@ pub(super) enum Note {
     /// Nothing.
     Nothing,
     /// A sound commit that names the run's branch.
-    Event(Box<Event>),
+    Event(Event),
     /// A sound start of a run of another branch.
     OtherRun(BranchName),
     /// The same for a branch that was made for this run alone and is called like its session. Here it was merged.
@@ -59,7 +59,7 @@ impl Entry {
     /// The event, leaving nothing.
     pub(super) fn take_event(&mut self) -> Option<Event> {
         match std::mem::replace(&mut self.note, Note::Nothing) {
-            Note::Event(event) => Some(*event),
+            Note::Event(event) => Some(event),
             other => {
                 self.note = other;
                 None
@@ -83,7 +83,7 @@ fn note(commit: &RawCommit, branch: &BranchName) -> Note {
             Note::Unsound
         }
         Reading::Sound(message) if message.subject.branch == *branch => {
-            Note::Event(Box::new(Event::new(commit, *message)))
+            Note::Event(Event::new(commit, *message))
         }
         Reading::Sound(message) if message.subject.status == Status::RunStart => {
             let session = message.trailers.session();

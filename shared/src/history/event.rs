@@ -1,5 +1,7 @@
 //! What one sound commit says.
 
+use std::{ops::Deref, sync::Arc};
+
 use crate::{
     git::RawCommit,
     message::{self, Body, Key, Message, Reading, Status, Subject, Trailers},
@@ -10,9 +12,13 @@ use crate::{
 /// step has not failed and is taken again in the same attempt.
 pub const STOPPED: &str = "Why it stopped:";
 
-/// One sound commit of a run, with its evidence.
+/// One sound commit of a run, with its evidence. Copies share it: ten thousand are handed on at a time.
 #[derive(Debug, Clone)]
-pub struct Event {
+pub struct Event(Arc<Told>);
+
+/// What an event holds.
+#[derive(Debug)]
+pub struct Told {
     /// The commit.
     pub commit: Oid,
     /// When it was committed: seconds since 1970. Only for showing; order is ancestry.
@@ -24,24 +30,27 @@ pub struct Event {
     body: String,
 }
 
+impl Deref for Event {
+    type Target = Told;
+
+    fn deref(&self) -> &Told {
+        &self.0
+    }
+}
+
 impl Event {
     /// What `message` says, standing in `commit`.
     #[must_use]
     pub fn new(commit: &RawCommit, message: Message) -> Self {
-        Self {
-            commit: commit.id,
-            time: commit.committed().map_or(0, |(seconds, _)| seconds),
-            subject: message.subject,
-            trailers: message.trailers,
-            body: message.body,
-        }
+        let time = commit.committed().map_or(0, |(seconds, _)| seconds);
+        Self::written(commit.id, time, message)
     }
 
     /// What was just written down as `commit`: a message that is read back as exactly what it is.
     #[must_use]
     pub fn written(commit: Oid, time: i64, message: Message) -> Self {
         let Message { subject, trailers, body, .. } = message;
-        Self { commit, time, subject, trailers, body }
+        Self(Arc::new(Told { commit, time, subject, trailers, body }))
     }
 
     /// What a commit says, if it is sound.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::{
     HistoryError,
     entry::Entry,
-    walk::{Walk, Walker, settle},
+    walk::{Reading, Walk, Walker, settle},
 };
 use crate::name::{BranchName, Oid};
 
@@ -25,13 +25,14 @@ impl Memory {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a run as git has it. What is remembered of it is not asked for again.
+    /// Reads a run as git has it. What is remembered of it is not asked for again, and at first neither is what the cache
+    /// holds: each commit there proves itself by its id, from the tip, which git tells, down to the start.
     pub(super) fn walk(&self, walker: &Walker<'_>) -> Result<Walk, HistoryError> {
         let mut remembered = self.lock();
         let known = remembered.take().filter(|known| known.branch == *walker.branch);
         let walk = match known.and_then(|known| walker.read_since(known.tip, known.entries)) {
             Some(walk) => walk,
-            None => walker.read_git(None)?,
+            None => walker.walk(Reading::Cached)?,
         };
         // Where no run began, everything was read, and nobody would make use of it.
         *remembered = walk.start.map(|_| {

@@ -88,7 +88,7 @@ impl<'k, 'a> Beside<'k, 'a> {
         if index == Index::Behind {
             self.kept.index = index;
         }
-        let (commit, words) = (event.commit, event.subject.text);
+        let (commit, words) = (event.commit, event.subject.text.clone());
         Ok(Some(Happening::Committed { turn: number.into(), repo: Some(self.name.clone()), commit, words }))
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Happening, Record, SESSIONS, SessionError, Turn, chain, ref_of};
 use crate::{
-    git::{CommitStream, Ref, Repository},
+    git::{CommitStream, RawCommit, Ref, Repository},
     message::{self, Key, Reading},
     name::{Oid, SessionId, TaskId},
 };
@@ -205,7 +205,16 @@ pub struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    pub(super) fn read(&self, commit: crate::git::RawCommit) -> Result<Stored, SessionError> {
+    /// The number and the task of the turn that a record is about, by its subject.
+    pub(super) fn told_turn(&self, commit: &RawCommit) -> Option<(u32, TaskId)> {
+        let subject = commit.message().split(|byte| *byte == b'\n').next()?;
+        let said = std::str::from_utf8(subject).ok()?.strip_prefix("session ")?;
+        let said = said.strip_prefix(self.session.as_str())?.strip_prefix(": turn ")?;
+        let (number, node) = said.split_once(" of ")?;
+        Some((number.parse().ok()?, node.parse().ok()?))
+    }
+
+    pub(super) fn read(&self, commit: RawCommit) -> Result<Stored, SessionError> {
         let commit = self.repository.exact(commit)?;
         let name = ref_of(&self.session);
         let record = chain::read(&name, &commit)?;

@@ -87,16 +87,11 @@ impl Archive<'_> {
     /// The turn of a task that follows the one with this number. Only that record is read of those on the way.
     fn find_next(&self, newest: &Stored, number: u32, node: &TaskId) -> Result<Option<Stored>, SessionError> {
         let mut walk = self.walk(newest)?;
-        let begin = format!("session {}: turn ", newest.record.session);
         let mut next = None;
         while let Some(commit) = walk.stream.next().transpose()? {
-            let subject = commit.message().split(|byte| *byte == b'\n').next().unwrap_or_default();
-            let told = std::str::from_utf8(subject)
-                .ok()
-                .and_then(|said| said.strip_prefix(&begin)?.split_once(" of "));
-            match told {
-                Some((found, _)) if found.parse() == Ok(number) => break,
-                Some((_, found)) if found == node.as_str() => next = Some(commit),
+            match walk.told_turn(&commit) {
+                Some((found, _)) if found == number => break,
+                Some((_, found)) if found == *node => next = Some(commit),
                 _ => {}
             }
         }

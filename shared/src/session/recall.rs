@@ -1,6 +1,6 @@
 //! What a session that goes on knows of the turns before: in which conversation an agent was, and what it had done.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{
     Archive, Happening, SessionError, Stored, Transcript, Turn, Voice, chain, transcript_ref_of,
@@ -33,11 +33,18 @@ pub struct Recollection {
 }
 
 impl Archive<'_> {
-    /// What is known of each task when the session of `newest` is resumed, or begins as a replay; nothing otherwise. A
-    /// replay does not continue the conversations of the session that it was forked from.
-    pub fn recollections(&self, newest: &Stored) -> Result<Vec<Recollection>, SessionError> {
+    /// What is known of the tasks `left` when the session of `newest` is resumed, or begins as a replay; nothing otherwise.
+    /// A replay does not continue the conversations of the session that it was forked from.
+    pub fn recollections(
+        &self,
+        newest: &Stored,
+        left: &BTreeSet<&TaskId>,
+    ) -> Result<Vec<Recollection>, SessionError> {
+        if left.is_empty() {
+            return Ok(Vec::new());
+        }
         match &newest.record.happening {
-            Happening::Resume(resumed) => self.recall(newest, resumed.turn.unwrap_or(u32::MAX)),
+            Happening::Resume(resumed) => self.recall(newest, resumed.turn.unwrap_or(u32::MAX), left),
             Happening::Start(start) => {
                 let Some(fork) = &start.forked_from else {
                     return Ok(Vec::new());
@@ -45,7 +52,7 @@ impl Archive<'_> {
                 let Some(origin) = self.newest(&fork.session)? else {
                     return Ok(Vec::new());
                 };
-                let mut recalled = self.recall(&origin, fork.turn)?;
+                let mut recalled = self.recall(&origin, fork.turn, left)?;
                 recalled.iter_mut().for_each(|recollection| recollection.agent_session = None);
                 Ok(recalled)
             }
@@ -53,12 +60,25 @@ impl Archive<'_> {
         }
     }
 
-    /// The turns up to the one with this number.
-    fn recall(&self, newest: &Stored, last: u32) -> Result<Vec<Recollection>, SessionError> {
+    /// The turns of these tasks up to the one with this number. Only their records are read of those on the way.
+    fn recall(
+        &self,
+        newest: &Stored,
+        last: u32,
+        left: &BTreeSet<&TaskId>,
+    ) -> Result<Vec<Recollection>, SessionError> {
         let said = self.newest_words(&newest.record.session)?;
         let mut found: BTreeMap<TaskId, Recollection> = BTreeMap::new();
-        for stored in self.walk(newest)?.take(MOST_RECORDS) {
-            let record = stored?.record;
+        let mut walk = self.walk(newest)?;
+        for _ in 0..MOST_RECORDS {
+            let Some(commit) = walk.stream.next().transpose()? else {
+                break;
+            };
+            let is_asked_for = |(number, node): (u32, TaskId)| number <= last && left.contains(&node);
+            if !walk.told_turn(&commit).is_some_and(is_asked_for) {
+                continue;
+            }
+            let record = walk.read(commit)?.record;
             let Some(turn) = record.turn().filter(|turn| turn.step == "implement" && turn.number <= last)
             else {
                 continue;
@@ -72,6 +92,9 @@ impl Archive<'_> {
             if recollection.so_far.len() < MOST_TURNS {
                 let said = said.get(&turn.number).map(String::as_str).unwrap_or_default();
                 recollection.so_far.push(line_of(turn) + said);
+            }
+            if found.len() == left.len() && found.values().all(|known| known.so_far.len() == MOST_TURNS) {
+                break;
             }
         }
         let mut all: Vec<Recollection> = found.into_values().collect();
