@@ -171,6 +171,26 @@ fn what_the_user_had_changed_before_stays_out_of_every_turn() {
     assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
 }
 
+/// What is staged and does not lie in the worktree is seen only in the index.
+#[test]
+fn what_is_staged_alone_stays_staged() {
+    let (garden, id) = garden();
+    garden.write("kept", "staged\n");
+    garden.git(["add", "kept"]).succeeds();
+    garden.write("kept", "1\n2\n3\n");
+    garden.write("a", "a\n");
+    let commit = turn(&garden, &id, &[]);
+    assert_eq!(garden.git(["show", "--name-only", "--format=", &commit]).answer(), "a");
+    assert_eq!(garden.git(["status", "--porcelain"]).stdout(), "MM kept\n");
+    garden.git(["reset", "-q"]).succeeds();
+    for n in 1..=2 {
+        garden.write("a", format!("again {n}\n"));
+        turn(&garden, &id, &[]);
+        let raw = garden.git(["diff-index", "HEAD"]).answer();
+        assert_eq!(raw, "", "the index knows of what was committed, without being refreshed");
+    }
+}
+
 #[test]
 fn a_turn_is_refused_while_the_user_is_in_the_middle_of_a_merge() {
     let (garden, id) = garden();

@@ -65,7 +65,9 @@ pub(super) fn keep(
 ) -> Result<(), Failure> {
     let (branch, head) = place(repository)?;
     let mark = Mark::new(&branch, chronicle.session());
-    if let Some(refusal) = find_unsettled(repository)? {
+    let before = repository.index_stamp();
+    let staged = repository.staged_since(head)?;
+    if let Some(refusal) = find_unsettled(repository, &staged)? {
         if amid == Amid::Refused {
             return Err(refusal);
         }
@@ -78,14 +80,16 @@ pub(super) fn keep(
     }
     settle(repository, &branch, head)?;
     let mut recorder = Recorder::new(repository, branch, chronicle.session().clone(), head)?;
-    let snapshot = repository.snapshot()?;
+    let (snapshot, index) = repository.take_snapshot()?;
     let Choice { changes, is_all, left_out } = choose(repository, &mark, meant, (recorder.tree(), snapshot))?;
     let tree = match is_all {
         _ if changes.is_empty() => recorder.tree(),
         true => snapshot,
         false => repository.tree_with(recorder.tree(), &changes)?,
     };
-    let delivery = Delivery { tree, tip: head, changes: &changes };
+    let is_all_ours = tree == snapshot && staged.is_empty() && index.follows(before);
+    let index = is_all_ours.then_some(&index);
+    let delivery = Delivery { tree, tip: head, changes: &changes, index };
     let pipeline = chronicle.newest().record.context.pipeline;
     let draft = |_| TurnDraft {
         entry: (!changes.is_empty()).then(|| commit_of(told, &pipeline, &changes).entry()),
@@ -104,6 +108,7 @@ fn choose(
     (branch, snapshot): (Oid, Oid),
 ) -> Result<Choice, Failure> {
     let all = repository.changes(branch, snapshot)?;
+    repository.require_all(&all)?;
     let count = all.len();
     let mut left_out = Vec::new();
     let chosen: Vec<Change> = match meant {
@@ -140,12 +145,14 @@ fn already_changed(paths: &[String]) -> Option<String> {
 }
 
 /// What the user is in the middle of, which a commit would destroy.
-fn find_unsettled(repository: &Repository) -> Result<Option<Failure>, Failure> {
+fn find_unsettled(repository: &Repository, staged: &[Vec<u8>]) -> Result<Option<Failure>, Failure> {
     if let Some(going_on) = GoingOn::find_operation(&repository.git_dir) {
         let words = format!("a {} is going on here", going_on.what);
         return Ok(Some(Failure::new(Exit::Person, words).hint("finish it first, or give it up")));
     }
-    Ok(repository.unmerged()?.first().map(|path| {
+    // What is in conflict is not as it was either.
+    let unmerged = if staged.is_empty() { Vec::new() } else { repository.unmerged()? };
+    Ok(unmerged.first().map(|path| {
         Failure::new(Exit::Person, format!("'{}' is in conflict", visible(path)))
             .hint("settle it first: git add <file>")
     }))

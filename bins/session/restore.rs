@@ -131,7 +131,7 @@ pub(super) fn bring_back(
         let mut entry =
             Entry::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
         entry.body = Body::new(BROUGHT_BACK, &past.words);
-        let delivery = Delivery { tree, tip: recorder.head(), changes };
+        let delivery = Delivery { tree, tip: recorder.head(), changes, index: None };
         recorder.deliver(entry, delivery, &ended)?;
         (changes, ended) = (&[], Vec::new());
         let then = past.then.iter().find(|then| then.task == *task);

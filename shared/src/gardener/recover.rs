@@ -92,7 +92,7 @@ fn write_one(
     let why = ["interrupted: the run ended before the agent did".to_owned()].into_iter().chain(trespass);
     let why = why.chain(quit_operations(repository)?);
     entry.body = Body::new("Why it failed:", &why.collect::<Vec<_>>().join("; "));
-    let delivery = Delivery { tree, tip: recorder.head(), changes: &changes };
+    let delivery = Delivery { tree, tip: recorder.head(), changes: &changes, index: None };
     Ok(recorder.deliver(entry, delivery, &[attempt.ended()])?)
 }
 

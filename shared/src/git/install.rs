@@ -57,9 +57,10 @@ impl Repository {
         Stamp::of(&self.index_file()?)
     }
 
-    /// As git does it: whoever makes the lock file has the lock, and its renaming is the moment that counts. If the user's
-    /// own is not what ours was copied from, somebody staged something since: then it stays.
-    fn put_in_place(&self, index: &IndexFile) -> bool {
+    /// Makes `index` the user's own, if that can be. As git does it: whoever makes the lock file has the lock, and its
+    /// renaming is the moment that counts. If the user's own is not what ours was copied from, somebody staged something
+    /// since: then it stays.
+    pub fn put_in_place(&self, index: &IndexFile) -> bool {
         let (Some(own), lock) = (self.index_file(), self.git_dir.join("index.lock")) else {
             return false;
         };

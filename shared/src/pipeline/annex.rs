@@ -112,8 +112,8 @@ impl<'a> Room<'a> {
             self.recorder.repository().move_refs(&ended, "arborist: nothing changed")?;
             return Ok((self.recorder.tip().clone(), None));
         };
-        let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
-        self.recorder.deliver_with(work.whole_index(), entry, delivery, &ended)?;
+        let delivery = Delivery { index: work.whole_index(), ..work.delivery() };
+        self.recorder.deliver(entry, delivery, &ended)?;
         let commit = OtherCommit {
             repository: self.name.to_string(),
             commit: self.recorder.head(),

@@ -11,7 +11,7 @@ use crate::{
     git::{Change, GitError, Repository},
     message::Key,
     name::{Oid, RepoName},
-    record::{Delivery, Entry, Index, Prepared, RecordError, Recorder},
+    record::{Entry, Index, Prepared, RecordError, Recorder},
     session::OtherCommit,
 };
 
@@ -83,7 +83,7 @@ impl<'k, 'a> Beside<'k, 'a> {
         let Pending { work, prepared: Some(prepared), .. } = pending else {
             return Ok(None);
         };
-        let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
+        let delivery = work.delivery();
         let (event, index) = self.recorder.deliver_turn(prepared?, delivery)?;
         if index == Index::Behind {
             self.kept.index = index;

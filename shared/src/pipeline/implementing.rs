@@ -149,9 +149,9 @@ impl TaskRun<'_, '_, '_> {
             if status == Status::ImplementPass && why.is_some() { " (no file changed)" } else { "" };
         entry.body = body;
         entry.trailers = called.expense.trailers();
-        let delivery = Delivery { tree: work.tree, tip: work.tip, changes: &work.changes };
+        let delivery = Delivery { index: work.whole_index(), ..work.delivery() };
         let ended = [begun.unfinished.ended()];
-        let event = self.recorder.deliver_with(work.whole_index(), entry, delivery, &ended)?;
+        let event = self.recorder.deliver(entry, delivery, &ended)?;
         self.keep_plain(plain, called, Changed { here: &work.changes, others });
         self.recorded(event, why.as_deref(), called.expense);
         Ok(())

@@ -10,7 +10,7 @@ use crate::{
         Stamp,
     },
     name::{Attempt, Oid, TaskId},
-    record::{Mark, Recorder, Unfinished},
+    record::{Delivery, Mark, Recorder, Unfinished},
 };
 
 /// A checkout that an attempt has begun in.
@@ -80,6 +80,11 @@ pub struct Work {
 }
 
 impl Work {
+    /// What a commit of it holds.
+    pub fn delivery(&self) -> Delivery<'_> {
+        Delivery { tree: self.tree, tip: self.tip, changes: &self.changes, index: None }
+    }
+
     /// The index that holds all of the commit, if that is all that lies in the worktree.
     pub fn whole_index(&self) -> Option<&IndexFile> {
         self.seen.as_ref().filter(|(tree, _)| *tree == self.tree).map(|(_, index)| index)

@@ -23,7 +23,7 @@ impl TaskRun<'_, '_, '_> {
         let heading = format!("Completed after {} attempt(s). Report: {path}", attempt.ordinal());
         entry.body = Body::new(&heading, "");
         let _ = entry.trailers.set(Key::Report, &path);
-        let delivery = Delivery { tree, tip: self.recorder.head(), changes: &[change] };
+        let delivery = Delivery { tree, tip: self.recorder.head(), changes: &[change], index: None };
         let event = self.recorder.deliver(entry, delivery, &[])?;
         self.recorded(event, None, Expense::default());
         Ok(())

@@ -253,8 +253,8 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         let (tree, tip) = (self.recorder.tree(), self.recorder.head());
         let changes = work.as_ref().map_or(&[][..], |work| &work.changes);
         let delivery = match &work {
-            Some(work) => Delivery { tree: work.tree, tip: work.tip, changes },
-            None => Delivery { tree, tip, changes },
+            Some(work) => Delivery { changes, ..work.delivery() },
+            None => Delivery { tree, tip, changes, index: None },
         };
         let message = work.as_ref().map(|work| self.of.message(told, &noted.words, &work.changes));
         let Self { of, who, recorder, others, .. } = self;

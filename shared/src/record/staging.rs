@@ -20,6 +20,9 @@ pub struct Delivery<'a> {
     pub tip: Oid,
     /// What differs from the commit before.
     pub changes: &'a [Change],
+    /// An index that has taken in everything that lies in the worktree, where that is all committed and nothing else was
+    /// staged: it becomes the user's own.
+    pub index: Option<&'a IndexFile>,
 }
 
 /// Whether the index knows of what was committed.
@@ -58,19 +61,7 @@ impl Recorder<'_> {
         delivery: Delivery<'_>,
         others: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
-        self.deliver_with(None, entry, delivery, others)
-    }
-
-    /// The same where everything that lies in the worktree is committed: `index`, which has taken all of it in, becomes the
-    /// user's own.
-    pub fn deliver_with(
-        &mut self,
-        index: Option<&IndexFile>,
-        entry: Entry<'_>,
-        delivery: Delivery<'_>,
-        others: &[RefMove<'_>],
-    ) -> Result<Event, RecordError> {
-        let Delivery { tree, tip, changes } = delivery;
+        let Delivery { tree, tip, changes, index } = delivery;
         self.bring((changes, index), others, |recorder, moves| recorder.record_over(entry, tree, tip, moves))
     }
 
@@ -85,7 +76,7 @@ impl Recorder<'_> {
         let begun = mark.as_ref().map(TurnMark::begun);
         self.advance(prepared.commit, delivery.tip, begun.as_slice())?;
         let event = self.accept(prepared);
-        Ok((event, self.stage_turn(mark, delivery.changes)?))
+        Ok((event, self.stage_turn(mark, delivery)?))
     }
 
     /// The mark that is to be written with the next turn. A lane has no user whose index could be wrong, so it has none.
@@ -97,8 +88,9 @@ impl Recorder<'_> {
     }
 
     /// Brings what a turn changed into the index, and takes its mark away.
-    pub fn stage_turn(&self, mark: Option<TurnMark>, changes: &[Change]) -> Result<Index, RecordError> {
-        if self.repository().stage(changes).is_err() {
+    pub fn stage_turn(&self, mark: Option<TurnMark>, delivery: Delivery<'_>) -> Result<Index, RecordError> {
+        let is_there = delivery.index.is_some_and(|index| self.repository().put_in_place(index));
+        if !is_there && self.repository().stage(delivery.changes).is_err() {
             return Ok(Index::Behind);
         }
         if let Some(mark) = mark {

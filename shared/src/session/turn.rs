@@ -119,6 +119,6 @@ impl Chronicle {
             return Ok(None);
         };
         let event = recorder.accept(prepared);
-        Ok(Some((event, recorder.stage_turn(mark, delivery.changes)?)))
+        Ok(Some((event, recorder.stage_turn(mark, delivery)?)))
     }
 }
