@@ -60,7 +60,7 @@ fn work_in_a_submodule_fails_the_attempt_and_names_it() {
 fn a_worktree_with_such_work_is_not_removed() {
     let garden = garden("true");
     for (mark, task) in [("--skip-worktree", "A"), ("--assume-unchanged", "B")] {
-        garden.arborist(["worktree", "add", task]).succeeds();
+        garden.arborist(["worktree", "add", "--unplanned", task]).succeeds();
         let place = garden.arborist(["worktree", "path", task]).answer();
         garden.git(["-C", &place, "update-index", mark, "d/g"]).succeeds();
         std::fs::write(format!("{place}/d/g"), "mine\n").unwrap();
