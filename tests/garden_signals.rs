@@ -82,8 +82,12 @@ fn a_signal_ends_the_agent_keeps_its_work_and_is_told_by_the_exit_code() {
         let told = garden.git(["log", "-1", "--format=%B"]).answer();
         assert!(told.contains("@T1@implement-fail") && told.contains("> interrupted"), "{told}");
         assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+        garden.arborist(["state"]).succeeds().out("interrupted").never("the agent failed");
+        let told = garden.arborist(["state", "T1"]).succeeds().out("attempt 1, interrupted").stdout();
+        let log = told.lines().find_map(|line| line.trim().strip_prefix("agent log")).unwrap();
+        assert!(garden.path(log.trim()).is_file(), "{told}");
         garden.arborist(["garden"]).succeeds();
-        garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 2");
+        garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 2").never("interrupted,");
     }
 }
 
@@ -92,12 +96,17 @@ fn what_a_run_has_in_hand_is_not_ready_for_anybody_else() {
     let garden = garden(SLEEPER);
     let waiting = Waiting::start(&garden, &[]);
     let pid = waiting.child.id();
-    garden.arborist(["state"]).succeeds().out("1 under way").out(&format!("process {pid}")).out("begun");
+    garden.arborist(["state"]).succeeds().out("1 under way").out(&format!("process {pid}"));
+    garden.arborist(["state"]).succeeds().out("implementing").out("attempt 1, robot, begun ");
+    let detail = garden.arborist(["state", "T1"]).succeeds();
+    detail.out("implementing, attempt 1, robot, begun ").out("log spec/logs/T1_implement_");
     garden.arborist(["state", "--ready"]).succeeds().out("nothing is ready");
     let document =
         serde_json::from_str::<serde_json::Value>(&garden.arborist(["state", "--json"]).answer()).unwrap();
     assert_eq!((&document["running"]["pid"], &document["tasks"][0]["running"]), (&pid.into(), &true.into()));
     assert_eq!(document["tasks"][0]["ready"], false);
+    let doing = &document["tasks"][0]["doing"];
+    assert_eq!((&doing["step"], &doing["attempt"]), (&"implement".into(), &0.into()), "{doing}");
     waiting.send("-KILL");
     assert_eq!(waiting.child.wait_with_output().unwrap().status.signal(), Some(9));
     garden.arborist(["state"]).succeeds().never("goes on").out("ready").out("cut off");

@@ -59,10 +59,15 @@ fn facts(view: &View<'_>, standing: &Standing<'_>) -> Vec<(&'static str, String)
     if let Some(history) = standing.history {
         facts.extend(history_facts(history));
     }
+    facts.extend(view.log.clone().map(|log| ("agent log", plain_text(&log))));
     facts
 }
 
 fn state_words(view: &View<'_>, standing: &Standing<'_>) -> String {
+    if let Some(doing) = view.work.doing(standing) {
+        let state = tree::gerund(&doing.step).unwrap_or(standing.state.as_str());
+        return format!("{state}, {}, log {}", tree::busy_words(&doing), tree::one_line(&doing.log));
+    }
     let mut words = standing.state.as_str().to_owned();
     if let Some(attempt) = standing.attempt() {
         words.push_str(&format!(", attempt {}", attempt.ordinal()));
@@ -75,6 +80,9 @@ fn state_words(view: &View<'_>, standing: &Standing<'_>) -> String {
     }
     if view.work.has_cut_off(standing) {
         words.push_str(", the last attempt was cut off");
+    }
+    if standing.history.and_then(TaskHistory::last).is_some_and(Event::was_interrupted) {
+        words.push_str(", interrupted");
     }
     if standing.is_ready {
         words.push_str(", ready to be taken up");

@@ -6,12 +6,13 @@ use arborist_core::{
     history::{Event, State},
     plan::Task,
     progress::Standing,
+    record::Bulletin,
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
 use super::{View, source::Shown};
-use crate::document::{EventDocument, rfc3339, trailers, trailers_by_key};
+use crate::document::{EventDocument, rfc3339, steps, trailers, trailers_by_key};
 
 /// The state of a run.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -67,6 +68,28 @@ struct RunningDocument {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
+struct DoingDocument {
+    /// The step.
+    #[schemars(schema_with = "steps")]
+    step: String,
+    /// The attempt, from 0.
+    attempt: u32,
+    /// Who does it: a runner, or a command.
+    by: String,
+    /// Since when, in RFC 3339.
+    since: String,
+    /// Where its output goes.
+    log: String,
+}
+
+impl From<Bulletin> for DoingDocument {
+    fn from(Bulletin { step, attempt, by, since, log, .. }: Bulletin) -> Self {
+        Self { step, attempt: attempt.0, by, since: rfc3339(since), log }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 struct TotalsDocument {
     /// Tokens read by agents; null if none told.
     tokens_in: Option<u64>,
@@ -96,6 +119,8 @@ struct TaskDocument {
     ready: bool,
     /// Whether a run that goes on has it in hand.
     running: bool,
+    /// What that run does for it at this moment; null if nothing is under way.
+    doing: Option<DoingDocument>,
     /// Whether it is complete on the run's branch.
     landed: bool,
     /// Whether the plan knows it; true where there is no plan.
@@ -190,6 +215,7 @@ impl TaskDocument {
             time: last.map(|event| rfc3339(event.time)),
             ready: standing.is_ready,
             running: view.work.has(standing),
+            doing: view.work.doing(standing).map(DoingDocument::from),
             landed: standing.is_landed(),
             planned: !standing.is_stray,
             depends_on: task.map(|task| texts(&task.depends_on)).unwrap_or_default(),

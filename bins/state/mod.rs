@@ -88,6 +88,8 @@ pub(crate) struct View<'a> {
     unpushed: Vec<(String, u64)>,
     /// What has landed and waits for a checkout that is in its way.
     parked: Option<Oid>,
+    /// Where the last call of an agent that did the one task that is asked for is written down.
+    log: Option<String>,
     options: Options,
 }
 
@@ -123,7 +125,11 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let is_asked = args.scope.is_some();
     let Format { kind, exit_code, options } = args.into_format();
     let unpushed = unpushed::find(&repository, &settings, run)?;
-    let view = View { run, plan: found.shown, progress, totals, work, unpushed, parked, options };
+    let log = match options.tasks.as_slice() {
+        [task] if kind == Kind::Text => last_log(&repository, &settings, task),
+        _ => None,
+    };
+    let view = View { run, plan: found.shown, progress, totals, work, unpushed, parked, log, options };
     view.refuse_unknown(found.plan.as_ref())?;
     view.show(ui, kind)?;
     if run.start.is_none()
@@ -149,6 +155,18 @@ fn read(
     }
     let work = Work::find(repository, &scope.branch, refs);
     Ok((work, Run::scan_listed(repository, scope, Reading::Cached, refs.to_vec())?, parked))
+}
+
+/// The newest log of a task's implement step, which no trailer names. Its name ends with its time.
+fn last_log(repository: &Repository, settings: &Settings, task: &TaskId) -> Option<String> {
+    let folder = settings.text("log-dir").unwrap_or("spec/logs");
+    let main = repository.list_worktrees().ok()?.into_iter().next()?.path;
+    let begin = format!("{task}_implement_");
+    let names = std::fs::read_dir(main.join(folder))
+        .ok()?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let newest = names.filter(|name| name.starts_with(&begin) && name.ends_with(".log")).max()?;
+    Some(format!("{folder}/{newest}"))
 }
 
 /// How to show it.

@@ -5,6 +5,7 @@ use arborist_core::{
     message::{Step, plain_text},
     name::Oid,
     progress::Standing,
+    record::Bulletin,
 };
 use unicode_width::UnicodeWidthStr;
 
@@ -210,12 +211,14 @@ fn show_task(ui: &mut Ui, view: &View<'_>, standing: &Standing<'_>, columns: &Co
     let name = if columns.width.is_some() { shortened(&name, room) } else { name };
     let indent = "  ".repeat(standing.depth);
     let pad = room.saturating_sub(name.width());
+    let doing = view.work.doing(standing);
     let word = match standing.state {
+        _ if doing.is_some() => doing.as_ref().and_then(|doing| gerund(&doing.step)).unwrap_or("begun"),
         State::Pending if view.work.has(standing) => "begun",
         State::Pending if standing.is_ready => "ready",
         state => state.as_str(),
     };
-    let remark = remark(view, standing);
+    let remark = doing.map_or_else(|| remark(view, standing), |doing| busy_words(&doing));
     let used = indent.len() + 2 + ids + 1 + name.width() + pad + 2 + STATE + 1;
     let remark = columns.width.map_or_else(|| remark.clone(), |width| rest_of(&remark, width, used));
     let line = format!(
@@ -228,7 +231,19 @@ fn show_task(ui: &mut Ui, view: &View<'_>, standing: &Standing<'_>, columns: &Co
     ui.line(line.trim_end());
 }
 
-fn one_line(text: &str) -> String {
+/// The state that a task is in while a step of it is under way.
+pub(super) fn gerund(step: &str) -> Option<&'static str> {
+    let states = [("implement", State::Implementing), ("test", State::Testing), ("review", State::Reviewing)];
+    states.iter().find(|(name, _)| *name == step).map(|(_, state)| state.as_str())
+}
+
+/// Who is at work, in which attempt, and since when.
+pub(super) fn busy_words(doing: &Bulletin) -> String {
+    let by = one_line(&doing.by);
+    format!("attempt {}, {by}, begun {}", doing.attempt.ordinal(), clock::ago(doing.since))
+}
+
+pub(super) fn one_line(text: &str) -> String {
     let plain = plain_text(text);
     if plain.contains('\n') { plain.replace('\n', " ") } else { plain }
 }
@@ -269,6 +284,7 @@ fn remark(view: &View<'_>, standing: &Standing<'_>) -> String {
 /// What went wrong last, where the state alone does not tell.
 fn failure_word(last: &Event) -> Option<String> {
     match last.status().step() {
+        _ if last.was_interrupted() => Some("interrupted".into()),
         Step::Implement => Some("the agent failed".into()),
         Step::Test => Some("tests failed".into()),
         Step::Review => Some("rejected".into()),

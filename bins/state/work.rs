@@ -8,7 +8,7 @@ use arborist_core::{
     name::{BranchName, TaskId},
     process::{FileLock, Holder},
     progress::{Progress, Standing},
-    record::Unfinished,
+    record::{Bulletin, Unfinished},
 };
 
 /// Who is at work, and on what.
@@ -17,12 +17,21 @@ pub(super) struct Work {
     pub(super) holder: Option<Holder>,
     /// Tasks with an attempt that has begun and is not written down.
     begun: HashSet<TaskId>,
+    repository: Repository,
+    run: BranchName,
 }
 
 impl Work {
     pub(super) fn find(repository: &Repository, branch: &BranchName, refs: &[Ref]) -> Self {
         let begun = refs.iter().filter_map(|found| Unfinished::task_of(&found.name, branch)).collect();
-        Self { holder: FileLock::find_holder(&repository.run_lock(branch)), begun }
+        let holder = FileLock::find_holder(&repository.run_lock(branch));
+        Self { holder, begun, repository: repository.clone(), run: branch.clone() }
+    }
+
+    /// What the run that goes on does for this task.
+    pub(super) fn doing(&self, standing: &Standing<'_>) -> Option<Bulletin> {
+        let pid = self.holder.as_ref().filter(|_| self.has(standing))?.pid;
+        Bulletin::find(&self.repository, &self.run, standing.id, pid)
     }
 
     /// Whether a run that goes on has this task in hand.

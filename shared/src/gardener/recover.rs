@@ -3,7 +3,7 @@
 use super::GardenerError;
 use crate::{
     git::Change,
-    history::{Event, Run},
+    history::{Event, FAILED, INTERRUPTED, Run},
     message::{Body, Status, Wording},
     name::{Oid, TaskId},
     pipeline::{Dirt, Sorted, place::quit_operations},
@@ -89,9 +89,9 @@ fn write_one(
     let name = (known.name)(&attempt.task).unwrap_or(attempt.task.as_str()).to_owned();
     let wording = Wording { name: &name, attempt: attempt.attempt, max: known.max };
     let mut entry = Entry::new(attempt.task.clone(), Status::ImplementFail, wording);
-    let why = ["interrupted: the run ended before the agent did".to_owned()].into_iter().chain(trespass);
+    let why = [format!("{INTERRUPTED}: the run ended before the agent did")].into_iter().chain(trespass);
     let why = why.chain(quit_operations(repository)?);
-    entry.body = Body::new("Why it failed:", &why.collect::<Vec<_>>().join("; "));
+    entry.body = Body::new(FAILED, &why.collect::<Vec<_>>().join("; "));
     let delivery = Delivery { tree, tip: recorder.head(), changes: &changes, index: None };
     Ok(recorder.deliver(entry, delivery, &[attempt.ended()])?)
 }

@@ -12,6 +12,12 @@ use crate::{
 /// step has not failed and is taken again in the same attempt.
 pub const STOPPED: &str = "Why it stopped:";
 
+/// The heading of the reason of a step that failed.
+pub const FAILED: &str = "Why it failed:";
+
+/// What the reason begins with where work was cut off by a signal or a crash. The attempt is used up.
+pub const INTERRUPTED: &str = "interrupted";
+
 /// One sound commit of a run, with its evidence. Copies share it: ten thousand are handed on at a time.
 #[derive(Debug, Clone)]
 pub struct Event(Arc<Told>);
@@ -72,6 +78,14 @@ impl Event {
     #[must_use]
     pub fn was_stopped(&self) -> bool {
         self.body().sections.first().is_some_and(|section| section.heading == STOPPED)
+    }
+
+    /// Whether it tells of a step that came to no end of its own, whether that used up an attempt or not.
+    #[must_use]
+    pub fn was_interrupted(&self) -> bool {
+        self.body().sections.first().is_some_and(|section| {
+            section.heading == STOPPED || (section.heading == FAILED && section.text.starts_with(INTERRUPTED))
+        })
     }
 
     /// The branch of the run that it belongs to.

@@ -14,7 +14,7 @@ mod run;
 mod tasks;
 mod walk;
 
-pub use event::{Event, STOPPED};
+pub use event::{Event, FAILED, INTERRUPTED, STOPPED};
 pub use fold::{State, TaskHistory, TaskState};
 pub use grow::Ground;
 pub use memory::Memory;

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     agent::Outcome,
     git::Change,
-    history::STOPPED,
+    history::{FAILED, INTERRUPTED, STOPPED},
     message::{Body, Status, Step as StepKind},
     name::Attempt,
     record::{Delivery, Index, Tip},
@@ -53,10 +53,11 @@ impl TaskRun<'_, '_, '_> {
         let chain = self.shop.options.staff.implementers(self.task)?;
         let time_left = self.allowance(&Expense::default())?;
         let by = self.shop.name_of_next(&chain);
-        self.announce("implement", attempt, &by);
+        let log = self.log_path("implement");
+        self.announce("implement", attempt, (&by, &log));
         let prompt = implement(self.subject(), &self.events) + &self.shop.words_on_places(self.task);
         let (prompt, session) = self.shop.recall(&self.task.id, &chain, prompt);
-        let log = self.shop.home.join(self.log_path("implement"));
+        let log = self.shop.home.join(log);
         self.recorder.unsettle();
         let begun = place::begin(self.recorder, &self.shop.sentry, &self.task.id, attempt)?;
         let mut rooms = annex::enter(annexes, self.task, attempt)?;
@@ -176,14 +177,14 @@ fn judge(reply: &Reply, work: &Work) -> Judgement {
             Judgement { status: Status::ImplementPass, body, why: None }
         }
         (Outcome::Success { text, .. }, Some(trespass)) => {
-            let body = Body::new("Why it failed:", trespass).with(HEADING, &first(text));
+            let body = Body::new(FAILED, trespass).with(HEADING, &first(text));
             Judgement { status: Status::ImplementFail, body, why: Some(trespass.clone()) }
         }
         (Outcome::Failed { message, .. } | Outcome::Limited { message, .. }, trespass) => {
             let why = trespass
                 .as_ref()
                 .map_or_else(|| message.clone(), |trespass| format!("{message}; {trespass}"));
-            let body = Body::new("Why it failed:", &why);
+            let body = Body::new(FAILED, &why);
             let said = last(&reply.words, LONGEST_WORDS);
             let body = if said.is_empty() { body } else { body.with(HEADING, said) };
             Judgement { status: Status::ImplementFail, body, why: Some(why) }
@@ -205,7 +206,7 @@ fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
 /// fault, and uses up no attempt.
 fn interrupted(error: &PipelineError, is_untouched: bool) -> Judgement {
     let body = match error {
-        PipelineError::Stopped { .. } if !is_untouched => Body::new("Why it failed:", "interrupted"),
+        PipelineError::Stopped { .. } if !is_untouched => Body::new(FAILED, INTERRUPTED),
         error => Body::new(STOPPED, &error.to_string()),
     };
     Judgement { status: Status::ImplementFail, body, why: Some(error.to_string()) }

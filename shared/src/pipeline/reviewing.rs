@@ -40,7 +40,7 @@ impl TaskRun<'_, '_, '_> {
     fn ask_reviewers(&mut self, attempt: Attempt, log: &str) -> Result<Called, PipelineError> {
         let chain = self.shop.options.staff.reviewers()?;
         let by = self.shop.name_of_next(&chain);
-        self.announce("review", attempt, &by);
+        self.announce("review", attempt, (&by, log));
         let (prompt, file) = (self.review_prompt()?, self.shop.home.join(log));
         let mut expense = Expense::default();
         for tries in 1.. {

@@ -7,12 +7,13 @@ use crate::{
     agent::{
         Outcome,
         limits::{Budget, Level, Overrun, Spent},
+        redact::Redactor,
     },
-    history::Event,
+    history::{Event, FAILED},
     message::{Body, Status, Step as StepKind, Wording},
     name::{Attempt, Oid},
     plan::Task,
-    record::{Entry, Recorder},
+    record::{Bulletin, Entry, Recorder},
 };
 
 /// How a task ended.
@@ -49,11 +50,16 @@ pub(super) enum Step {
 impl TaskRun<'_, '_, '_> {
     /// Goes on until the task is complete or its attempts are used up.
     pub fn run(&mut self) -> Result<End, PipelineError> {
+        let end = self.run_on();
+        Bulletin::remove(self.recorder.repository(), self.recorder.run(), &self.task.id);
+        end
+    }
+
+    fn run_on(&mut self) -> Result<End, PipelineError> {
         let mut next = Resume::after(&self.events);
         loop {
             if next.attempt.0 >= self.shop.options.max_retries && next.stage == Stage::Implement {
-                let body =
-                    self.last_reason().map_or_else(Body::default, |why| Body::new("Why it failed:", &why));
+                let body = self.last_reason().map_or_else(Body::default, |why| Body::new(FAILED, &why));
                 self.record(Status::Failed, next.attempt, body, None)?;
                 return Ok(End::Failed);
             }
@@ -79,8 +85,8 @@ impl TaskRun<'_, '_, '_> {
     fn test(&mut self, attempt: Attempt) -> Result<Step, PipelineError> {
         let (commands, has_command) = self.shop.options.tests_of(self.task);
         let by = if has_command { &commands[0].command } else { "no test command" };
-        self.announce("test", attempt, by);
         let log = self.log_path("test");
+        self.announce("test", attempt, (by, &log));
         if has_command {
             self.recorder.unsettle();
         }
@@ -169,7 +175,16 @@ impl TaskRun<'_, '_, '_> {
         Entry::new(self.task.id.clone(), status, wording)
     }
 
-    pub(super) fn announce(&mut self, step: &'static str, attempt: Attempt, by: &str) {
+    pub(super) fn announce(&mut self, step: &'static str, attempt: Attempt, (by, log): (&str, &str)) {
+        let bulletin = Bulletin {
+            pid: std::process::id(),
+            step: step.to_owned(),
+            attempt,
+            by: Redactor::redact(&self.shop.secrets, by),
+            since: (self.shop.clock)(),
+            log: log.to_owned(),
+        };
+        bulletin.post(self.recorder.repository(), self.recorder.run(), &self.task.id);
         let begins = Happening::Begins { name: self.task.name.clone(), attempt, step, by: by.to_owned() };
         self.shop.tell(&self.task.id, begins);
     }

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     agent::redact::{Redactor, Secrets},
+    history::FAILED,
     message::{Body, Key, Trailers},
     plan::{Task, TestCommand, TestKind},
     process::{Ending, Limits, Outcome, Program, Supervised, open_log},
@@ -127,7 +128,7 @@ impl Sum {
             set(Key::TestLog, log.to_owned());
         }
         let body = match &self.why {
-            Some(why) => Body::new("Why it failed:", why).followed_by(self.body),
+            Some(why) => Body::new(FAILED, why).followed_by(self.body),
             None => self.body,
         };
         TestResult { is_passed: self.why.is_none(), why: self.why, body, trailers }

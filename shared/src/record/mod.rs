@@ -1,9 +1,11 @@
 //! Writing a run down: one commit for each thing that happened, on the run's branch, by compare-and-swap.
 
+mod bulletin;
 mod repeat;
 mod staging;
 mod unfinished;
 
+pub use bulletin::Bulletin;
 pub use staging::{Delivery, Index, TurnMark, settle};
 pub use unfinished::{Mark, Unfinished};
 
