@@ -57,6 +57,33 @@ fn turns_that_were_stopped_are_marked() {
 }
 
 #[test]
+fn verdicts_attempts_and_ways_back_are_told_of_turns() {
+    let garden = Garden::planned(
+        "tasks.md",
+        "- [ ] T001 do a\n",
+        "case \"$prompt\" in Review*) [ -e again ] || { echo 'REJECTED: too short'; exit; }; echo APPROVED ;; \
+         *) [ ! -e a ] || echo more > again; echo a > a ;; esac\n",
+    );
+    garden.arborist(["gardener"]).succeeds();
+    let id = garden.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
+    let turns = || garden.arborist(["session", "turns", &id]).succeeds().stdout();
+    let told = turns();
+    let reviews: Vec<&str> = told.lines().filter(|line| line.contains("review #")).collect();
+    assert!(reviews[0].contains("review #1") && reviews[0].contains("REJECTED: too short"), "{told}");
+    assert!(reviews[1].contains("review #2") && reviews[1].contains("APPROVED"), "{told}");
+    assert!(told.contains("implement #2"), "{told}");
+    assert!(!told.contains("went back"), "{told}");
+    garden.arborist(["session", "show", &id, "--turn", "2"]).succeeds().out("said      REJECTED: too short");
+    garden.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
+    let told = turns();
+    let back = told.lines().position(|line| line.contains("resumed") && line.contains("went back to turn 1"));
+    assert_eq!(back, Some(5), "{told}");
+    let json = garden.arborist(["session", "turns", &id, "--json"]).answer();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["resumed"], serde_json::json!([{"turn": 1, "after": 4}]));
+}
+
+#[test]
 fn a_clone_without_sessions_is_told_how_to_get_them() {
     let garden = Garden::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
     garden.arborist(["session", "list"]).succeeds().silent().err("no session").never("git fetch");

@@ -90,7 +90,11 @@ fn a_turn_that_wrote_nothing_is_recorded_without_a_commit() {
         (&1100.into(), &7.into(), &0.25.into())
     );
     assert_eq!(list["head"], commit.as_str());
-    garden.arborist(["session", "turns", &id]).succeeds().out("1     T1    implement  gpt-9  -").out("Add a");
+    garden
+        .arborist(["session", "turns", &id])
+        .succeeds()
+        .out("1     T1    implement #1  gpt-9  -")
+        .out("Add a");
     garden.arborist(["session", "show", &id, "--turn", "3"]).succeeds().out("none: it wrote nothing");
 }
 

@@ -85,6 +85,18 @@ pub struct TurnsDocument {
     pub session: String,
     /// Its turns, the first one first.
     pub turns: Vec<Turn>,
+    /// Where it went back to an earlier turn, the first time first.
+    pub resumed: Vec<ResumedDocument>,
+}
+
+/// A session that went back to one of its turns.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ResumedDocument {
+    /// The turn that it went back to; 0 is where it began.
+    pub turn: u32,
+    /// The turn after which it did.
+    pub after: u32,
 }
 
 /// One turn.

@@ -5,15 +5,18 @@ use arborist_core::{
     git::Repository,
     message::{visible, visible_lines},
     name::Oid,
-    session::{Asked, Checkpoint, End, Happening, Pause, Start, Stored, Turn, UNKNOWN},
+    session::{Asked, Checkpoint, End, Happening, Pause, Resumed, Start, Stored, Turn, UNKNOWN},
 };
 use clap::Args;
 
 use super::{
-    document::{OtherPatchDocument, SessionDocument, SessionShowDocument, TurnDocument, TurnsDocument},
+    document::{
+        OtherPatchDocument, ResumedDocument, SessionDocument, SessionShowDocument, TurnDocument,
+        TurnsDocument,
+    },
     elsewhere::Elsewhere,
     open::{IdArgs, JsonArgs, Opened, open},
-    words::{Last, TURN_HEADINGS, cost_of, plan_of, table, tokens_of, tone_of, turn_cells},
+    words::{Last, TURN_HEADINGS, cost_of, plan_of, resumed_cells, table, tokens_of, tone_of, turn_cells},
 };
 use crate::{
     clock, document,
@@ -185,7 +188,7 @@ fn tell_turn(ui: &mut Ui, stored: &Stored, turn: &Turn, here: Option<&str>) {
             ui.line(&format!("  {name:<9} {}", visible(&value)));
         }
     };
-    let [_, node, step, model, _, tokens, cost, _] = turn_cells(turn);
+    let [_, node, _, model, _, tokens, cost, _] = turn_cells(turn);
     match (turn.commit, here) {
         (Some(commit), Some(here)) => field("commit", format!("{commit} in {here}")),
         (Some(commit), None) => field("commit", commit.to_string()),
@@ -198,7 +201,7 @@ fn tell_turn(ui: &mut Ui, stored: &Stored, turn: &Turn, here: Option<&str>) {
     }
     field("not committed", turn.not_committed.clone().unwrap_or_default());
     field("task", node);
-    field("step", format!("{step}, attempt {}", turn.attempt.ordinal()));
+    field("step", format!("{}, attempt {}", turn.step, turn.attempt.ordinal()));
     field("model", model);
     field("provider", known(&turn.provider));
     field("runner", turn.runner.clone());
@@ -207,6 +210,7 @@ fn tell_turn(ui: &mut Ui, stored: &Stored, turn: &Turn, here: Option<&str>) {
     field("took", clock::duration(turn.ended.saturating_sub(turn.started)));
     let how = if turn.interrupted { ", interrupted" } else { "" };
     field("ended", clock::ago(turn.ended) + how);
+    field("said", turn.said.clone().unwrap_or_default());
     field("its own session", turn.agent_session.clone().unwrap_or_default());
     for path in turn.paths() {
         field("wrote", path);
@@ -240,18 +244,28 @@ pub(super) fn patch_of(repository: &Repository, commit: Oid) -> Result<String, F
 pub(super) fn turns(args: &TurnsArgs, ui: &mut Ui) -> Outcome {
     let opened = open(ui)?;
     let newest = opened.require(&args.id)?;
-    let mut turns = Vec::new();
+    let (mut turns, mut rows, mut resumed) = (Vec::new(), Vec::new(), Vec::new());
     for stored in opened.archive().walk(newest)? {
-        if let Happening::Turn(turn) = stored?.record.happening {
-            turns.push(turn);
+        let Stored { record, .. } = stored?;
+        match record.happening {
+            Happening::Turn(turn) => {
+                rows.push(turn_cells(&turn));
+                turns.push(turn);
+            }
+            Happening::Resume(Resumed { turn: Some(turn), .. }) => {
+                rows.push(resumed_cells(turn));
+                resumed.push(ResumedDocument { turn, after: record.totals.turns });
+            }
+            _ => {}
         }
     }
     turns.reverse();
+    rows.reverse();
+    resumed.reverse();
     if args.json.json {
         let session = newest.record.session.to_string();
-        return document::print(ui, &TurnsDocument { session, turns });
+        return document::print(ui, &TurnsDocument { session, turns, resumed });
     }
-    let rows: Vec<_> = turns.iter().map(turn_cells).collect();
     table(ui, TURN_HEADINGS, &rows, Last::Cut, |_, column| (column == 4).then_some(Tone::Busy));
     Ok(Exit::Done)
 }

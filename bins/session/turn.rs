@@ -166,6 +166,7 @@ pub(super) fn turn_of(told: &Told, changes: &[Change]) -> Turn {
         not_committed: None,
         interrupted: false,
         message: (!message.is_empty()).then_some(message),
+        said: None,
         agent_session: told.agent_session.clone(),
         started: now,
         ended: now,

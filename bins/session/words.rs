@@ -61,7 +61,7 @@ pub(super) fn turn_cells(turn: &Turn) -> [String; TURN_COLUMNS] {
     [
         turn.number.to_string(),
         turn.node.to_string(),
-        visible(&turn.step),
+        format!("{} #{}", visible(&turn.step), turn.attempt.ordinal()),
         if turn.model == UNKNOWN { "-".to_owned() } else { visible(&turn.model) },
         commits_of(turn),
         tokens_of_turn(turn.tokens),
@@ -78,9 +78,18 @@ fn commits_of(turn: &Turn) -> String {
     if all.is_empty() { "-".to_owned() } else { all.join(" ") }
 }
 
-/// What a turn did: the first line of its message, else its tools.
-pub(super) fn words_of_turn(turn: &Turn) -> String {
+/// The line of a session that went back to one of its turns.
+pub(super) fn resumed_cells(turn: u32) -> [String; TURN_COLUMNS] {
+    let mut cells: [String; TURN_COLUMNS] = std::array::from_fn(|_| String::new());
+    (cells[0], cells[2]) = ("-".into(), "resumed".into());
+    cells[TURN_COLUMNS - 1] = format!("went back to turn {turn}");
+    cells
+}
+
+/// What a turn did: the first line of its message, else what it said last, such as a verdict, else its tools.
+fn words_of_turn(turn: &Turn) -> String {
     let message = turn.message.as_deref().and_then(|message| message.lines().next());
+    let message = message.or(turn.said.as_deref());
     let tools = || turn.tools.iter().map(|tool| tool.name.clone()).collect::<Vec<_>>().join(", ");
     let words = message.map(str::to_owned).filter(|line| !line.is_empty()).unwrap_or_else(tools);
     let words = visible(&words);

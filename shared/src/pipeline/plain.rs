@@ -60,7 +60,8 @@ impl TaskRun<'_, '_, '_> {
         let message = message.as_ref().map(TurnMessage::text);
         let files = here.iter().map(Change::shown).collect();
         let others = others.iter().map(|(commit, _)| commit.clone()).collect();
-        let turn = Turn { commit, others, message, files, ..turn.clone() };
+        let said = turn.said.clone().filter(|_| message.is_none());
+        let turn = Turn { commit, others, message, said, files, ..turn.clone() };
         let tip = (recorder.branch() == recorder.run()).then_some(head);
         scribe.chronicle.append((scribe.clock)(), |number| {
             let transcript = transcript.clone().map(|said| Transcript { turn: number, ..said });

@@ -116,6 +116,7 @@ impl Noted {
             not_committed: None,
             interrupted: self.is_cut,
             message: None,
+            said: self.words.lines().map(str::trim).rfind(|line| !line.is_empty()).map(str::to_owned),
             agent_session: self.session.clone(),
             started: self.started,
             ended,
@@ -151,7 +152,7 @@ impl TurnsOf<'_> {
         let call = CallOf { node, attempt, step: self.step.as_str(), words };
         let (turn, transcript) = noted.written(&call, who, (number, ended));
         let (files, text) = (changes.iter().map(Change::shown).collect(), message.map(TurnMessage::text));
-        let turn = Turn { files, message: text, ..turn };
+        let turn = Turn { files, said: turn.said.filter(|_| text.is_none()), message: text, ..turn };
         let model = noted.model.as_deref();
         let provider = who.provider_of(model);
         let (provider, pipeline) = (provider.as_deref(), self.scribe.pipeline.as_str());

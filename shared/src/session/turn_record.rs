@@ -62,6 +62,9 @@ pub struct Turn {
     /// The message of that commit, without its trailers; of the first in another repository if there is none here.
     #[serde(default)]
     pub message: Option<String>,
+    /// The last line that the agent said, such as a reviewer's verdict, where there is no such message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
     /// The agent's own session, by which it can be continued.
     #[serde(default)]
     pub agent_session: Option<String>,
@@ -145,6 +148,7 @@ impl Turn {
             tool.summary = cut(&tool.summary, LONGEST_SUMMARY).replace('\n', " ");
         }
         self.message = self.message.map(|message| cut(&message, LONGEST_MESSAGE));
+        self.said = self.said.map(|said| cut(&said, LONGEST_SUMMARY).replace('\n', " "));
         self.not_committed = self.not_committed.map(|why| cut(&why, LONGEST_MESSAGE));
         self
     }
