@@ -7,6 +7,7 @@ mod compost;
 
 use std::{fs, path::Path};
 
+use arborist_testkit::Terminal;
 use compost::{Compost, find};
 
 const NOW: &[&str] = &["--older-than", "0"];
@@ -139,6 +140,13 @@ fn force_saves_commits_and_files_and_restore_brings_them_back() {
         .succeeds()
         .out("2025-02-16/main/T1/branch-")
         .out("2025-02-16/main/T1/worktree-");
+    let piped = compost.cleanup(&["saved"]).succeeds().err("git arborist cleanup restore NAME").stdout();
+    assert!(piped.starts_with("what"), "{piped}");
+    let mut command = compost.command("git", &compost.path(""));
+    command.args(["arborist", "cleanup", "saved"]);
+    let (_, screen, _) = Terminal::start(command, 60).ends();
+    assert!(screen.lines().all(|line| line.chars().count() <= 60), "{screen}");
+    assert!(screen.lines().any(|line| line.trim().starts_with("2025-02-16/main/T1/branch-")), "{screen}");
     let restored = compost.cleanup(&["restore", "T1"]).succeeds();
     restored.out("'arborist/task/main/T1' is at").out("its files are in ");
     assert_eq!(compost.git(["rev-parse", "arborist/task/main/T1"]).answer(), tip);

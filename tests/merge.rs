@@ -10,7 +10,7 @@ use std::{
 };
 
 use arborist_core::process::FileLock;
-use arborist_testkit::{Run, TaskCommit};
+use arborist_testkit::{Run, TaskCommit, Terminal};
 use orchard::{Orchard, before_git};
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ fn what_is_done_lands_in_order_without_a_checkout() {
     let orchard = Orchard::grown(&["T1", "T2"]);
     orchard.elsewhere();
     orchard.merge(&["add", "T1", "T2"]).succeeds().out("T1 is queued for main").out("T2 is queued");
-    orchard.merge(&["list"]).succeeds().out("T1         waiting");
+    orchard.merge(&["list"]).succeeds().out("T1    waiting");
     orchard.merge(&["run"]).succeeds().out("2 landed (T1, T2)").err("T1 landed as ");
     assert_eq!(
         orchard.subjects("main"),
@@ -41,7 +41,7 @@ fn what_is_done_lands_in_order_without_a_checkout() {
     orchard.arborist(["trailers", "check", "main~2..main"]).succeeds();
     orchard.arborist(["state", "--scope", "main", "--exit-code"]).succeeds().out("2 of 2 done");
     orchard.merge(&["list"]).succeeds().silent();
-    orchard.merge(&["log"]).succeeds().out("T1 landed").out("T2 landed");
+    orchard.merge(&["log"]).succeeds().out("T1    landed").out("T2    landed");
     orchard.merge(&["status", "T1"]).succeeds().out("T1 landed");
     orchard.merge(&["run"]).succeeds().out("nothing is queued");
 }
@@ -149,7 +149,7 @@ fn a_priority_that_is_none_is_the_lowest() {
     let commit = orchard.commit_object(&tree, &[parent], spoilt + "\n");
     orchard.git(["update-ref", name, &commit]).succeeds();
     let list = orchard.merge(&["list"]).answer();
-    assert!(list.starts_with("T1 "), "{list}");
+    assert!(list.lines().nth(1).unwrap().starts_with("T1 "), "{list}");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn what_the_target_has_already_is_not_recorded_as_merged() {
     orchard.git(["branch", "-f", "arborist/task/main/T3", "main"]).succeeds();
     orchard.merge(&["add", "T3", "--force"]).succeeds();
     orchard.merge(&["run"]).succeeds().out("1 no change (T3)").err("T3 changes nothing");
-    orchard.merge(&["log"]).succeeds().out("T3 no-change");
+    orchard.merge(&["log"]).succeeds().out("T3    no-change");
     assert!(orchard.subjects("main").iter().all(|subject| !subject.contains("@merge")));
 }
 
@@ -267,7 +267,7 @@ fn it_works_in_repositories_of_every_kind() {
         let orchard = Orchard::on(options, &["T1", "T2"]);
         orchard.merge(&["add", "T1", "T2"]).succeeds();
         orchard.merge(&["run"]).succeeds().out("2 landed (T1, T2)");
-        orchard.merge(&["log"]).succeeds().out("T2 landed");
+        orchard.merge(&["log"]).succeeds().out("T2    landed");
     }
     let orchard = Orchard::grown(&["T1"]);
     let bare = orchard.root().join("bare.git");
@@ -349,4 +349,24 @@ fn a_run_that_is_not_there_is_an_error_and_not_an_empty_queue() {
     orchard.merge(&["add", "T1"]).succeeds();
     orchard.git(["branch", "-m", "main", "other"]).succeeds();
     orchard.merge(&["list", "--scope", "main"]).succeeds().out("T1");
+}
+
+#[test]
+fn lists_have_headings_and_fit_on_a_terminal() {
+    let orchard = Orchard::grown(&["T1", "T2"]);
+    orchard.git(["branch", "release/of-a-year-with-a-long-name"]).succeeds();
+    orchard.merge(&["T1"]).succeeds();
+    orchard.git(["config", "arborist.merge.gates.check.command", "false"]).succeeds();
+    let _ = orchard.merge(&["T2", "--into", "release/of-a-year-with-a-long-name"]).exits(2);
+    let _ = orchard.merge(&["T2"]).exits(2);
+    for (verb, first) in [("list", "task  state"), ("log", "task  outcome")] {
+        let piped = orchard.merge(&[verb]).succeeds().stdout();
+        assert!(piped.starts_with(first), "{piped}");
+        let mut command = orchard.command("git", &orchard.path(""));
+        command.args(["arborist", "merge", verb, "--scope", "main"]);
+        let (code, screen, _) = Terminal::start(command, 60).ends();
+        assert_eq!(code, 0, "{screen}");
+        assert!(screen.lines().take(1).all(|line| line.starts_with(first)), "{screen}");
+        assert!(screen.lines().all(|line| line.chars().count() <= 60), "{screen}");
+    }
 }

@@ -156,7 +156,7 @@ fn of_several_the_first_that_can_land_are_chosen() {
         .exits(2)
         .out("1 landed (T3), 1 not chosen (T4)")
         .err("T4 is not needed: others have landed");
-    orchard.merge(&["log"]).succeeds().out("T4 not-chosen");
+    orchard.merge(&["log"]).succeeds().out("T4    not-chosen");
     orchard.merge(&["T3", "T5", "--policy", "1"]).succeeds().out("1 not chosen (T5)");
     orchard.merge(&["T5", "--policy", "most"]).exits(129).err("it must be keep-clean, all-or-nothing, first");
 }

@@ -57,7 +57,7 @@ fn a_red_gate_keeps_one_back_and_says_where_its_log_is() {
     assert!(orchard.read(&log).contains("the roof leaks"), "{log}");
     orchard.merge(&["run"]).exits(1).out("1 waiting (T1)");
     assert_eq!(runs(&orchard), 3, "it is not tried again by itself");
-    orchard.merge(&["log"]).succeeds().out("T1 red");
+    orchard.merge(&["log"]).succeeds().out("T1    red");
 
     set_gate(&orchard, "true");
     orchard.merge(&["retry", "T1"]).succeeds();
@@ -129,7 +129,7 @@ fn a_gate_that_cannot_answer_lands_nothing_and_blames_nobody() {
         let main = orchard.git(["rev-parse", "main"]).answer();
         orchard.merge(&["T1", "T2"]).exits(2).out("2 broken (T1, T2); 1 gate run").err(why);
         assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
-        orchard.merge(&["list"]).succeeds().out("T1         waiting").out("T2         waiting");
+        orchard.merge(&["list"]).succeeds().out("T1    waiting").out("T2    waiting");
     }
     let orchard = gated(&["T1"], "sleep 60");
     orchard.git(["config", "arborist.merge.gates.check.timeout", "1"]).succeeds();
@@ -157,7 +157,7 @@ fn what_was_red_before_is_held_or_landed_as_the_user_decides() {
         .exits(2)
         .out("1 red before (T1); 3 gate runs")
         .err("the gate 'check' is red on the target too");
-    orchard.merge(&["list"]).succeeds().out("T1         waiting");
+    orchard.merge(&["list"]).succeeds().out("T1    waiting");
     orchard.merge(&["run"]).exits(2).out("1 red before (T1); 1 gate run");
     orchard.git(["config", "arborist.merge.red-target", "land"]).succeeds();
     orchard.merge(&["run"]).succeeds().out("1 landed (T1)");

@@ -3,8 +3,12 @@
 use arborist_core::{cleanup::list_saved, failure::Exit, message::visible};
 use clap::Args;
 
-use super::{document::SavedDocument, open::open, show::table};
-use crate::{clock, document, entry::Outcome, ui::Ui};
+use super::{document::SavedDocument, open::open};
+use crate::{
+    clock, document,
+    entry::Outcome,
+    ui::{Fit, Table, Ui},
+};
 
 #[derive(Debug, Args)]
 pub(super) struct SavedArgs {
@@ -25,13 +29,16 @@ pub(super) fn run(args: &SavedArgs, ui: &mut Ui) -> Outcome {
     let row = |one: &arborist_core::cleanup::SavedWork| {
         [
             one.part.as_str().to_owned(),
-            visible(&one.name),
-            visible(&one.subject),
-            String::new(),
             one.time.map(clock::age).unwrap_or_default(),
+            visible(&one.subject),
+            visible(&one.name),
         ]
     };
-    let rows: Vec<[String; 5]> = saved.iter().map(row).collect();
-    table(ui, "", &rows);
+    let rows: Vec<[String; 4]> = saved.iter().map(row).collect();
+    let fits = [Fit::Whole, Fit::Number, Fit::End(20), Fit::Below];
+    Table::new(["what", "age", "from", "name"], fits).show(ui, &rows, |_, _| None);
+    if !saved.is_empty() {
+        ui.hint("bring one back with: git arborist cleanup restore NAME");
+    }
     Ok(Exit::Done)
 }

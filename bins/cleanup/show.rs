@@ -11,7 +11,7 @@ use arborist_core::{
 use super::{document::totals, sweep::Outcomes};
 use crate::{
     clock,
-    ui::{Tone, Ui},
+    ui::{Fit, Table, Tone, Ui},
 };
 
 /// What, name, why, size and age.
@@ -21,10 +21,8 @@ type Row = [String; 5];
 const FILES: usize = 3;
 /// So many ignored files are named.
 const IGNORED: usize = 3;
-/// A name is cut before its reason is, but not below so many characters.
-const NAME: usize = 18;
-/// Between two columns.
-const GAP: usize = 2;
+/// A name is cut before its reason is, but so much of it stays.
+const FITS: [Fit; 5] = [Fit::Whole, Fit::Middle(18), Fit::End(0), Fit::Number, Fit::Number];
 
 /// A heading with its rows and, below each, what was saved.
 struct Section<'a> {
@@ -154,11 +152,9 @@ fn show_entries(ui: &mut Ui, entries: &[Entry<'_>]) {
             _ => rows.push((row_of_group(what, why, &group), Vec::new())),
         }
     }
-    let lines = layout(ui, "  ", &rows.iter().map(|(row, _)| row.clone()).collect::<Vec<_>>());
-    for (line, (_, below)) in lines.iter().zip(&rows) {
-        ui.line(line);
-        below.iter().for_each(|line| ui.line(&format!("    {line}")));
-    }
+    let (rows, below): (Vec<Row>, Vec<Vec<String>>) = rows.into_iter().unzip();
+    let below = |at: usize| below[at].iter().map(|line| format!("    {line}")).collect();
+    Table::bare(FITS, "  ").show_with(ui, &rows, |_, _| None, below);
 }
 
 /// What is told of something below its row: what was saved of it, and what goes with it and is nowhere else.
@@ -219,7 +215,7 @@ fn show_reclaimed(ui: &mut Ui, outcomes: &Outcomes) {
         ["ignored".to_owned(), visible(&name), visible(&why), size(one.size), String::new()]
     };
     let rows: Vec<Row> = outcomes.reclaimed.iter().map(row).collect();
-    table(ui, "  ", &rows);
+    Table::bare(FITS, "  ").show(ui, &rows, |_, _| None);
 }
 
 fn summary(outcomes: &Outcomes) -> String {
@@ -231,65 +227,6 @@ fn summary(outcomes: &Outcomes) -> String {
         words.push_str(&format!(", {} failed", totals.failed));
     }
     format!("{words}; {} {}.", size(totals.bytes), would.1)
-}
-
-/// Rows in columns, as wide as the terminal is.
-pub(super) fn table(ui: &mut Ui, indent: &str, rows: &[Row]) {
-    for line in layout(ui, indent, rows) {
-        ui.line(&line);
-    }
-}
-
-fn layout(ui: &Ui, indent: &str, rows: &[Row]) -> Vec<String> {
-    let wide = |text: &str| text.chars().count();
-    let mut widths = [0; 5];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = wide(cell).max(*width);
-        }
-    }
-    if let Some(columns) = ui.width() {
-        let gaps = GAP * widths.iter().filter(|width| **width > 0).count().saturating_sub(1);
-        let fixed = wide(indent) + gaps + widths[0] + widths[3] + widths[4];
-        let room = columns.saturating_sub(fixed);
-        widths[1] = widths[1].min(room.saturating_sub(widths[2]).max(NAME));
-        widths[2] = widths[2].min(room.saturating_sub(widths[1]));
-    }
-    let ellipsis = if ui.has_unicode() { "…" } else { "..." };
-    let line = |row: &Row| {
-        let mut line = indent.to_owned();
-        for (column, (cell, width)) in row.iter().zip(widths).enumerate().filter(|(_, (_, width))| *width > 0)
-        {
-            let cell =
-                if column == 1 { cut_middle(cell, width, ellipsis) } else { cut(cell, width, ellipsis) };
-            let pad = " ".repeat(width.saturating_sub(wide(&cell)));
-            // Numbers stand at the right of their column.
-            line.push_str(&if column >= 3 { format!("{pad}{cell}") } else { format!("{cell}{pad}") });
-            line.push_str(&" ".repeat(GAP));
-        }
-        line.trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
-}
-
-fn cut(text: &str, width: usize, ellipsis: &str) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let room = width.saturating_sub(ellipsis.chars().count());
-    text.chars().take(room).chain(ellipsis.chars()).take(width).collect()
-}
-
-/// Names differ at their ends.
-fn cut_middle(text: &str, width: usize, ellipsis: &str) -> String {
-    let count = text.chars().count();
-    let room = width.saturating_sub(ellipsis.chars().count());
-    if count <= width || room < 2 {
-        return cut(text, width, ellipsis);
-    }
-    let head = room / 2;
-    let tail = text.chars().skip(count - (room - head));
-    text.chars().take(head).chain(ellipsis.chars()).chain(tail).collect()
 }
 
 /// Bytes for people.
@@ -309,11 +246,5 @@ mod tests {
     fn sizes_are_short() {
         let shown = [0, 999, 1_500, 12_340_000, 7_000_000_000].map(size);
         assert_eq!(shown, ["0 B", "999 B", "1.5 kB", "12.3 MB", "7.0 GB"]);
-    }
-
-    #[test]
-    fn what_is_too_long_is_cut_and_says_so() {
-        assert_eq!([cut("abc", 3, "…"), cut("abcd", 3, "…"), cut("abcd", 3, "...")], ["abc", "ab…", "..."]);
-        assert_eq!(cut_middle("main/T001/branch-1", 9, "…"), "main…ch-1");
     }
 }

@@ -16,7 +16,12 @@ use super::{
     open::Site,
     words::conflicts_in_short,
 };
-use crate::{clock, document::print, entry::Outcome, ui::Ui};
+use crate::{
+    clock,
+    document::print,
+    entry::Outcome,
+    ui::{Fit, Table, Tone, Ui},
+};
 
 /// A ticket in its place.
 pub(super) struct Listed {
@@ -111,9 +116,7 @@ pub(super) fn list(args: &ScopeArgs, ui: &mut Ui) -> Outcome {
     if listed.is_empty() && claims.is_empty() {
         ui.note("nothing is queued");
     }
-    for line in &listed {
-        ui.line(&one_line(line));
-    }
+    show(&listed, Detail::None, ui);
     claims.iter().for_each(|claim| ui.line(&drain_line(claim)));
     Ok(Exit::Done)
 }
@@ -123,18 +126,24 @@ fn drain_line(claim: &Claim) -> String {
     plain_text(&format!("{into} is landed on by {holder}, begun {}", clock::ago(*since)))
 }
 
-fn one_line(listed: &Listed) -> String {
+/// How much is told of each ticket.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    None,
+    All,
+}
+
+fn cells(listed: &Listed) -> [String; 6] {
     let Listed { ticket, reason } = listed;
-    let reason = reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
-    let line = format!(
-        "{:<10} {:<9} {} into {}, queued {}{reason}",
-        ticket.task,
-        ticket.standing.as_str(),
+    let cells = [
+        ticket.task.to_string(),
+        ticket.standing.as_str().to_owned(),
         ticket.source.short(),
-        ticket.into,
-        clock::ago(ticket.added)
-    );
-    plain_text(&line)
+        ticket.into.to_string(),
+        clock::ago(ticket.added),
+        reason.clone().unwrap_or_default(),
+    ];
+    cells.map(|cell| plain_text(&cell).replace('\n', " "))
 }
 
 /// `merge status`.
@@ -155,7 +164,7 @@ pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Ou
     if args.json {
         print(ui, &QueueDocument::new(&site, &wanted, &claims))?;
     } else {
-        wanted.iter().for_each(|listed| show(listed, task.is_some(), ui));
+        show(&wanted, if task.is_some() { Detail::All } else { Detail::None }, ui);
         if wanted.is_empty() {
             ui.line("nothing is queued");
         }
@@ -200,31 +209,44 @@ fn next_step(listed: &Listed, site: &Site) -> Option<String> {
     }
 }
 
-fn show(listed: &Listed, in_detail: bool, ui: &mut Ui) {
-    ui.line(&one_line(listed));
-    if !in_detail {
-        return;
+fn show(listed: &[Listed], detail: Detail, ui: &mut Ui) {
+    let rows: Vec<[String; 6]> = listed.iter().map(cells).collect();
+    let fits = [Fit::Whole, Fit::Whole, Fit::Hash, Fit::Front(12), Fit::Whole, Fit::Below];
+    let headings = ["task", "state", "commit", "into", "queued", "why"];
+    let below = |at: usize| if detail == Detail::All { details(&listed[at]) } else { Vec::new() };
+    let tone = |row: usize, column: usize| (column == 1).then(|| tone(&listed[row].ticket.standing));
+    Table::new(headings, fits).show_with(ui, &rows, tone, below);
+}
+
+fn tone(standing: &Standing) -> Tone {
+    match standing {
+        Standing::Waiting | Standing::Parked { .. } => Tone::Busy,
+        _ => Tone::Bad,
     }
+}
+
+fn details(listed: &Listed) -> Vec<String> {
+    let one_line = |text: &str| plain_text(text).replace('\n', " ");
+    let mut lines = Vec::new();
     match &listed.ticket.standing {
         Standing::Conflict { conflicts, .. } => {
             for conflict in conflicts {
-                ui.line(&format!("  {}", plain_text(&conflict.message).replace('\n', " ")));
+                lines.push(format!("  {}", one_line(&conflict.message)));
                 for (side, version) in
                     [("base", &conflict.base), ("ours", &conflict.ours), ("theirs", &conflict.theirs)]
                 {
-                    if let Some(version) = version {
-                        let path = plain_text(&version.path).replace('\n', " ");
-                        ui.line(&format!("    {side:<6} {} {} {path}", version.mode, version.id));
-                    }
+                    let Some(version) = version else { continue };
+                    let path = one_line(&version.path);
+                    lines.push(format!("    {side:<6} {} {} {path}", version.mode, version.id));
                 }
             }
         }
-        Standing::Red { tail, .. } => plain_text(tail).lines().for_each(|line| ui.line(&format!("  {line}"))),
+        Standing::Red { tail, .. } => lines.extend(plain_text(tail).lines().map(|line| format!("  {line}"))),
         _ => {}
     }
-    for (n, tried) in listed.ticket.tries.iter().enumerate() {
-        ui.line(&format!("  try {}: {}", n + 1, plain_text(tried).replace('\n', " ")));
-    }
+    let tries = listed.ticket.tries.iter().enumerate();
+    lines.extend(tries.map(|(n, tried)| format!("  try {}: {}", n + 1, one_line(tried))));
+    lines
 }
 
 /// What is not in the queue may have been.
@@ -269,9 +291,18 @@ pub(super) fn log(args: &ScopeArgs, most: usize, ui: &mut Ui) -> Outcome {
         let entries = entries.iter().map(LogEntryDocument::from).collect();
         return print(ui, &MergeLogDocument { entries });
     }
-    for entry in &entries {
-        ui.line(&log_line(entry));
+    if entries.is_empty() {
+        ui.note("nothing was queued yet");
     }
+    let cells = |entry: &LogEntry| {
+        let commit = entry.commit.map(|commit| commit.short()).unwrap_or_default();
+        let when = clock::ago(entry.time);
+        let cells = [entry.task.to_string(), entry.outcome.clone(), commit, when, entry.words.clone()];
+        cells.map(|cell| plain_text(&cell).replace('\n', " "))
+    };
+    let rows: Vec<[String; 5]> = entries.iter().map(cells).collect();
+    let fits = [Fit::Whole, Fit::Whole, Fit::Hash, Fit::Whole, Fit::Below];
+    Table::new(["task", "outcome", "commit", "when", "more"], fits).show(ui, &rows, |_, _| None);
     Ok(Exit::Done)
 }
 

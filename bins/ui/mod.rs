@@ -8,7 +8,7 @@ mod table;
 pub(crate) use live::{Live, Row, Scene, cut};
 pub(crate) use path::seen_from_here;
 pub use screen::leave;
-pub(crate) use table::{Last, shortened, table};
+pub(crate) use table::{Fit, Last, Table, shortened, table};
 
 use std::{
     io::{self, BufWriter, IsTerminal, Write},

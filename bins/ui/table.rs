@@ -1,23 +1,52 @@
-//! Tables: rows whose columns stand below each other.
+//! Tables: rows whose columns stand below each other. On a terminal nothing is wider than it.
 
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::{Tone, Ui, cut};
 
 /// Between two columns.
 const GAP: usize = 2;
+/// So much of a hash is enough where it is narrow.
+const SHORT: usize = 7;
 
-/// What becomes of the last column where a terminal is too narrow for all of them.
+/// What becomes of a column where a terminal is too narrow for all of them. Hashes give way first, then the others from
+/// the left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fit {
+    /// It stays as it is.
+    Whole,
+    /// The same, and what is short stands at the right.
+    Number,
+    /// Its first characters are enough.
+    Hash,
+    /// Its end is cut, but so much stays.
+    End(usize),
+    /// Its middle is cut, because names differ at their ends.
+    Middle(usize),
+    /// Its beginning is cut, because ends differ.
+    Front(usize),
+    /// It is the last, and has lines of its own, because nobody can use a part of it.
+    Below,
+}
+
+/// What becomes of the last column alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Last {
     /// It is cut.
     Cut,
-    /// It has lines of its own, because nobody can use a part of it.
+    /// It has lines of its own.
     Below,
 }
 
-/// Rows whose columns stand below each other and below their headings; columns that are empty everywhere are left out. On
-/// a terminal nothing is wider than it.
+/// How rows are shown. Columns that are empty everywhere are left out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Table<'a, const N: usize> {
+    headings: Option<[&'a str; N]>,
+    fits: [Fit; N],
+    indent: &'a str,
+}
+
+/// Rows below their headings, of which only the last column gives way.
 pub(crate) fn table<const N: usize>(
     ui: &mut Ui,
     headings: [&str; N],
@@ -25,44 +54,179 @@ pub(crate) fn table<const N: usize>(
     last: Last,
     tone: impl Fn(usize, usize) -> Option<Tone>,
 ) {
-    let most = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
-    let width = |column: usize| match most(column) {
-        0 => 0,
-        most => most.max(headings[column].len()),
-    };
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let whole: usize = widths.iter().filter(|width| **width > 0).map(|width| width + GAP).sum();
-    let room = ui.width().unwrap_or(usize::MAX);
-    let is_split = last == Last::Below && whole > room.saturating_add(GAP);
-    let columns = if is_split { N - 1 } else { N };
-    let show = |ui: &mut Ui, cells: &[String; N], tone: &dyn Fn(usize) -> Option<Tone>| {
-        let (mut line, mut left) = (String::new(), room);
-        for (column, cell) in cells[..columns].iter().enumerate().filter(|(column, _)| widths[*column] > 0) {
-            let pad = (widths[column] - cell.width() + GAP).min(left.saturating_sub(cell.width()));
-            let shown = shortened(cell, left);
-            left = left.saturating_sub(widths[column] + GAP);
+    let mut fits = [Fit::Whole; N];
+    if let Some(fit) = fits.last_mut() {
+        *fit = if last == Last::Cut { Fit::End(0) } else { Fit::Below };
+    }
+    Table::new(headings, fits).show(ui, rows, tone);
+}
+
+impl<'a, const N: usize> Table<'a, N> {
+    /// With headings.
+    pub(crate) fn new(headings: [&'a str; N], fits: [Fit; N]) -> Self {
+        Self { headings: Some(headings), fits, indent: "" }
+    }
+
+    /// Without headings, indented by this.
+    pub(crate) fn bare(fits: [Fit; N], indent: &'a str) -> Self {
+        Self { headings: None, fits, indent }
+    }
+
+    /// Shows rows, with a tone for some cells.
+    pub(crate) fn show(
+        &self,
+        ui: &mut Ui,
+        rows: &[[String; N]],
+        tone: impl Fn(usize, usize) -> Option<Tone>,
+    ) {
+        self.show_with(ui, rows, tone, |_| Vec::new());
+    }
+
+    /// The same with lines below each row.
+    pub(crate) fn show_with(
+        &self,
+        ui: &mut Ui,
+        rows: &[[String; N]],
+        tone: impl Fn(usize, usize) -> Option<Tone>,
+        below: impl Fn(usize) -> Vec<String>,
+    ) {
+        if rows.is_empty() {
+            return;
+        }
+        let layout = self.layout(rows, ui.width().unwrap_or(usize::MAX));
+        if let Some(headings) = self.headings {
+            layout.show(ui, &headings.map(str::to_owned), &|_| Some(Tone::Dim));
+        }
+        for (at, row) in rows.iter().enumerate() {
+            layout.show(ui, row, &|column| tone(at, column));
+            below(at).iter().for_each(|line| ui.line(line));
+        }
+    }
+
+    fn layout(&self, rows: &[[String; N]], room: usize) -> Layout<'a, N> {
+        let heading = |column: usize| self.headings.map_or(0, |headings| headings[column].width());
+        let most = |column: usize| rows.iter().map(|row| row[column].width()).max().unwrap_or(0);
+        let mut widths: [usize; N] = std::array::from_fn(|column| match most(column) {
+            0 => 0,
+            most => most.max(heading(column)),
+        });
+        let whole = |widths: &[usize]| {
+            let used = widths.iter().filter(|width| **width > 0);
+            self.indent.len() + used.map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
+        };
+        let is_split = self.fits.last() == Some(&Fit::Below) && whole(&widths) > room;
+        let columns = if is_split { N - 1 } else { N };
+        let excess = |widths: &[usize; N]| whole(&widths[..columns]).saturating_sub(room);
+        let is_narrow = excess(&widths) > 0;
+        let hashes = widths.iter_mut().zip(self.fits).filter(|(_, fit)| *fit == Fit::Hash && is_narrow);
+        hashes.for_each(|(width, _)| *width = SHORT.min(*width));
+        for column in 0..columns {
+            if let Fit::End(least) | Fit::Middle(least) | Fit::Front(least) = self.fits[column] {
+                let narrow = widths[column].saturating_sub(excess(&widths));
+                widths[column] = narrow.max(least.min(widths[column]));
+            }
+        }
+        Layout { fits: self.fits, indent: self.indent, widths, columns, room }
+    }
+}
+
+/// How wide columns are, and which of them stand in a row.
+struct Layout<'a, const N: usize> {
+    fits: [Fit; N],
+    indent: &'a str,
+    widths: [usize; N],
+    columns: usize,
+    room: usize,
+}
+
+impl<const N: usize> Layout<'_, N> {
+    fn show(&self, ui: &mut Ui, cells: &[String; N], tone: &dyn Fn(usize) -> Option<Tone>) {
+        let mark = if ui.has_unicode() { "…" } else { "..." };
+        let (mut line, mut left) = (self.indent.to_owned(), self.room.saturating_sub(self.indent.len()));
+        for column in (0..self.columns).filter(|column| self.widths[*column] > 0) {
+            let (width, fit) = (self.widths[column], self.fits[column]);
+            let shown = fitted(&cells[column], width.min(left), fit, mark);
+            let pad = " ".repeat(width.saturating_sub(shown.width()).min(left));
             let shown = tone(column).map_or_else(|| shown.clone(), |tone| ui.paint(tone, &shown));
-            line.push_str(&format!("{shown}{}", " ".repeat(pad)));
+            let cell = if fit == Fit::Number { format!("{pad}{shown}") } else { format!("{shown}{pad}") };
+            line.push_str(&cell);
+            left = left.saturating_sub(width + GAP);
+            line.push_str(&" ".repeat(GAP.min(left)));
         }
         ui.line(line.trim_end());
-        if let Some(below) = cells[columns..].iter().find(|cell| !cell.is_empty()) {
-            let below = ui.paint(Tone::Dim, &format!("  {below}"));
+        if let Some(below) = cells[self.columns..].iter().find(|cell| !cell.is_empty()) {
+            let below = ui.paint(Tone::Dim, &format!("{}  {below}", self.indent));
             ui.line(&below);
         }
-    };
-    if !rows.is_empty() {
-        show(ui, &headings.map(str::to_owned), &|_| Some(Tone::Dim));
     }
-    for (at, row) in rows.iter().enumerate() {
-        show(ui, row, &|column| tone(at, column));
+}
+
+/// A cell in so many columns.
+fn fitted(text: &str, most: usize, fit: Fit, mark: &str) -> String {
+    match fit {
+        _ if text.width() <= most => text.to_owned(),
+        Fit::Hash => cut(text, most).to_owned(),
+        Fit::Middle(_) if most > mark.width() + 1 => {
+            let room = most - mark.width();
+            let head = room / 2;
+            format!("{}{mark}{}", cut(text, head), end_of(text, room - head))
+        }
+        Fit::Front(_) if most > mark.width() => format!("{mark}{}", end_of(text, most - mark.width())),
+        _ => marked(text, most, mark),
     }
 }
 
 /// Cut to so many columns, and shown to be.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
-    match most {
-        _ if text.width() <= most => text.to_owned(),
-        0 => String::new(),
-        most => format!("{}…", cut(text, most - 1)),
+    if text.width() <= most { text.to_owned() } else { marked(text, most, "…") }
+}
+
+fn marked(text: &str, most: usize, mark: &str) -> String {
+    match most.checked_sub(mark.width()) {
+        Some(room) => format!("{}{mark}", cut(text, room)),
+        None => cut(mark, most).to_owned(),
+    }
+}
+
+/// The last so many columns.
+fn end_of(text: &str, most: usize) -> String {
+    let mut used = 0;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= most
+    };
+    let kept: Vec<char> = text.chars().rev().take_while(fits).collect();
+    kept.into_iter().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_is_cut_and_says_so() {
+        let table = [
+            ("abc", 3, Fit::End(0), "…", "abc"),
+            ("abcd", 3, Fit::End(0), "…", "ab…"),
+            ("abcd", 3, Fit::End(0), "...", "..."),
+            ("abcd", 2, Fit::End(0), "...", ".."),
+            ("abcd", 0, Fit::End(0), "…", ""),
+            ("main/T001/branch-1", 9, Fit::Middle(4), "…", "main…ch-1"),
+            ("main/T001", 5, Fit::Front(4), "…", "…T001"),
+            ("0123456789", 7, Fit::Hash, "…", "0123456"),
+        ];
+        for (text, most, fit, mark, shown) in table {
+            assert_eq!(fitted(text, most, fit, mark), shown, "{text} in {most}");
+        }
+    }
+
+    #[test]
+    fn columns_give_way_in_their_order_and_no_more_than_they_must() {
+        let fits = [Fit::Whole, Fit::Middle(4), Fit::End(0), Fit::Number];
+        let rows = [["kind".to_owned(), "a".repeat(20), "b".repeat(20), "1".to_owned()]];
+        let widths = |room| Table::bare(fits, "  ").layout(&rows, room).widths;
+        assert_eq!(widths(usize::MAX), [4, 20, 20, 1]);
+        assert_eq!(widths(50), [4, 17, 20, 1]);
+        assert_eq!(widths(30), [4, 4, 13, 1]);
     }
 }

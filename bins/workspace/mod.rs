@@ -2,7 +2,6 @@
 
 pub mod document;
 mod foreach;
-mod layout;
 mod open;
 mod push;
 mod status;

@@ -11,14 +11,24 @@ use clap::Args;
 
 use super::{
     document::StatusDocument,
-    layout::{BASE, BRANCH, COLUMNS, HEAD, Layout, PATH, REMOTE},
     open::{ChoiceArgs, open},
 };
 use crate::{
     document,
     entry::Outcome,
-    ui::{Tone, Ui, seen_from_here},
+    ui::{Fit, Table, Tone, Ui, seen_from_here},
 };
+
+const COLUMNS: usize = 8;
+const BRANCH: usize = 1;
+const HEAD: usize = 2;
+const BASE: usize = 3;
+const REMOTE: usize = 6;
+const PATH: usize = 7;
+const HEADINGS: [&str; COLUMNS] = ["repo", "branch", "head", "base", "ahead", "checkout", "remote", "path"];
+/// Ends of branches differ.
+const FITS: [Fit; COLUMNS] =
+    [Fit::Whole, Fit::Front(12), Fit::Hash, Fit::Hash, Fit::Whole, Fit::Whole, Fit::Whole, Fit::Below];
 
 #[derive(Debug, Args)]
 pub(super) struct StatusArgs {
@@ -51,7 +61,7 @@ pub(super) fn run(args: &StatusArgs, ui: &mut Ui) -> Outcome {
     }
     let rows: Vec<[String; COLUMNS]> = standings.iter().map(cells).collect();
     let tones: Vec<Tone> = standings.iter().map(|(standing, _)| tone(standing)).collect();
-    Layout::new(&rows, ui.width()).show(&rows, &tones, ui);
+    Table::new(HEADINGS, FITS).show(ui, &rows, |row, column| (column == REMOTE).then_some(tones[row]));
     Ok(exit)
 }
 

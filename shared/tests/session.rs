@@ -54,6 +54,7 @@ fn turn(number: u32, commit: Option<Oid>) -> Turn {
         not_committed: None,
         interrupted: false,
         message: None,
+        said: None,
         agent_session: None,
         started: 1,
         ended: 2,
