@@ -7,7 +7,7 @@ use arborist_core::{
     progress::{Standing, Totals},
 };
 
-use super::{View, tree};
+use super::{View, remark, tree};
 use crate::{
     clock,
     ui::{Tone, Ui},
@@ -65,8 +65,8 @@ fn facts(view: &View<'_>, standing: &Standing<'_>) -> Vec<(&'static str, String)
 
 fn state_words(view: &View<'_>, standing: &Standing<'_>) -> String {
     if let Some(doing) = view.work.doing(standing) {
-        let state = tree::gerund(&doing.step).unwrap_or(standing.state.as_str());
-        return format!("{state}, {}, log {}", tree::busy_words(&doing), tree::one_line(&doing.log));
+        let state = remark::gerund(&doing.step).unwrap_or(standing.state.as_str());
+        return format!("{state}, {}, log {}", remark::busy_words(&doing), tree::one_line(&doing.log));
     }
     let mut words = standing.state.as_str().to_owned();
     if let Some(attempt) = standing.attempt() {

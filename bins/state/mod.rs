@@ -2,6 +2,7 @@
 
 mod detail;
 pub mod document;
+mod remark;
 mod scope;
 mod source;
 mod tree;

@@ -2,15 +2,14 @@
 
 use arborist_core::{
     history::{Event, State},
-    message::{Step, plain_text},
-    name::Oid,
+    message::plain_text,
     progress::Standing,
-    record::Bulletin,
 };
 use unicode_width::UnicodeWidthStr;
 
 use super::{
     View,
+    remark::{busy_words, gerund, remark},
     source::{Freshness, Shown},
 };
 use crate::{
@@ -231,74 +230,9 @@ fn show_task(ui: &mut Ui, view: &View<'_>, standing: &Standing<'_>, columns: &Co
     ui.line(line.trim_end());
 }
 
-/// The state that a task is in while a step of it is under way.
-pub(super) fn gerund(step: &str) -> Option<&'static str> {
-    let states = [("implement", State::Implementing), ("test", State::Testing), ("review", State::Reviewing)];
-    states.iter().find(|(name, _)| *name == step).map(|(_, state)| state.as_str())
-}
-
-/// Who is at work, in which attempt, and since when.
-pub(super) fn busy_words(doing: &Bulletin) -> String {
-    let by = one_line(&doing.by);
-    format!("attempt {}, {by}, begun {}", doing.attempt.ordinal(), clock::ago(doing.since))
-}
-
 pub(super) fn one_line(text: &str) -> String {
     let plain = plain_text(text);
     if plain.contains('\n') { plain.replace('\n', " ") } else { plain }
-}
-
-/// What else there is to say: the attempt, how long ago, what it waits for.
-fn remark(view: &View<'_>, standing: &Standing<'_>) -> String {
-    let mut parts = Vec::new();
-    if view.work.has_cut_off(standing) {
-        parts.push("cut off".into());
-    }
-    if let Some(last) = standing.history.and_then(|history| history.last()).filter(|last| last.is_failure()) {
-        parts.extend(failure_word(last));
-    }
-    if let Some(attempt) = standing.attempt().filter(|attempt| attempt.0 > 0) {
-        parts.push(format!("attempt {}", attempt.ordinal()));
-    }
-    if standing.history.is_some_and(|history| !history.is_landed) {
-        parts.push("not landed".into());
-    }
-    if let Some(last) = standing.history.and_then(|history| history.last()) {
-        parts.push(clock::ago(last.time));
-    }
-    if standing.is_stray {
-        parts.push("not in the plan".into());
-    }
-    if let Some(history) = standing.history.filter(|history| !history.forks.is_empty()) {
-        parts.push(format!(
-            "between {}",
-            list(&history.forks.iter().map(Oid::short).collect::<Vec<_>>(), " and ")
-        ));
-    }
-    if !standing.waits_for.is_empty() && !standing.state.is_settled() {
-        parts.push(format!("waits for {}", list(&standing.waits_for, ", ")));
-    }
-    parts.join(", ")
-}
-
-/// What went wrong last, where the state alone does not tell.
-fn failure_word(last: &Event) -> Option<String> {
-    match last.status().step() {
-        _ if last.was_interrupted() => Some("interrupted".into()),
-        Step::Implement => Some("the agent failed".into()),
-        Step::Test => Some("tests failed".into()),
-        Step::Review => Some("rejected".into()),
-        _ => None,
-    }
-}
-
-/// The first three, and how many more.
-fn list<T: ToString>(items: &[T], separator: &str) -> String {
-    let shown: Vec<String> = items.iter().take(3).map(ToString::to_string).collect();
-    match items.len().saturating_sub(3) {
-        0 => shown.join(separator),
-        more => format!("{}{separator}{more} more", shown.join(separator)),
-    }
 }
 
 pub(super) fn mark(ui: &Ui, view: &View<'_>, standing: &Standing<'_>) -> (&'static str, Tone) {
