@@ -122,6 +122,7 @@ fn the_last_event_has_what_the_summary_has() {
         "failed": [{"task": "T002", "name": "Add the form", "attempts": 2, "why": "the form is too hard"}],
         "left": [{"task": "T003", "name": "Wire it up", "state": "pending", "waits_for": ["T002"]}],
         "unlanded": [],
+        "resolved": [],
         "parked": null,
         "attempts": 3,
         "spent": {"tokens_in": 400, "tokens_out": 40, "cost": 1.0},
