@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     Scene, TASKS,
     model::{Act, Model},
-    program::{self, Agent, CLAUDE, CODEX, OPENCODE},
+    program::{self, Agent, CLAUDE, CODEX, GEMINI, OPENCODE},
 };
 
 fn tool(tool: &'static str, input: Value) -> Act {
@@ -47,6 +47,11 @@ fn codex_works_by_tools() {
 #[test]
 fn opencode_works_by_tools() {
     works_by_tools(OPENCODE);
+}
+
+#[test]
+fn gemini_works_by_tools() {
+    works_by_tools(GEMINI);
 }
 
 /// Claude Code, which is told of two repositories by a configuration of the user's own.

@@ -104,8 +104,8 @@ impl Preset {
             resume: None,
             events: EventFormat::Gemini,
             env: &[],
-            // It believes only files of root, of the user and of the worktree; none of these is ours to write.
-            tools: None,
+            // It takes them from no argument, and believes only files of root, of its home and of the worktree.
+            tools: Some(("GEMINI_CLI_HOME", ToolsForm::Home)),
             install: "npm install -g @google/gemini-cli",
             login: "log in by starting 'gemini' once, or set GEMINI_API_KEY",
         },

@@ -125,6 +125,13 @@ impl Runner {
         self.templates().any(|template| template.uses(Placeholder::ToolsFile))
     }
 
+    /// The variable that names the home of the program, if it finds its tools there, and what the user says that is.
+    #[must_use]
+    pub fn wants_tools_home(&self) -> Option<(&'static str, Option<&str>)> {
+        let (name, _) = self.tools_variable().filter(|(_, form)| *form == ToolsForm::Home)?;
+        Some((name, self.env.get(name).map(String::as_str)))
+    }
+
     fn templates(&self) -> impl Iterator<Item = &Template> {
         std::iter::once(&self.command).chain(&self.resume)
     }

@@ -6,9 +6,6 @@ use serde_json::{Map, Value, json};
 
 use crate::name::TaskId;
 
-/// What the server is called in the configuration of an agent, and so before the names of its tools.
-const NAME: &str = "arborist";
-
 /// A program that offers tools over MCP on its standard streams.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolServer {
@@ -24,6 +21,8 @@ pub struct ToolServer {
     pub repositories: usize,
     /// A file that says all this, for programs that want one.
     pub file: Option<PathBuf>,
+    /// A home of a program that finds it there.
+    pub home: Option<PathBuf>,
 }
 
 /// How a program wants it written.
@@ -37,9 +36,14 @@ pub enum ToolsForm {
     Toml,
     /// As in the configuration of OpenCode.
     Opencode,
+    /// In a folder that is the program's home.
+    Home,
 }
 
 impl ToolServer {
+    /// What it is called in the configuration of an agent, and so before the names of its tools.
+    pub const NAME: &'static str = "arborist";
+
     /// It, as a program wants it; `None` if there is no file that it could be told of.
     #[must_use]
     pub fn written(&self, form: ToolsForm) -> Option<String> {
@@ -48,6 +52,7 @@ impl ToolServer {
             ToolsForm::File => self.file.as_ref().map(|file| file.to_string_lossy().into_owned()),
             ToolsForm::Toml => Some(self.toml()),
             ToolsForm::Opencode => Some(self.opencode()),
+            ToolsForm::Home => self.home.as_ref().map(|home| home.to_string_lossy().into_owned()),
         }
     }
 
@@ -58,7 +63,7 @@ impl ToolServer {
         self
     }
 
-    /// The whole of a file, or of an argument. `trust` and `timeout` are for Gemini and those that come from it.
+    /// The whole of a file, or of an argument. `trust` and `timeout` are for those that come from Gemini.
     #[must_use]
     pub fn json(&self) -> String {
         let server = json!({
@@ -68,7 +73,7 @@ impl ToolServer {
             "timeout": self.patience.saturating_mul(1000),
             "trust": true,
         });
-        json!({ "mcpServers": { NAME: server } }).to_string()
+        json!({ "mcpServers": { Self::NAME: server } }).to_string()
     }
 
     /// An inline table for Codex, which would refuse what replaces files where there is nobody to ask. The strings of JSON are
@@ -92,7 +97,7 @@ impl ToolServer {
         let command: Vec<&String> = std::iter::once(&self.program).chain(&self.args).collect();
         let server =
             json!({ "type": "local", "command": command, "environment": self.env(), "enabled": true });
-        json!({ "mcp": { NAME: server } }).to_string()
+        json!({ "mcp": { Self::NAME: server } }).to_string()
     }
 
     fn env(&self) -> Map<String, Value> {
@@ -113,6 +118,7 @@ mod tests {
             patience: 300,
             repositories: 1,
             file: Some("/f".into()),
+            home: Some("/h".into()),
         };
         let json: Value = serde_json::from_str(&server.json()).unwrap();
         let toml = format!("x = {}", server.written(ToolsForm::Toml).unwrap());
@@ -126,5 +132,6 @@ mod tests {
         assert_eq!(opencode["mcp"]["arborist"]["command"][4], told["args"][3]);
         assert_eq!(opencode["mcp"]["arborist"]["environment"], told["env"]);
         assert_eq!(server.written(ToolsForm::File).as_deref(), Some("/f"));
+        assert_eq!(server.written(ToolsForm::Home).as_deref(), Some("/h"));
     }
 }

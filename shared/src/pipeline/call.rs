@@ -8,7 +8,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Expense, Happening, PipelineError, Who};
+use super::{Expense, Happening, PipelineError, Who, gemini_home};
 use crate::{
     agent::{
         AgentEvent, End, EventFormat, EventReader, LimitKind, Outcome, Request, Runner, Tally, ToolServer,
@@ -107,6 +107,13 @@ pub struct Reply {
     pub words: String,
 }
 
+/// Where the program of a runner is at home, for one that finds its tools there.
+fn user_home(runner: &Runner) -> Option<PathBuf> {
+    let (variable, own) = runner.wants_tools_home()?;
+    let told = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    own.map(PathBuf::from).or_else(|| told(variable)).or_else(|| told("HOME"))
+}
+
 impl Call {
     /// The call of a runner. Its prompt is put into a file beside the log if the runner wants one.
     pub fn of_runner(runner: &Runner, request: Request<'_>, log: &Path) -> Result<Self, PipelineError> {
@@ -125,6 +132,11 @@ impl Call {
             std::fs::create_dir_all(file.parent().unwrap_or(&file))
                 .and_then(|()| std::fs::write(&file, server.json()))
                 .map_err(|source| file_error(&file, source))?;
+        }
+        if let Some(home) = tools.as_ref().and_then(|server| server.home.as_ref())
+            && let (Some(user), Some(server)) = (user_home(runner), &tools)
+        {
+            gemini_home::furnish(home, &user, server).map_err(|source| file_error(home, source))?;
         }
         let call = runner.call(&Request { prompt_file: Some(&file), tools: tools.as_ref(), ..request });
         let program = call

@@ -8,6 +8,7 @@ mod dirt;
 mod draft;
 mod error;
 mod expense;
+mod gemini_home;
 mod guard;
 mod happening;
 mod implementing;

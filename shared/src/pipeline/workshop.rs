@@ -317,7 +317,10 @@ fn prepare(
         RunnerKind::Demo => built_in(Program::new(demo).arg("--agent"), prompt),
         RunnerKind::Program(runner) => {
             let model = crew.model.as_deref();
-            let tools = tools.map(|server| server.clone().for_task(&task.id));
+            let tools = tools.map(|server| ToolServer {
+                home: Some(errand.place.common_dir.join("arborist/homes").join(task.id.as_str())),
+                ..server.clone().for_task(&task.id)
+            });
             let tools = tools.as_ref();
             let request = Request { prompt, model, dir, session, prompt_file: None, tools };
             Call::of_runner(runner, request, log)?

@@ -97,6 +97,7 @@ impl Toolbox {
             patience: self.patience.as_secs().max(1),
             repositories: roots.len(),
             file: None,
+            home: None,
         }
     }
 }
