@@ -88,7 +88,9 @@ fn a_remote_that_refuses_is_told_and_nothing_is_forced() {
     fs::create_dir_all(hook.parent().unwrap()).unwrap();
     town.write_script(&format!("../{}", "repo.git/hooks/update"), "#!/bin/sh\necho not today >&2\nexit 1\n");
     let run = town.arborist(["gardener"]).succeeds().out("3 completed");
-    run.err("'app' was not pushed").err("was refused").never("'backend' was not pushed");
+    run.err("'app' was not pushed")
+        .err("was refused: [remote rejected] (hook declined): not today")
+        .never("'backend' was not pushed");
     assert_eq!(town.pushed("repo"), [""; 0]);
     assert!(town.has("backend", "T002.txt"));
     town.arborist(["state"]).succeeds().out("app: unpushed by ").never("backend: unpushed");

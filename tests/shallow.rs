@@ -146,3 +146,18 @@ fn a_new_run_and_its_landings_need_no_more_than_the_newest_commit() {
         .succeeds()
         .out("nothing was left to do");
 }
+
+#[test]
+fn a_workspace_of_shallow_clones_is_shown_fetched_and_pushed() {
+    let garden = long_run(10);
+    let clone = shallow(&garden, "2");
+    let set = |key: &str, value: &str| {
+        garden.git_in(&clone, ["config", &format!("arborist.workspace.repos.app.{key}"), value]).succeeds();
+    };
+    set("path", ".");
+    set("remote", "origin");
+    garden.git_in(&clone, ["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
+    garden.arborist_in(&clone, ["workspace", "status"]).succeeds().out("unpushed: 1 ref");
+    garden.arborist_in(&clone, ["workspace", "push"]).succeeds().out("pushed refs/arborist/sessions/s1");
+    garden.arborist_in(&clone, ["workspace", "sync"]).succeeds().out("app: fetched from origin");
+}

@@ -83,6 +83,9 @@ impl Opened {
         if let Some(Reply::Here(here)) = replies.split_off(branches.len()).pop().transpose()? {
             self.refuse_elsewhere((session, planned), (args, &here.1), voice)?;
             self.supply = Some(here.1);
+            if !self.has_begun() {
+                self.head = self.find_base(voice)?;
+            }
         }
         let replies: Vec<Reply> = replies.into_iter().collect::<Result<_, _>>()?;
         let answers = workspace.keep_all(&errands, &replies);

@@ -162,7 +162,6 @@ impl Opened {
             }
             None => None,
         };
-        self.head = self.find_base(voice)?;
         let start = self.start(args, planned, plan)?;
         let (name, base) = (self.branch.to_ref(), self.head);
         let made = RefMove { name: &name, new: Some(base), old: None };
@@ -174,7 +173,7 @@ impl Opened {
 
 impl Opened {
     /// Where a new session begins: at what the user has, or at what the remote has on top of that.
-    fn find_base(&self, voice: &mut Voice<'_>) -> Result<Oid, Failure> {
+    pub(super) fn find_base(&self, voice: &mut Voice<'_>) -> Result<Oid, Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
         let supply = self.supply.as_ref().unwrap_or(&Supply::Local);
         let seen = self.workspace.base(repository, main)?;

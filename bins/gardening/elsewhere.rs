@@ -35,6 +35,11 @@ impl Opened {
         })
     }
 
+    /// Whether the run goes on with a session that has records and a branch, apart from the user's checkout.
+    pub(super) fn has_begun(&self) -> bool {
+        self.move_in.as_ref().is_some_and(|move_in| move_in.has_begun)
+    }
+
     /// Refuses to begin or to go on with what has gone on elsewhere, as far as the remote tells.
     pub(super) fn refuse_elsewhere(
         &self,
@@ -43,7 +48,7 @@ impl Opened {
         voice: &mut Voice<'_>,
     ) -> Result<(), Failure> {
         let (repository, main) = (&self.repository, self.workspace.main());
-        let has_begun = self.move_in.as_ref().is_some_and(|move_in| move_in.has_begun);
+        let has_begun = self.has_begun();
         match supply {
             _ if args.new_run => {}
             Supply::Offline { why, .. } if has_begun => voice.warn(&visible(&format!(
@@ -62,7 +67,7 @@ impl Opened {
 
     /// Refuses to go on with a branch that is behind the session's records, which were fetched without it.
     pub(super) fn refuse_behind(&self, session: &SessionId) -> Result<(), Failure> {
-        if !self.move_in.as_ref().is_some_and(|move_in| move_in.has_begun) {
+        if !self.has_begun() {
             return Ok(());
         }
         let (repository, here) = (&self.repository, self.head);

@@ -207,10 +207,7 @@ impl PushedDocument {
                 .map(|push| PushedRefDocument { name: push.name.clone(), commit: push.target.to_string() })
                 .collect(),
             refused: refused
-                .map(|row| RefusedDocument {
-                    name: row.name.clone(),
-                    why: row.refused.clone().unwrap_or_default(),
-                })
+                .map(|row| RefusedDocument { name: row.name.clone(), why: row.reason() })
                 .collect(),
             failed: None,
             has_session: left.has_session,

@@ -6,7 +6,7 @@ use arborist_core::{
     failure::Failure,
     gardener::GardenerError,
     git::{Config, Repository},
-    history::{Reading, Run, Scope},
+    history::{HistoryError, Reading, Run, Scope},
     name::SessionId,
     pipeline::PipelineError,
     settings::Settings,
@@ -78,8 +78,12 @@ fn find_run(repository: &Repository) -> Result<Option<SessionId>, Failure> {
         return Ok(None);
     }
     let scope = Scope::resolve(repository, None)?;
-    let run = Run::scan(repository, scope, Reading::Cached)?;
-    Ok(run.start.map(|start| start.session))
+    match Run::scan(repository, scope, Reading::Cached) {
+        Ok(run) => Ok(run.start.map(|start| start.session)),
+        // What was cut off may have had one; those that are recorded are known all the same.
+        Err(HistoryError::Shallow { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl Opened {

@@ -61,8 +61,7 @@ fn tell(
         }
     };
     for row in &delivery.refused {
-        let why = row.refused.as_deref().unwrap_or_default();
-        ui.warn(&format!("'{}' refused {}: {why}", section.name, visible(&row.name)));
+        ui.warn(&format!("'{}' refused {}: {}", section.name, visible(&row.name), row.reason()));
     }
     PushedDocument::new(section, &tidy(delivery), &left)
 }

@@ -132,7 +132,7 @@ impl Voice<'_> {
         }
         for row in &delivery.refused {
             let why = row.refused.clone().unwrap_or_default();
-            let words = format!("{} was refused: {why}", visible(&row.name));
+            let words = format!("{} was refused: {}", visible(&row.name), row.reason());
             if !notice.known.contains(&(row.name.clone(), why)) {
                 self.tell_failure(notice, &words);
             }

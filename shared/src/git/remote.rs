@@ -15,6 +15,10 @@ const WHOLE: u32 = 30;
 /// What is kept of an answer: a line for each ref.
 const LONGEST: usize = 1 << 24;
 
+/// So many lines of what a remote says are told, and so many characters of them.
+const SAID: usize = 4;
+const LONGEST_WORDS: usize = 300;
+
 /// Transports that run a program that a URL names, and what would push more than was asked for.
 const PINS: [&str; 5] = [
     "protocol.ext.allow=never",
@@ -129,6 +133,17 @@ pub struct Pushed {
     pub name: String,
     /// Why it was refused, if it was.
     pub refused: Option<String>,
+    /// What the remote said to that, if anything.
+    pub said: Option<String>,
+}
+
+impl Pushed {
+    /// Why it was refused, with what the remote said.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let why = self.refused.clone().unwrap_or_default();
+        self.said.iter().fold(why, |why, said| format!("{why}: {said}"))
+    }
 }
 
 impl Network {
@@ -265,7 +280,11 @@ impl Repository {
         let command = self.change_with("push", &PINS).args(["--porcelain", "--progress", "--no-verify"]);
         let command = command.args(options).args(["--", remote]).args(refspecs);
         let outcome = network.supervise(command, Some(self), pin)?;
-        let rows: Vec<Pushed> = outcome.stdout.text.lines().filter_map(parse_row).collect();
+        let mut rows: Vec<Pushed> = outcome.stdout.text.lines().filter_map(parse_row).collect();
+        let said = remote_words(&outcome.stderr.text);
+        // What git itself refuses the remote has not heard of.
+        let is_theirs = |row: &&mut Pushed| row.refused.as_ref().is_some_and(|why| why.contains("remote"));
+        rows.iter_mut().filter(is_theirs).for_each(|row| row.said.clone_from(&said));
         // A refusal of single refs is exit code 1 with a row for each; anything else is no answer.
         if outcome.ending.is_success() || (!rows.is_empty() && matches!(outcome.ending, Ending::Exited(1))) {
             return Ok(rows);
@@ -282,7 +301,19 @@ fn parse_row(line: &str) -> Option<Pushed> {
     let (flag, refs, summary) = (fields.next()?, fields.next()?, fields.next()?);
     let (_, name) = refs.split_once(':')?;
     let refused = (flag == "!").then(|| visible(summary));
-    (flag.chars().count() == 1).then(|| Pushed { name: name.to_owned(), refused })
+    (flag.chars().count() == 1).then(|| Pushed { name: name.to_owned(), refused, said: None })
+}
+
+/// What a remote said to a push, in one line: not how far it has come, nor what only frames the words.
+fn remote_words(printed: &str) -> Option<String> {
+    let words = |line: &str| {
+        let line = line.strip_prefix("remote:")?.replace("\u{1b}[K", "");
+        let line = visible(line.trim());
+        let is_progress = line.contains("% (") || line.starts_with("Total ");
+        (line.contains(char::is_alphanumeric) && !is_progress).then_some(line)
+    };
+    let said: Vec<String> = printed.split(['\n', '\r']).filter_map(words).take(SAID).collect();
+    (!said.is_empty()).then(|| said.join(" ").chars().take(LONGEST_WORDS).collect())
 }
 
 fn is_setting(name: &OsStr) -> bool {
@@ -345,6 +376,9 @@ mod tests {
         assert_eq!(row.refused.as_deref(), Some("[rejected] (non-fast-forward)"));
         let row = parse_row("*\tabc:refs/heads/x\t[new branch]").unwrap();
         assert_eq!((row.name.as_str(), row.refused), ("refs/heads/x", None));
+        let said = "remote: \u{1b}[K\nremote: ====\rremote: Resolving deltas: 100% (1/1)\u{1b}[K\nremote: GitLab: no.   \nTo x\n";
+        assert_eq!(remote_words(said).as_deref(), Some("GitLab: no."));
+        assert_eq!(remote_words("To x\nremote: \n"), None);
         assert_eq!(parse_row("To ../remote.git"), None);
         assert_eq!(parse_row("Done"), None);
     }
