@@ -140,21 +140,26 @@ fn meeting(deed: &str) -> Garden {
 #[test]
 fn what_an_agent_leaves_unfinished_is_ended_and_the_attempt_has_failed() {
     for (deed, what) in [
-        ("git merge -q side", "merge"),
-        ("git merge -q --no-commit -s ours side", "merge"),
-        ("git rebase -q side", "rebase"),
-        ("git cherry-pick side", "cherry-pick"),
-        ("git revert --no-commit HEAD~1; git revert --no-edit HEAD", "revert"),
-        ("git format-patch -q -1 side; git am -q --3way 0001*; rm 0001*", "rebase"),
-        ("git bisect start -q; git bisect bad", "bisect"),
+        ("git merge -q side", "it left a merge of "),
+        ("git merge -q --no-commit -s ours side", "it left a merge of "),
+        ("git rebase -q side", "it left a rebase unfinished"),
+        ("git cherry-pick side", "it left a cherry-pick of "),
+        ("git revert --no-commit HEAD~1; git revert --no-edit HEAD", "it left a revert of "),
+        ("git format-patch -q -1 side; git am -q --3way 0001*; rm 0001*", "it left a rebase unfinished"),
+        ("git bisect start -q; git bisect bad", "it left a bisect unfinished"),
+        (
+            "git add -A; git commit -qm mine; echo more >> met.txt; git rebase -q --autostash side",
+            "it left a rebase unfinished, and what it had stashed is kept as refs/arborist/saved/",
+        ),
     ] {
         for args in [&["gardener"][..], &["gardener", "--isolate"]] {
             let garden = meeting(&format!("{deed} >/dev/null 2>&1"));
-            garden.arborist(args).succeeds().err(&format!("it left a {what} unfinished")).out("2 completed");
+            garden.arborist(args).succeeds().err(what).out("2 completed");
             let log = garden.git(["log", "--format=%s"]).answer();
             assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{deed}: {log}");
             let said = garden.git(["status"]).answer();
             assert!(said.contains("On branch main\nnothing to commit"), "{deed}: {said}");
+            garden.git(["stash", "list"]).succeeds().silent();
         }
     }
 }

@@ -125,6 +125,52 @@ fn undone_with(left_behind: impl Fn(&Path)) {
     assert_eq!(lane.join("b").metadata().unwrap().ino(), unchanged);
 }
 
+/// git takes attributes from what lies there already, unless it checks everything out.
+#[test]
+fn attributes_that_are_gone_do_not_shape_the_files_of_the_next_task() {
+    let garden = garden();
+    garden.write(".gitattributes", "a text eol=crlf\n");
+    garden.write("a", "one\r\n");
+    garden.commit("attributes\n");
+    let lane = lease(&garden, "T1");
+    assert_eq!(fs::read_to_string(lane.join("a")).unwrap(), "one\r\n");
+    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
+    garden.git(["rm", "-q", ".gitattributes"]).succeeds();
+    garden.write("a", "two\n");
+    garden.commit("no attributes\n");
+    assert_eq!(lease(&garden, "T2"), lane);
+    assert_eq!(fs::read_to_string(lane.join("a")).unwrap(), "two\n");
+    assert_eq!(garden.git_in(&lane, ["status", "--porcelain"]).answer(), "");
+}
+
+#[test]
+fn a_merge_that_was_left_in_a_lane_does_not_reach_the_next_task() {
+    let garden = garden();
+    garden.git(["branch", "side"]).succeeds();
+    let lane = lease(&garden, "T1");
+    commit_nothing(&garden, &lane);
+    garden.git(["switch", "-q", "side"]).succeeds();
+    commit_nothing(&garden, &garden.path(""));
+    garden.git(["switch", "-q", "main"]).succeeds();
+    garden.arborist(["worktree", "recycle", "T1"]).succeeds();
+    garden.git_in(&lane, ["merge", "-q", "--no-commit", "-s", "ours", "side"]).succeeds();
+    assert_eq!(lease(&garden, "T2"), lane);
+    let said = garden.git_in(&lane, ["status"]).answer();
+    assert!(said.ends_with("nothing to commit, working tree clean"), "{said}");
+}
+
+#[test]
+fn what_is_removed_by_force_is_found_by_the_name_of_its_task() {
+    let garden = garden();
+    let lane = lease(&garden, "T1");
+    fs::write(lane.join("a"), "precious").unwrap();
+    garden.arborist(["worktree", "remove", "--force", "T1"]).succeeds().err("what lay in 'T1' is saved as");
+    garden.arborist(["worktree", "restore", "T1"]).exits(1).err("hint: what was put aside");
+    garden.arborist(["cleanup", "restore", "T1"]).succeeds();
+    let path = garden.arborist(["worktree", "path", "T1"]).answer();
+    assert_eq!(fs::read_to_string(Path::new(&path).join("a")).unwrap(), "precious");
+}
+
 #[test]
 fn a_task_gets_the_lane_back_that_still_has_it() {
     let garden = garden();

@@ -197,8 +197,9 @@ fn next_step(listed: &Listed, site: &Site) -> Option<String> {
             Some(format!("resolve it with: {}", site.command(&format!("resolve {task}"))))
         }
         Standing::Parked { .. } => Some(format!(
-            "commit or stash what you changed in the checkout of {into}, then: git merge --ff-only {}",
-            into.landing_ref()
+            "stash what you changed in the checkout of {into}, then: git merge --ff-only {}\nor commit it, then: {}",
+            into.landing_ref(),
+            site.command("run")
         )),
         Standing::Red { .. } => Some(format!(
             "mend it and commit in its worktree: git arborist worktree add {task}\nthen land it: {} && {}\nor let it be done anew: git arborist reset {task}",

@@ -154,8 +154,9 @@ fn show_heading(ui: &mut Ui, view: &View<'_>) {
     }
     if view.parked.is_some() {
         let landing = view.run.scope.branch.landing_ref();
-        let words = "what has landed waits for your checkout: commit or stash what you changed, then";
-        ui.line(&ui.paint(Tone::Busy, &format!("{words}\n  git merge --ff-only {landing}")));
+        let words = "what has landed waits for your checkout: stash what you changed, then";
+        let or = "or commit it, then\n  git arborist merge run";
+        ui.line(&ui.paint(Tone::Busy, &format!("{words}\n  git merge --ff-only {landing}\n{or}")));
     }
     if let Some(line) = origin(view) {
         ui.line(&ui.paint(Tone::Dim, &line));

@@ -153,7 +153,8 @@ pub(super) fn lines(document: &SummaryDocument) -> Vec<String> {
     if document.parked.is_some() {
         lines.push(entry(
             "parked",
-            "landings wait for your checkout: commit or stash what you changed there first",
+            "landings wait for your checkout: stash what you changed there, or commit it and \
+             take 'git arborist merge run'",
         ));
     }
     lines.extend(unpushed_line(document));

@@ -159,7 +159,7 @@ impl Explain for GardenerError {
                 "go on with the plan on a branch of its own: git arborist gardener --session-branch\nor do all of it again, here: --new-run".into()
             }
             Self::Parked(branch) => format!(
-                "bring it up with: git merge --ff-only {}; or leave it alone with: git arborist gardener --isolate",
+                "bring it up with: git merge --ff-only {}\nor, if you committed something meanwhile, with: git arborist merge run\nor leave it alone with: git arborist gardener --isolate",
                 branch.landing_ref()
             ),
             Self::PhaseFailed(_) => {

@@ -90,7 +90,7 @@ fn write_one(
     let wording = Wording { name: &name, attempt: attempt.attempt, max: known.max };
     let mut entry = Entry::new(attempt.task.clone(), Status::ImplementFail, wording);
     let why = [format!("{INTERRUPTED}: the run ended before the agent did")].into_iter().chain(trespass);
-    let why = why.chain(quit_operations(repository)?);
+    let why = why.chain(quit_operations(repository, &attempt.name)?);
     entry.body = Body::new(FAILED, &why.collect::<Vec<_>>().join("; "));
     let delivery = Delivery { tree, tip: recorder.head(), changes: &changes, index: None };
     Ok(recorder.deliver(entry, delivery, &[attempt.ended()])?)

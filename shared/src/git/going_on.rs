@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use super::{GitError, Repository};
-use crate::name::BranchName;
+use crate::name::{BranchName, Oid};
 
 /// Something that is not finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +13,17 @@ pub struct GoingOn {
     pub what: &'static str,
     /// The branches that it is about, as far as they are not checked out.
     pub branches: Vec<BranchName>,
+}
+
+/// Something that was ended for whoever left it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// What it was, in a word.
+    pub what: &'static str,
+    /// The commit that it was about.
+    pub with: Option<Oid>,
+    /// The commit that holds what it had put aside.
+    pub stashed: Option<Oid>,
 }
 
 /// Files of a worktree's git directory, and what they tell of.
@@ -25,6 +36,9 @@ const SIGNS: [(&str, &str); 7] = [
     ("sequencer", "cherry-pick"),
     ("BISECT_START", "bisect"),
 ];
+/// What is merged or picked, and what was put aside meanwhile.
+const WITH: [&str; 3] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD"];
+const STASHED: [&str; 3] = ["MERGE_AUTOSTASH", "rebase-merge/autostash", "rebase-apply/autostash"];
 /// No operation, but a worktree that has refs of its own is in use.
 const OWN_REFS: (&str, &str) = ("refs/worktree", "work that refs of its own lead to");
 
@@ -59,8 +73,8 @@ impl GoingOn {
 
 impl Repository {
     /// Ends what somebody left unfinished in a worktree, as far as git can, and leaves `HEAD`, index and files as they are.
-    /// Says what it was.
-    pub fn quit_operations(&self) -> Result<Vec<&'static str>, GitError> {
+    /// What it had stashed would come back as the user's newest stash: nobody holds on to that any more.
+    pub fn quit_operations(&self) -> Result<Vec<Ended>, GitError> {
         let mut ended = Vec::new();
         // One may hide another, but each sign stands for one.
         for _ in SIGNS {
@@ -68,7 +82,8 @@ impl Repository {
                 break;
             };
             let is_mailbox = self.git_dir.join("rebase-apply/applying").symlink_metadata().is_ok();
-            ended.push(what);
+            ended.push(Ended { what, with: self.read_id(&WITH), stashed: self.read_id(&STASHED) });
+            STASHED.iter().for_each(|name| drop(fs::remove_file(self.git_dir.join(name))));
             let command = match what {
                 // This checks out what is checked out already.
                 "bisect" => self.change("bisect").args(["reset", "HEAD"]),
@@ -80,6 +95,12 @@ impl Repository {
             }
         }
         Ok(ended)
+    }
+
+    /// The object that the first of these files of the git directory names.
+    fn read_id(&self, names: &[&str]) -> Option<Oid> {
+        let texts = names.iter().filter_map(|name| fs::read_to_string(self.git_dir.join(name)).ok());
+        texts.filter_map(|text| text.lines().next()?.trim().parse().ok()).next()
     }
 }
 

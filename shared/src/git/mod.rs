@@ -53,7 +53,7 @@ pub use deepen::{DeepenError, Deepened, More};
 pub use distance::Distance;
 pub use files::FileNames;
 pub use forward::Taken;
-pub use going_on::GoingOn;
+pub use going_on::{Ended, GoingOn};
 pub use hooks::{Firing, HooksDir, Reach};
 pub use inner::find_repository;
 pub use install::IndexFile;

@@ -69,10 +69,10 @@ impl Change {
         self.is_gitlink() || is_gitlink(self.before)
     }
 
-    /// Whether the rules of what is ignored stand there.
+    /// Whether the file is called so, in whichever folder.
     #[must_use]
-    pub fn is_ignore_file(&self) -> bool {
-        self.path.rsplit(|byte| *byte == b'/').next() == Some(b".gitignore")
+    pub fn is_called(&self, name: &str) -> bool {
+        self.path.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes())
     }
 }
 

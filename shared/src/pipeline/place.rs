@@ -169,7 +169,7 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Resu
     });
     let ((after, index), (tip, moved)) = (after?, moved?);
     trespasses.extend(moved);
-    trespasses.extend(quit_operations(repository)?);
+    trespasses.extend(quit_operations(repository, &begun.unfinished.name)?);
     let touched = repository.changes(begun.before, after)?;
     let nested: Vec<String> =
         touched.iter().filter(|change| change.is_gitlink()).map(Change::shown).collect();
@@ -207,9 +207,18 @@ fn require_unlocked(recorder: &Recorder<'_>) -> Result<(), GitError> {
 
 /// A merge, a rebase and the like that was begun and not ended. Whoever ended it later would take back what is written
 /// down since, or claim that something was merged.
-pub fn quit_operations(repository: &Repository) -> Result<Vec<String>, GitError> {
-    let ended = repository.quit_operations()?;
-    Ok(ended.into_iter().map(|what| format!("it left a {what} unfinished")).collect())
+pub fn quit_operations(repository: &Repository, attempt: &str) -> Result<Vec<String>, GitError> {
+    let words = |git::Ended { what, with, stashed }| {
+        let of = with.map_or_else(String::new, |commit| format!(" of {}", commit.short()));
+        let left = format!("it left a {what}{of} unfinished");
+        Ok(match stashed {
+            Some(stashed) => {
+                format!("{left}, and what it had stashed is kept as {}", save(repository, attempt, stashed)?)
+            }
+            None => left,
+        })
+    };
+    repository.quit_operations()?.into_iter().map(words).collect()
 }
 
 /// The user's pre-commit hook sees what is about to be committed, and may change it. A repository whose hooks or

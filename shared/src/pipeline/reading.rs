@@ -46,7 +46,7 @@ impl Lent {
     ) -> Result<Option<String>, GitError> {
         let mut trespasses = self.watch.restore();
         let is_untouched = self.is_clean && self.is_as_before(recorder, &recorder.repository().status()?);
-        trespasses.extend(place::quit_operations(recorder.repository())?);
+        trespasses.extend(place::quit_operations(recorder.repository(), attempt)?);
         if !is_untouched {
             trespasses.extend(put_back_branch(recorder, attempt)?);
             trespasses.extend(self.put_back_files(recorder, attempt)?);

@@ -112,7 +112,9 @@ impl Explain for WorktreeError {
             }
             Self::Dirty { .. } => "commit it, or save it under a ref and remove the worktree with --force".into(),
             Self::Embedded { .. } => "commit what is in it, or move it out of there".into(),
-            Self::NothingSaved(_) => return None,
+            Self::NothingSaved(_) => {
+                "what was put aside by other commands is listed by: git arborist cleanup saved".into()
+            }
             Self::SavedElsewhere { at, name, .. } => {
                 format!("see it with: git diff {} {name}", at.short())
             }

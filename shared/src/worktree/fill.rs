@@ -10,7 +10,7 @@ use std::{
 
 use super::{Note, Pool, WorktreeError, claim::Origin, options::LargeFiles, survey};
 use crate::{
-    git::{Change, Checkout, Dirt, Holding, NewCommit, RefMove, Repository, Signing, stale},
+    git::{Change, Checkout, Dirt, GoingOn, Holding, NewCommit, RefMove, Repository, Signing, stale},
     message::visible,
     name::{BranchName, Oid},
 };
@@ -49,14 +49,15 @@ impl Pool {
             Some(before) => lane.changes(lane.tree_of(before)?, lane.tree_of(tip)?)?,
             None => Vec::new(),
         };
-        let clears_untracked = !dirt.is_empty() || changes.iter().any(Change::is_ignore_file);
+        let clears_untracked =
+            !dirt.is_empty() || changes.iter().any(|change| change.is_called(".gitignore"));
         let clears_ignored = is_used && !self.options.keep.iter().any(|pattern| pattern == "*");
         if clears_untracked || clears_ignored {
             refuse_inner(lane, &dirt)?;
         }
         let mut notes = Vec::new();
         if !dirt.is_empty() {
-            notes.extend(self.save(lane)?);
+            notes.extend(self.save(lane, &survey::name_of(&lane.dir))?);
         }
         if let Some((head, holding)) = held {
             notes.extend(self.save_unheld(&survey::name_of(&lane.dir), head, holding)?);
@@ -67,11 +68,13 @@ impl Pool {
         // Where nothing is left to do but to put `HEAD` on the branch, git does that itself, as its last step.
         let is_last = !clears_untracked && !clears_ignored && lane.list_submodules(tip)?.is_empty();
         let checkout = if is_last { Checkout::Branch(branch) } else { Checkout::Commit(tip) };
-        // All files have been looked at just now: where few differ, a checkout would only look at all of them again.
+        // All files have been looked at just now: where few differ, a checkout would only look at all of them again. But it
+        // also ends a merge and the like, and writes each file by the attributes that it will have.
         let is_light = is_last
             && is_used
             && changes.len() <= FEW
-            && !changes.iter().any(Change::concerns_gitlink)
+            && changes.iter().all(|change| !change.concerns_gitlink() && !change.is_called(".gitattributes"))
+            && GoingOn::find_operation(&lane.git_dir).is_none()
             && !self.leaves_out(lane);
         if !is_light || lane.bring_paths(tip, &changes, self.smudging()).is_err() {
             self.write_files(lane, checkout)?;
@@ -123,8 +126,8 @@ impl Pool {
         !self.options.exclude.is_empty() || lane.git_dir.join("info/sparse-checkout").exists()
     }
 
-    /// Keeps what lies in a worktree under a ref, before it is thrown away there.
-    pub(super) fn save(&self, lane: &Repository) -> Result<Option<Note>, WorktreeError> {
+    /// Keeps what lies in a worktree under a ref that has `name`, before it is thrown away there.
+    pub(super) fn save(&self, lane: &Repository, name: &str) -> Result<Option<Note>, WorktreeError> {
         let Some(head) = lane.find_commit("HEAD")? else {
             return Ok(None);
         };
@@ -138,9 +141,8 @@ impl Pool {
             lane,
             changes.iter().filter(|change| !known.iter().any(|known| known.path.as_bytes() == change.path)),
         )?;
-        let name = survey::name_of(&lane.dir);
-        let under = self.save_tree(lane, &name, (tree, head))?;
-        Ok(Some(Note::Saved { name, under }))
+        let under = self.save_tree(lane, name, (tree, head))?;
+        Ok(Some(Note::Saved { name: name.to_owned(), under }))
     }
 
     /// Keeps the commits that only `HEAD` of a worktree leads to, before it goes elsewhere.

@@ -5,9 +5,9 @@ use std::fmt;
 /// Something that a user should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Note {
-    /// What lay in a free lane was kept.
+    /// What lay in a worktree was kept.
     Saved {
-        /// The lane.
+        /// The lane, or the task that had it.
         name: String,
         /// The ref that holds it.
         under: String,

@@ -53,7 +53,9 @@ impl Pool {
         fill::refuse_inner(&lane, &dirt)?;
         self.keep_submodules(&lane)?;
         if !dirt.is_empty() {
-            notes.extend(self.save(&lane)?);
+            // A task finds its work again by its own name, whichever lane it had.
+            let owner = standing.task.as_ref().map_or_else(|| standing.name(), TaskId::to_string);
+            notes.extend(self.save(&lane, &owner)?);
         }
         notes.extend(self.save_detached(&standing)?);
         self.discard(&standing.path)?;

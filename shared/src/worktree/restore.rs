@@ -35,7 +35,7 @@ impl Pool {
         let changes = lane.changes(now, wanted)?;
         let mut notes = Vec::new();
         if !changes.is_empty() {
-            notes.extend(self.save(lane)?);
+            notes.extend(self.save(lane, task.as_str())?);
             lane.private_index("restore")?.write_out(wanted)?;
         }
         Ok(Restored { from, changes, notes })
