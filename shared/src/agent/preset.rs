@@ -224,7 +224,8 @@ mod tests {
 
     #[test]
     fn those_that_speak_mcp_are_told_of_tools_in_their_own_way() {
-        let server = ToolServer { program: "t".into(), file: Some("/f".into()), ..ToolServer::default() };
+        let (file, home) = (Some("/f".into()), Some("/h".into()));
+        let server = ToolServer { program: "t".into(), file, home, ..ToolServer::default() };
         let told = |name: &str, tools| {
             let runner = Runner::new(name, &Overrides::default()).unwrap();
             let call = runner.call(&Request {
@@ -241,7 +242,7 @@ mod tests {
             let runner = Runner::new(preset.name, &Overrides::default()).unwrap();
             let is_told = told(preset.name, Some(&server)) != told(preset.name, None);
             assert_eq!(is_told, runner.takes_tools(), "{}", preset.name);
-            assert_eq!(is_told, ["claude", "codex", "opencode"].contains(&preset.name));
+            assert_eq!(is_told, ["claude", "codex", "gemini", "opencode"].contains(&preset.name));
         }
         let (args, _) = told("claude", Some(&server));
         assert_eq!(&args[args.len() - 2..], ["--mcp-config", &server.json()]);
@@ -251,6 +252,7 @@ mod tests {
         assert!(!told("codex", None).0.contains(&"-c".to_owned()));
         let (_, env) = told("opencode", Some(&server));
         assert_eq!(env[0].0, "OPENCODE_CONFIG_CONTENT");
+        assert_eq!(told("gemini", Some(&server)).1, [("GEMINI_CLI_HOME".into(), "/h".into())]);
         let own = Overrides { command: Some(vec!["my-opencode".into()]), ..Overrides::default() };
         assert!(!Runner::new("opencode", &own).unwrap().takes_tools(), "who knows what that is");
     }
