@@ -282,7 +282,7 @@ fn where_a_run_cannot_begin_it_says_why_and_what_to_do() {
     let garden = Garden::sprout();
     garden.agent(WORKER);
     garden.arborist(["gardener"]).exits(128).err("no plan was found").err("--tree");
-    garden.arborist(["gardener", "--runner", "cluade"]).exits(128).err("did you mean 'claude'?");
+    garden.arborist(["gardener", "--runner", "cluade"]).exits(129).err("did you mean 'claude'?");
     garden.git(["checkout", "-q", "--detach"]).succeeds();
     garden.arborist(["gardener"]).exits(128).err("detached");
     let unborn = Garden::bare_ground(&[]);

@@ -108,3 +108,20 @@ fn a_new_run_looks_for_its_plan_anew() {
     garden.commit("another plan\n");
     garden.arborist(["gardener", "--new-run"]).succeeds().out("1 completed (T009)");
 }
+
+#[test]
+fn what_is_left_is_said_once_and_where_nothing_is_that_is_said_too() {
+    let garden = Garden::planned("tasks.md", "## Phase 1: A\n- [ ] T001 a\n- [ ] T002 b\n", WORKER);
+    let phase = garden.arborist(["garden", "phase-1"]).exits(1);
+    phase.err("'phase-1' has no command that could be run: it waits for T001, T002");
+    let warning = "their tests pass whatever they do";
+    garden.arborist(["gardener", "--until", "T001"]).succeeds().err(warning);
+    garden.arborist(["gardener", "--dry-run"]).succeeds().out("T002").never("nothing is left");
+    garden.arborist(["gardener"]).succeeds().never(warning);
+    garden.arborist(["gardener", "--dry-run"]).succeeds().out("nothing is left to do");
+    garden.arborist(["gardener", "--new-run"]).succeeds().err(warning);
+    let reports = garden.git(["ls-tree", "--name-only", "HEAD", "spec/reports/"]).answer();
+    let names: Vec<&str> = reports.lines().filter(|name| name.contains("T001_run_")).collect();
+    assert_eq!(names.len(), 2, "runs of one second have a report each: {reports}");
+    garden.arborist(["state", "T001"]).succeeds().out("_run_20250216T143022-2.json");
+}

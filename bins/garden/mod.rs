@@ -5,6 +5,7 @@ use arborist_core::{
     gardener::{GardenerError, Wish},
     history::State,
     name::TaskId,
+    plan::Task,
     progress::{Boxes, Progress},
 };
 use clap::Parser;
@@ -88,7 +89,13 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     if !standing.is_ready {
-        let waits: Vec<String> = standing.waits_for.iter().map(ToString::to_string).collect();
+        let mut waits: Vec<String> = standing.waits_for.iter().map(ToString::to_string).collect();
+        if waits.is_empty() {
+            let is_open = |leaf: &&Task| {
+                progress.find(&leaf.id).is_none_or(|leaf| !leaf.state.is_settled() || !leaf.is_landed())
+            };
+            waits.extend(planned.plan.leaves_of(&task).filter(is_open).map(|leaf| leaf.id.to_string()));
+        }
         return Err(GardenerError::NotReady(task, waits.join(", ")).into());
     }
     opened.take_up(&mut args.common, (&planned, &run))?;

@@ -216,6 +216,9 @@ fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
     }
     if args.common.is_dry_run() {
         opened.require_repositories(&planned)?;
+        if due.is_empty() {
+            ui.line("nothing is left to do");
+        }
         for task in due {
             foretell(ui, &opened.options, task)?;
         }

@@ -202,12 +202,12 @@ impl Opened {
                 voice.remark(&format!("committed with the start of the run: {path}"));
             }
             self.tell_of_unread_lines(planned, voice);
+            self.tell_of_missing_tests(planned, voice);
         } else if args.accept_changes {
             start::write_change(&mut recorder, planned.file.as_ref(), "accepted")?;
         }
         let annexes = self.annexes(&recorder.hand().session, planned, voice)?;
         tell_of_taken_up(args, voice);
-        self.tell_of_missing_tests(planned, voice);
         self.tell_of_crowding(voice);
         self.tell_of_missing_tools(planned, voice)?;
         self.tell_of_unmeasured(planned, voice)?;

@@ -10,10 +10,12 @@ use crate::{
     record::Delivery,
 };
 
+/// So many reports of a task have names of their own in one second.
+const MOST_AT_ONCE: u32 = 100;
+
 impl TaskRun<'_, '_, '_> {
     pub(super) fn complete(&mut self, attempt: Attempt) -> Result<(), PipelineError> {
-        let path =
-            format!("{}/{}_run_{}.json", self.shop.options.report_dir, self.task.id, self.shop.stamp());
+        let path = self.free_path();
         let report = self.report(attempt);
         let repository = self.recorder.repository();
         let blob = repository.write_blob(report.as_bytes())?;
@@ -27,6 +29,17 @@ impl TaskRun<'_, '_, '_> {
         let event = self.recorder.deliver(entry, delivery, &[])?;
         self.recorded(event, None, Expense::default());
         Ok(())
+    }
+
+    /// Where no other report is. Runs may follow each other within a second.
+    fn free_path(&self) -> String {
+        let begin = format!("{}/{}_run_{}", self.shop.options.report_dir, self.task.id, self.shop.stamp());
+        let is_free = |path: &String| !self.recorder.repository().top().join(path).exists();
+        let numbered = (2..=MOST_AT_ONCE).map(|number| format!("{begin}-{number}.json"));
+        std::iter::once(format!("{begin}.json"))
+            .chain(numbered)
+            .find(is_free)
+            .unwrap_or_else(|| format!("{begin}.json"))
     }
 
     /// What is not known is left out.
