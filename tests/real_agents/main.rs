@@ -33,9 +33,6 @@ const PLAN: &str = r#"{
 
 const TASKS: [&str; 3] = ["T001", "T002", "T003"];
 
-/// How long a program may be silent, in seconds: longer than any needs to start, shorter than anyone likes to wait.
-const SILENCE: u32 = 40;
-
 /// The programs are heavy: one at a time.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -67,7 +64,8 @@ impl Scene {
         let port = server::serve(Arc::clone(&model), garden.path(""));
         let url = format!("http://127.0.0.1:{port}");
         agent.configure(&garden, &url);
-        let limits = format!("[timeouts]\nsilence = {SILENCE}\nrunner = 90\n");
+        let limits =
+            format!("[timeouts]\nsilence = {}\nrunner = {}\n", agent.silence, 2 * agent.silence + 10);
         program::write(&garden, ".config/git-arborist/config.toml", &limits);
         Some(Self { garden, model, agent, url, _turn: turn })
     }
@@ -129,6 +127,7 @@ fn recovers(agent: Agent) {
         trouble(Step::Implement, "T002", Act::Refuse, agent.requests),
         trouble(Step::Implement, "T003", Act::Hang, 1),
     ];
+    let silence = agent.silence;
     let Some(scene) = Scene::set(agent, troubles) else {
         return;
     };
@@ -138,7 +137,7 @@ fn recovers(agent: Agent) {
         .out("3 completed (T001, T002, T003)")
         .err("review-rejected: no foreign key")
         .err("no attempt is used up")
-        .err(&format!("wrote nothing for {SILENCE} s"));
+        .err(&format!("wrote nothing for {silence} s"));
     scene.expect_a_finished_plan();
     scene.expect_state("T001", "complete, attempt 2");
     scene.expect_state("T002", "complete, attempt 1");

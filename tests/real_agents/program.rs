@@ -16,6 +16,9 @@ pub(crate) struct Agent {
     pub(crate) model: &'static str,
     /// How many requests it makes before it tells of a limit, with the settings below.
     pub(crate) requests: u32,
+    /// How long it may be silent, in seconds: longer than it needs to start and to make these requests, also where others
+    /// are at work, and shorter than anyone likes to wait.
+    pub(crate) silence: u32,
     env: &'static [(&'static str, &'static str)],
     configure: fn(&Garden, &str),
 }
@@ -26,6 +29,7 @@ pub(crate) const CLAUDE: Agent = Agent {
     package: "@anthropic-ai/claude-code",
     model: "sonnet",
     requests: 2,
+    silence: 40,
     // Root may skip permissions only where the program is told that it is alone.
     env: &[
         ("IS_SANDBOX", "1"),
@@ -44,6 +48,7 @@ pub(crate) const CODEX: Agent = Agent {
     package: "@openai/codex",
     model: "gpt-scripted",
     requests: 1,
+    silence: 40,
     env: &[("SCRIPTED_KEY", "no-key-is-needed")],
     configure: |garden, url| {
         let config = format!(
@@ -62,6 +67,7 @@ pub(crate) const OPENCODE: Agent = Agent {
     package: "opencode-ai",
     model: "scripted/m",
     requests: 6,
+    silence: 80,
     env: &[("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("OPENCODE_DISABLE_MODELS_FETCH", "1")],
     configure: |garden, url| {
         let options = json!({ "baseURL": format!("{url}/v1"), "apiKey": "no-key-is-needed" });
@@ -83,6 +89,7 @@ pub(crate) const GEMINI: Agent = Agent {
     package: "@google/gemini-cli",
     model: "gemini-2.5-pro",
     requests: 1,
+    silence: 40,
     env: &[("GEMINI_API_KEY", "no-key-is-needed")],
     configure: |garden, _| {
         let config = json!({
