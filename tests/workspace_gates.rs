@@ -160,6 +160,54 @@ fn one_that_is_red_there_keeps_only_its_task_from_landing() {
     said.out("1 completed (T002)").out("the gate 'check' is red:");
 }
 
+/// Two tasks that are done in backend, one after the other, and are in the queue; and the run's branch.
+fn town_of_two(worker: &str, gate: &str) -> (Town, String) {
+    let plan =
+        "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] [repo:backend] a\n- [ ] T002 [P] [repo:backend] b\n";
+    let town = Town::of(&["backend"], plan);
+    town.agent(worker);
+    town.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    town.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
+    town.arborist(["gardener", "--isolate", "--keep-going"]).exits(1);
+    let scope = town.session_branch("repo");
+    (town, scope)
+}
+
+/// The second of two is tried first.
+fn turn_round(town: &Town, scope: &str) {
+    town.arborist(["merge", "drop", "T001", "--scope", scope]).succeeds();
+    town.arborist(["merge", "add", "T001", "--priority", "9", "--scope", scope]).succeeds();
+}
+
+#[test]
+fn several_that_were_red_there_before_land_each_with_one_word_about_it() {
+    for is_turned in [false, true] {
+        let (town, scope) = town_of_two(WORKER, "test ! -e kept.txt");
+        town.git(["config", "arborist.merge.red-target", "land"]).succeeds();
+        if is_turned {
+            turn_round(&town, &scope);
+        }
+        let said = town.arborist(["merge", "run", "--scope", &scope]).succeeds().stderr();
+        assert_eq!(said.matches("need not pass what is red without it too").count(), 2, "{said}");
+        assert!(!said.contains("check in 'backend', check"), "{said}");
+        assert!(said.contains("T001 landed as") && said.contains("T002 landed as"), "{said}");
+    }
+}
+
+#[test]
+fn whoever_made_it_red_there_is_named_whichever_is_tried_first() {
+    let worker = WORKER.replace("*) echo x", "*) [ $ARBORIST_TASK = T002 ] || touch bad; echo x");
+    for is_turned in [false, true] {
+        let (town, scope) = town_of_two(&worker, "test ! -e bad");
+        if is_turned {
+            turn_round(&town, &scope);
+        }
+        let said = town.arborist(["merge", "run", "--scope", &scope]).exits(2);
+        let said = said.err("T001 is red: ").never("T002 is red: ").never("T001 waits");
+        said.err("T002 waits: the gate 'check' was red in 'backend' before it");
+    }
+}
+
 /// How often a run is read in the session's branch of backend while these many tasks land.
 fn readings(count: usize) -> usize {
     let tasks: String = (1..=count).map(|n| format!("- [ ] T00{n} [P] [repo:backend] do {n}\n")).collect();

@@ -138,3 +138,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn nothing_lands_once_it_is_to_stop() {
+    let mut world = World::new(vec![Nature::default(); TASKS]);
+    world.meet(&Event::Add(0));
+    world.is_stopped_when_asked = true;
+    let report = world.drain().unwrap();
+    assert!(report.is_stopped && report.gate_runs == 1);
+    assert!(world.landed_log.is_empty() && world.tickets.contains_key(&task(0)));
+}

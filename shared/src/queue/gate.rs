@@ -82,6 +82,13 @@ impl Gate {
         Self { point, ..self.clone() }
     }
 
+    /// Whether both are the same command for the same repository, whatever they are asked about there.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        let asked = |gate: &Self| (gate.name.clone(), gate.command.clone(), gate.repo.clone(), gate.own);
+        asked(self) == asked(other)
+    }
+
     /// What results are remembered by, besides the tree.
     #[must_use]
     pub fn key(&self) -> String {

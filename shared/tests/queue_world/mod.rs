@@ -44,6 +44,9 @@ pub(crate) struct World {
     pub(crate) is_in_the_way: bool,
     pub(crate) is_broken: bool,
     pub(crate) is_about_to_move: bool,
+    /// Somebody wants to stop it while a gate is asked.
+    pub(crate) is_stopped_when_asked: bool,
+    pub(crate) is_stopped: bool,
     pub(crate) fuel: Option<usize>,
 }
 
@@ -76,6 +79,8 @@ impl World {
             is_in_the_way: false,
             is_broken: false,
             is_about_to_move: false,
+            is_stopped_when_asked: false,
+            is_stopped: false,
             fuel: None,
         }
     }
@@ -249,6 +254,7 @@ impl Ground for World {
 
     fn ask(&mut self, commit: Oid, gates: &[Gate], asking: Asking) -> Result<(Verdict, usize), QueueError> {
         assert!(!gates.is_empty());
+        self.is_stopped |= self.is_stopped_when_asked;
         let tasks = self.tasks(commit);
         let tree: BTreeSet<TaskId> = tasks.iter().cloned().collect();
         let failing =
@@ -341,7 +347,7 @@ impl Ground for World {
     fn tell(&mut self, _: News) {}
 
     fn is_cancelled(&self) -> bool {
-        false
+        self.is_stopped
     }
 
     fn now(&self) -> i64 {

@@ -4,7 +4,8 @@ use super::{Drain, RedTarget};
 use crate::{
     name::TaskId,
     queue::{
-        Asking, Failing, Ground, Merged, Outcome, Published, QueueError, Standing, Step, Ticket, Verdict,
+        Asking, Failing, Gate, Ground, Merged, Outcome, Published, QueueError, Standing, Step, Ticket,
+        Verdict,
     },
 };
 
@@ -92,15 +93,23 @@ impl<G: Ground> Drain<'_, G> {
         let Some(whole) = self.stack(base, std::slice::from_ref(ticket))?.pop() else {
             return Ok(());
         };
-        let (mut step, mut excused) = (whole.clone(), Vec::new());
-        while !step.gates.is_empty() {
+        let (mut step, mut excused) = (whole.clone(), Vec::<Gate>::new());
+        while !step.gates.is_empty() && !self.ground.is_cancelled() {
             match self.judge_all_the_same(&step)? {
                 Verdict::Green => break,
-                Verdict::Red(failing) if self.was_red_before(&failing)? => excused.push(failing.gate),
+                Verdict::Red(failing)
+                    if !excused.iter().any(|gate| gate.is_same(&failing.gate))
+                        && self.was_red_before(&failing)? =>
+                {
+                    excused.push(failing.gate);
+                }
                 Verdict::Red(failing) => return self.hold_back(ticket, failing, Vec::new()),
                 Verdict::Broken(failing) => return self.break_off(&[step], &failing),
             }
             step = self.ground.excuse(base, &whole, &excused)?;
+        }
+        if self.ground.is_cancelled() {
+            return Ok(());
         }
         if self.publish(base, &[step])? == Published::Moved {
             self.set_aside(ticket, Outcome::Waiting { reason: "its target, which has just moved".into() });

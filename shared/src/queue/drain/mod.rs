@@ -159,6 +159,7 @@ impl<'a, G: Ground> Drain<'a, G> {
                 return self.refuse(tickets, "not all of them can be merged");
             }
             match self.judge(top.commit, &stack, part)? {
+                Verdict::Green if self.ground.is_cancelled() => return Ok(()),
                 Verdict::Green => match self.publish(base, &stack)? {
                     Published::Moved => {}
                     _ => return Ok(()),

@@ -83,7 +83,7 @@ impl Yard<'_> {
                     }
                 }
             };
-            let (answer, failing) = (said.answer, said.failing(commit));
+            let (answer, failing) = (said.answer, said.failing(gate, commit));
             self.said.insert(key, said);
             match answer {
                 Answer::Green => {}
@@ -227,9 +227,10 @@ impl Yard<'_> {
 }
 
 impl Said {
-    fn failing(&self, commit: Oid) -> Failing {
+    /// What is remembered may have been said to another task: the gate is the one that is asked now.
+    fn failing(&self, gate: &Gate, commit: Oid) -> Failing {
         Failing {
-            gate: self.gate.clone(),
+            gate: gate.clone(),
             commit,
             why: self.why.clone(),
             log: self.log.clone(),

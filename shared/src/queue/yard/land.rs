@@ -22,7 +22,8 @@ impl Yard<'_> {
         gates: &[Gate],
         red: &[Gate],
     ) -> Result<Step, QueueError> {
-        let gates: Vec<Gate> = gates.iter().filter(|gate| !red.contains(gate)).cloned().collect();
+        let gates: Vec<Gate> =
+            gates.iter().filter(|gate| !red.iter().any(|red| red.is_same(gate))).cloned().collect();
         let message = self.message(ticket, &gates, red)?;
         let parents = [onto, ticket.source];
         let commit = self.repository.write_joint(tree, &parents, &message, self.signing)?;
