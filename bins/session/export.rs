@@ -9,8 +9,8 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{AddedLines, Repository},
     message::visible,
-    name::Oid,
-    session::{Record, Turn},
+    name::{Oid, SessionId},
+    session::{Archive, Record, Turn},
 };
 use clap::{Args, ValueEnum};
 
@@ -73,7 +73,7 @@ pub(super) fn run(args: &ExportArgs, ui: &mut Ui) -> Outcome {
     }
     let elsewhere = Elsewhere::of(&opened);
     let mut told = Telling { args, ui, noted: HashMap::new() };
-    let session = newest.record.session.as_str();
+    let session = &newest.record.session;
     for turn in records.iter().filter_map(Record::turn) {
         if let Some(commit) = turn.commit {
             told.tell((session, turn), (None, &opened.repository), commit)?;
@@ -98,13 +98,19 @@ struct Telling<'a> {
 impl Telling<'_> {
     fn tell(
         &mut self,
-        (session, turn): (&str, &Turn),
+        (session, turn): (&SessionId, &Turn),
         (name, repository): (Option<&str>, &Repository),
         commit: Oid,
     ) -> Result<(), Failure> {
+        if !Archive::is_proven(repository, commit, (session, turn))? {
+            let (number, commit) = (turn.number, commit.short());
+            let words = format!("turn {number} names {commit}, which does not say so itself: it is left out");
+            self.ui.warn(&words);
+            return Ok(());
+        }
         let lines = lines_of(repository, commit)?;
-        let written = Written { session, repository: name, turn, commit, lines };
-        let has_note = self.args.write && self.has_note(repository, commit)?;
+        let written = Written { session: session.as_str(), repository: name, turn, commit, lines };
+        let is_first = !self.args.write || self.notes(repository)?.insert(commit);
         match self.args.format {
             Format::AgentTrace => self.ui.line(&agent_trace::record(&written).to_string()),
             _ if !self.args.write => {
@@ -112,7 +118,7 @@ impl Telling<'_> {
                     written.repository.map(|name| format!(" in {}", visible(name))).unwrap_or_default();
                 self.ui.line(&format!("commit {commit}{place}\n{}\n", git_ai::note(&written)));
             }
-            _ if has_note => {
+            _ if !is_first => {
                 self.ui.note(&format!("{} has a note already, which stays as it is", commit.short()));
             }
             _ => {
@@ -123,12 +129,12 @@ impl Telling<'_> {
         Ok(())
     }
 
-    fn has_note(&mut self, repository: &Repository, commit: Oid) -> Result<bool, Failure> {
-        let noted = match self.noted.entry(repository.common_dir.clone()) {
+    /// The commits of a repository that have a note.
+    fn notes(&mut self, repository: &Repository) -> Result<&mut HashSet<Oid>, Failure> {
+        Ok(match self.noted.entry(repository.common_dir.clone()) {
             Entry::Occupied(noted) => noted.into_mut(),
             Entry::Vacant(none) => none.insert(repository.list_noted(git_ai::NOTES)?),
-        };
-        Ok(noted.contains(&commit))
+        })
     }
 }
 

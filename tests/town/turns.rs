@@ -90,6 +90,11 @@ impl Town {
 impl Town {
     /// Makes the records of a session what they were when they did not tell of other repositories.
     pub(crate) fn forget_others(&self, id: &str) {
+        self.forge(id, |record| drop(record.as_object_mut().unwrap().remove("others")));
+    }
+
+    /// Makes the records of a session say something else.
+    pub(crate) fn forge(&self, id: &str, change: impl Fn(&mut Value)) {
         let name = format!("refs/arborist/sessions/{id}");
         let log = ["log", "--first-parent", "--reverse", "--format=%H %P", "--grep=^session ", &name];
         let empty = self.git(["rev-parse", &format!("{name}^{{tree}}")]).answer();
@@ -99,7 +104,7 @@ impl Town {
             let message = self.git(["log", "-1", "--format=%B", ids[0]]).answer();
             let (subject, body) = message.split_once("\n\n").unwrap();
             let mut record: Value = serde_json::from_str(body).unwrap();
-            record.as_object_mut().unwrap().remove("others");
+            change(&mut record);
             let renamed = |text: String| new.iter().fold(text, |text, (old, new)| text.replace(old, new));
             let message = renamed(format!("{subject}\n\n{record}\n"));
             let parents: Vec<String> = ids[1..].iter().map(|parent| renamed((*parent).to_owned())).collect();

@@ -3,7 +3,7 @@
 use super::{Happening, Record, SESSIONS, SessionError, Turn, chain, ref_of};
 use crate::{
     git::{CommitStream, RawCommit, Ref, Repository},
-    message::{self, Key, Reading},
+    message::{self, Key, Message, Reading},
     name::{Oid, SessionId, TaskId},
 };
 
@@ -133,15 +133,10 @@ impl<'a> Archive<'a> {
     /// Where a commit of this repository, or of another one of its workspace, comes from: by its own words, proven by the
     /// record. `None` if it names no session.
     pub fn origin(&self, place: &Repository, commit: Oid) -> Result<Option<Origin>, SessionError> {
-        let loaded = place.load_commits(&[commit])?;
-        let Some(Reading::Sound(message)) = loaded.first().map(|commit| message::read(commit.message()))
-        else {
+        let Some((session, message)) = words_of(place, commit)? else {
             return Ok(None);
         };
-        let Some(session) = message.trailers.session() else {
-            return Ok(None);
-        };
-        let named: Option<u32> = message.trailers.get(Key::Turn).and_then(|number| number.parse().ok());
+        let named = number_in(&message);
         let newest = self.newest(&session)?;
         let proof = match (&newest, named) {
             (Some(newest), Some(number)) => match self.turn(newest, number) {
@@ -156,6 +151,19 @@ impl<'a> Archive<'a> {
         let node = message.trailers.get(Key::Node).and_then(|node| node.parse().ok());
         let node = node.or_else(|| message.subject.task.clone());
         Ok(Some(Origin { session, node, number, proof, is_known: newest.is_some() }))
+    }
+
+    /// Whether a commit that the record of a turn names says so itself. Records are only somebody's word.
+    pub fn is_proven(
+        place: &Repository,
+        commit: Oid,
+        (session, turn): (&SessionId, &Turn),
+    ) -> Result<bool, SessionError> {
+        let words = words_of(place, commit)?;
+        Ok(words.is_some_and(|(named, message)| {
+            let is_turn = number_in(&message).is_none_or(|number| number == turn.number);
+            named == *session && is_turn && turn.made(commit)
+        }))
     }
 
     /// The turn that a commit is recorded as. What an agent that tells of no turns did is committed with its step.
@@ -176,6 +184,19 @@ impl<'a> Archive<'a> {
         let record = chain::read(&name, &loaded)?;
         checked(&name, session, Stored { commit, record })
     }
+}
+
+/// The session that a commit names, and all that it says.
+fn words_of(place: &Repository, commit: Oid) -> Result<Option<(SessionId, Box<Message>)>, SessionError> {
+    let loaded = place.load_commits(&[commit])?;
+    let Some(Reading::Sound(message)) = loaded.first().map(|commit| message::read(commit.message())) else {
+        return Ok(None);
+    };
+    Ok(message.trailers.session().map(|session| (session, message)))
+}
+
+fn number_in(message: &Message) -> Option<u32> {
+    message.trailers.get(Key::Turn).and_then(|number| number.parse().ok())
 }
 
 impl Shelf {
