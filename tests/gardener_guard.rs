@@ -179,3 +179,13 @@ fn what_a_user_is_in_the_middle_of_is_told_before_a_run_begins() {
     garden.arborist(["gardener", "--session-branch"]).succeeds().out("2 completed");
     assert!(garden.path(".git/MERGE_HEAD").exists(), "the user goes on with it");
 }
+
+#[test]
+fn what_is_noted_for_people_is_never_written_through_a_link() {
+    let deed = "for note in \"$ROOT\"/repo/.git/arborist/doing/*/T001; do ln -sf \"$ROOT/precious\" \"$note\"; done; ls -l \"$ROOT\"/repo/.git/arborist/doing/* > \"$ROOT/planted\"";
+    let garden = garden(deed);
+    fs::write(garden.root().join("precious"), "theirs\n").unwrap();
+    garden.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed");
+    assert!(fs::read_to_string(garden.root().join("planted")).unwrap().contains("-> "));
+    assert_eq!(fs::read_to_string(garden.root().join("precious")).unwrap(), "theirs\n");
+}

@@ -4,7 +4,7 @@
 
 mod town;
 
-use std::fs;
+use std::{fs, os::unix::fs::symlink, path::Path};
 
 use serde_json::{Value, json};
 use town::Town;
@@ -158,6 +158,32 @@ fn other_tools_are_told_of_the_commits_in_every_repository() {
 }
 
 #[test]
+fn other_tools_are_told_only_of_commits_that_say_themselves_whose_they_are() {
+    let (town, id) = Town::of_session();
+    let backend = town.clone_of("backend");
+    let theirs = town.git_in(&backend, ["rev-parse", "main"]).answer();
+    let mine = town.git(["rev-parse", "main"]).answer();
+    let there = commit_there(&town, "@turn): Write there");
+    // Twice the same, one of a person in each repository, and one of another turn.
+    town.forge(&id, |record| match record["number"].as_u64() {
+        Some(1) => record["commit"] = json!(mine),
+        Some(3) => {
+            let other = |commit: &str| json!({"repository": "backend", "commit": commit, "files": []});
+            record["others"] = json!([other(&there), other(&theirs), other(&there)]);
+        }
+        Some(4) => record["others"][0]["commit"] = json!(there),
+        _ => {}
+    });
+    let export = ["session", "export", &id, "--format", "git-ai", "--write"];
+    let said = town.arborist(export).succeeds();
+    let said = said.err("turn 1 names ").err("turn 3 names ").err("turn 4 names ");
+    said.err("which does not say so itself: it is left out").err("has a note already").out(&there);
+    let notes = |place: &Path| town.git_in(place, ["notes", "--ref=ai", "list"]).answer();
+    assert!(!notes(&backend).contains(&theirs) && notes(&backend).contains(&there));
+    assert!(!notes(&town.path("")).contains(&mine));
+}
+
+#[test]
 fn a_turn_that_changed_only_another_repository_is_pushed_at_once() {
     let town = Town::of_turns();
     town.set("backend", "remote", town.remote_of("backend").to_str().unwrap());
@@ -202,4 +228,22 @@ fn a_model_that_is_asked_for_a_message_sees_what_changed_in_another_repository()
     town.arborist(["gardener"]).succeeds();
     assert!(!commit_there(&town, "@turn): Introduce a file elsewhere").is_empty());
     assert!(fs::read_to_string(town.home().join("asked")).unwrap().contains("+there 0"));
+}
+
+#[test]
+fn the_word_where_a_plan_is_takes_the_place_of_a_link() {
+    let (town, id) = Town::of_session();
+    let commit = commit_there(&town, "@turn): Write there");
+    let folder = town.clone_of("backend").join(".git/arborist/cache/plans");
+    let word = fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
+    let precious = town.root().join("precious");
+    fs::write(&precious, "theirs").unwrap();
+    fs::remove_file(&word).unwrap();
+    symlink(&precious, &word).unwrap();
+    town.arborist(["reset", "T003", "--scope", &town.session_branch("repo")]).succeeds();
+    town.arborist(["gardener"]).succeeds();
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "theirs");
+    assert!(fs::symlink_metadata(&word).unwrap().is_file());
+    let said = town.arborist_in(&town.clone_of("backend"), ["session", "which", &commit]);
+    said.succeeds().out(&format!("session {id}"));
 }

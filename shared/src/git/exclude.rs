@@ -3,7 +3,7 @@
 use std::{fs, io, path::Path, time::Duration};
 
 use super::{GitError, Repository};
-use crate::process::{Cancel, FileLock};
+use crate::process::{Cancel, FileLock, write_anew};
 
 /// How long another process may take to add its line.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,7 +36,7 @@ fn add(file: &Path, line: &str) -> io::Result<()> {
     fs::create_dir_all(file.parent().unwrap_or(file))?;
     let mut draft = file.as_os_str().to_owned();
     draft.push(".arborist");
-    fs::write(&draft, text)?;
+    write_anew(Path::new(&draft), &text)?;
     if let Ok(known) = file.metadata() {
         fs::set_permissions(&draft, known.permissions())?;
     }

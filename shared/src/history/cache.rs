@@ -6,6 +6,7 @@ use std::{fs, io::Write, path::PathBuf, sync::Arc};
 use crate::{
     git::{RawCommit, Repository},
     name::{BranchName, Oid},
+    process::replace_file,
 };
 
 /// The file for one run.
@@ -50,16 +51,12 @@ impl Cache {
     }
 
     fn try_store(&self, tip: Oid, commits: &[RawCommit]) -> std::io::Result<()> {
-        let folder = self.file.parent().unwrap_or(&self.file);
-        fs::create_dir_all(folder)?;
         let mut bytes = format!("{tip}\n").into_bytes();
         for commit in commits {
             writeln!(bytes, "{} {}", commit.id, commit.content().len())?;
             bytes.extend_from_slice(commit.content());
         }
-        let draft = folder.join(format!(".{}.tmp", std::process::id()));
-        fs::write(&draft, bytes)?;
-        fs::rename(draft, &self.file)
+        replace_file(&self.file, &bytes)
     }
 }
 

@@ -23,6 +23,7 @@ mod occupants;
 mod opened;
 mod program;
 mod record;
+mod replace;
 mod streams;
 mod supervised;
 mod table;
@@ -43,6 +44,7 @@ pub use occupants::Occupants;
 pub use opened::is_open;
 pub use program::{Awaited, Finished, Program, Running};
 pub use record::{Chunk, Filter, Stream, open_log};
+pub use replace::{replace_file, write_anew};
 pub use supervised::{Outcome, Supervised};
 pub use tail::Tail;
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     git::Repository,
     name::{Attempt, BranchName, TaskId},
+    process::replace_file,
 };
 
 /// A step that is under way.
@@ -31,8 +32,8 @@ impl Bulletin {
     /// Puts it up. Whoever cannot read it knows less, so nothing depends on that.
     pub fn post(&self, repository: &Repository, run: &BranchName, task: &TaskId) {
         let path = place_of(repository, run, task);
-        if let (Some(folder), Ok(text)) = (path.parent(), serde_json::to_string(self)) {
-            let _ = fs::create_dir_all(folder).and_then(|()| fs::write(&path, text));
+        if let Ok(text) = serde_json::to_string(self) {
+            let _ = replace_file(&path, text.as_bytes());
         }
     }
 

@@ -7,6 +7,7 @@ use super::top_of_main;
 use crate::{
     git::{GitError, Repository},
     name::digest,
+    process::replace_file,
 };
 
 /// Where the hints stand, a file for each plan.
@@ -16,9 +17,8 @@ const FOLDER: &str = "arborist/cache/plans";
 pub fn leave_word(other: &Repository, main: &Repository) -> Result<(), GitError> {
     let top = top_of_main(main)?;
     if let Some(top) = top.to_str() {
-        let folder = other.common_dir.join(FOLDER);
-        let file = folder.join(digest(top.as_bytes()));
-        let _ = fs::create_dir_all(folder).and_then(|()| fs::write(file, top));
+        let file = other.common_dir.join(FOLDER).join(digest(top.as_bytes()));
+        let _ = replace_file(&file, top.as_bytes());
     }
     Ok(())
 }
