@@ -146,3 +146,23 @@ fn a_place_for_a_person_goes_when_nobody_needs_it_any_more() {
         }
     }
 }
+
+#[test]
+fn what_an_agent_resolved_is_not_reviewed_by_a_person_who_resolves_the_next_conflict() {
+    let orchard = content();
+    orchard.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
+    let gate = "test -e \"$HOME/ready\" || exit 127";
+    orchard.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
+    orchard.merge(&["T2"]).exits(2).out("1 broken (T2)");
+    orchard.write("a.txt", "ours again\n");
+    orchard.commit("meanwhile\n");
+    fs::write(orchard.home().join("ready"), "").unwrap();
+    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    orchard.merge(&["run"]).exits(2).out("1 escalated (T2)");
+    let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
+    fs::write(place.join("a.txt"), "all\n").unwrap();
+    orchard.merge(&["resolve", "T2"]).succeeds().out("T2 is in the queue again");
+    orchard.merge(&["run"]).succeeds().err("resolved by the agent robot, and not reviewed");
+    let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
+    assert!(trailers.contains("Arborist-Resolved-By: agent robot"), "{trailers}");
+}

@@ -86,7 +86,22 @@ impl Ticket {
         self.resolved.and(self.resolved_by.as_ref())
     }
 
-    /// The same in words.
+    /// Whose work it is once `by` has resolved a conflict on top of that. What an agent did stays unreviewed, whoever
+    /// comes after it.
+    #[must_use]
+    pub fn resolved_too(&self, by: ResolvedBy) -> ResolvedBy {
+        match (self.resolver(), by) {
+            (Some(ResolvedBy::Agent(names)), ResolvedBy::Agent(name))
+                if names.split(", ").all(|known| known != name) =>
+            {
+                ResolvedBy::Agent(format!("{names}, {name}"))
+            }
+            (Some(agents @ ResolvedBy::Agent(_)), _) => agents.clone(),
+            (_, by) => by,
+        }
+    }
+
+    /// Who resolved it, in words.
     #[must_use]
     pub fn resolution(&self) -> Option<String> {
         self.resolver().map(|by| format!("its conflict was resolved by {}", by.words()))
@@ -97,7 +112,7 @@ impl Ticket {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResolvedBy {
-    /// An agent of this name. Nobody has reviewed what it did.
+    /// An agent of this name, or several one after the other. Nobody has reviewed what it did.
     Agent(String),
     /// Somebody who asked for it.
     Person,

@@ -74,7 +74,7 @@ impl Yard<'_> {
             return Ok(Handover::Unfinished(scratch.path, left));
         }
         let commit = self.take(&merge, None)?.map_err(QueueError::Resolver)?;
-        let (standing, resolved_by) = (Standing::Waiting, Some(ResolvedBy::Person));
+        let (standing, resolved_by) = (Standing::Waiting, Some(ticket.resolved_too(ResolvedBy::Person)));
         let (resolved, tries) = (Some(commit), Vec::new());
         let ticket = Ticket { resolved, resolved_by, standing, tries, ..ticket.clone() };
         self.write(&ticket)?;

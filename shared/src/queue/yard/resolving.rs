@@ -68,7 +68,8 @@ impl Yard<'_> {
         match result {
             Ok(commit) => {
                 last.into_iter().for_each(|last| *last = format!("resolved by {}", resolver.crew.name));
-                let resolved_by = Some(ResolvedBy::Agent(resolver.crew.name.clone()));
+                let agent = ResolvedBy::Agent(resolver.crew.name.clone());
+                let resolved_by = Some(tried.resolved_too(agent));
                 let standing = Standing::Waiting;
                 let resolved = Ticket { resolved: Some(commit), resolved_by, standing, ..tried };
                 self.write(&resolved)?;
