@@ -25,7 +25,11 @@ pub(super) fn drop(args: &ScopeArgs, tasks: &[TaskId], ui: &mut Ui) -> Outcome {
             ui.line(&format!("{} is out of the queue; its branch stays", stored.ticket.task));
         }
     }
-    if args.json { document::print_queue(&site, ui) } else { Ok(Exit::Done) }
+    if args.json {
+        return document::print_queue(&site, ui);
+    }
+    ui.hint(&site.queued_again(&unique(tasks)));
+    Ok(Exit::Done)
 }
 
 /// Lets tasks be tried again.

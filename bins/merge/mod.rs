@@ -7,6 +7,7 @@ mod open;
 pub mod resolve;
 mod run;
 mod show;
+mod unqueued;
 mod words;
 
 use arborist_core::name::{BranchName, TaskId};

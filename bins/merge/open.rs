@@ -72,6 +72,12 @@ impl Site {
         format!("git arborist merge {verb}{scope}")
     }
 
+    /// What brings tasks back that were taken out of the queue.
+    pub(super) fn queued_again(&self, tasks: &[&TaskId]) -> String {
+        let names: Vec<String> = tasks.iter().map(ToString::to_string).collect();
+        format!("back into the queue with: {}", self.command(&format!("add {}", names.join(" "))))
+    }
+
     /// The task is not queued for this run. Where it is for others, they are named.
     pub(super) fn not_queued(&self, task: &TaskId) -> Failure {
         let failure = Failure::from(QueueError::NotQueued { task: task.clone() });

@@ -18,7 +18,7 @@ use arborist_core::{
 };
 use clap::Args;
 
-use super::{ScopeArgs, add, document::RunDocument, open::Site, words};
+use super::{ScopeArgs, add, document::RunDocument, open::Site, unqueued, words};
 use crate::{approval, clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
 /// How to land.
@@ -69,8 +69,10 @@ pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
                 ui.warn(&format!("{}; looking again in {seconds} s", failure.message));
                 (failure.exit, seconds)
             }
-            (drained, Some(seconds)) => (conclude((&site, &cancel), &drained?, &args.landing, ui)?, seconds),
-            (drained, None) => return conclude((&site, &cancel), &drained?, &args.landing, ui),
+            (drained, Some(seconds)) => {
+                (conclude_run((&site, &cancel), &drained?, &args.landing, ui)?, seconds)
+            }
+            (drained, None) => return conclude_run((&site, &cancel), &drained?, &args.landing, ui),
         };
         if cancel.wait(Duration::from_secs(seconds)) {
             return Ok(exit);
@@ -192,6 +194,20 @@ pub(super) fn options(
     }
     approval::require(&commands, approval::consent(args.yes), ui)?;
     Ok(options)
+}
+
+/// The same for one who meant all: what nobody has queued is told as well.
+fn conclude_run(
+    (site, cancel): (&Site, &Cancel),
+    report: &Report,
+    args: &LandingArgs,
+    ui: &mut Ui,
+) -> Outcome {
+    let exit = conclude((site, cancel), report, args, ui)?;
+    if !args.scope.json && !report.is_stopped {
+        unqueued::tell(site, ui);
+    }
+    Ok(exit)
 }
 
 fn conclude((site, cancel): (&Site, &Cancel), report: &Report, args: &LandingArgs, ui: &mut Ui) -> Outcome {

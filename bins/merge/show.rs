@@ -14,6 +14,7 @@ use super::{
     ScopeArgs,
     document::{LogEntryDocument, MergeLogDocument, QueueDocument},
     open::Site,
+    unqueued,
     words::conflicts_in_short,
 };
 use crate::{
@@ -33,7 +34,7 @@ pub(super) struct Listed {
 /// How long a ticket may wait, in seconds, where nothing else is said.
 const USUAL_LIMIT: u64 = 3600;
 /// More than any log has.
-const ALL: usize = 1 << 30;
+pub(super) const ALL: usize = 1 << 30;
 
 /// All tickets of a run in their order; those that stand aside come last.
 pub(super) fn load(site: &Site) -> Result<Vec<Listed>, Failure> {
@@ -173,6 +174,9 @@ pub(super) fn status(args: &ScopeArgs, task: Option<&TaskId>, ui: &mut Ui) -> Ou
             ui.warn(&format!("{late} of them waited longer than {limit} s"));
         }
         steps.iter().for_each(|step| ui.hint(step));
+        if task.is_none() {
+            unqueued::tell(&site, ui);
+        }
     }
     let is_red = |listed: &Listed| matches!(listed.ticket.standing, Standing::Red { .. });
     Ok(if wanted.iter().any(needs_person) {
@@ -265,6 +269,9 @@ fn settled(site: &Site, task: &TaskId, args: &ScopeArgs, ui: &mut Ui) -> Outcome
         return print(ui, &MergeLogDocument { entries });
     }
     ui.line(&log_line(&entry));
+    if entry.outcome == "dropped" {
+        ui.hint(&site.queued_again(&[task]));
+    }
     Ok(Exit::Done)
 }
 
@@ -278,7 +285,7 @@ fn limit(site: &Site, listed: &[Listed]) -> Result<i64, Failure> {
 }
 
 /// What became of tickets of this run, newest first.
-fn entries(site: &Site, most: usize) -> Result<Vec<LogEntry>, Failure> {
+pub(super) fn entries(site: &Site, most: usize) -> Result<Vec<LogEntry>, Failure> {
     let mut entries = site.store().load_logs(&site.scope.branch, most)?;
     entries.truncate(most);
     Ok(entries)

@@ -1,0 +1,55 @@
+//! Finished tasks that have neither landed nor wait: their run was stopped before it queued them, or somebody took them out.
+
+use std::collections::HashSet;
+
+use arborist_core::{
+    failure::Failure,
+    history::{Reading, State, TaskHistory},
+    name::TaskId,
+};
+
+use super::{
+    open::Site,
+    show::{ALL, entries},
+};
+use crate::ui::Ui;
+
+/// What became of a ticket that leaves nothing to be done.
+const SETTLED: [&str; 3] = ["landed", "no-change", "not-chosen"];
+
+/// Says how many there are, and what lands them. Where history cannot be read, whoever needs it says so.
+pub(super) fn tell(site: &Site, ui: &mut Ui) {
+    let tasks: Vec<String> = find(site).unwrap_or_default().iter().map(ToString::to_string).collect();
+    let (words, them) = match tasks.len() {
+        0 => return,
+        1 => ("1 finished task is".to_owned(), "it"),
+        count => (format!("{count} finished tasks are"), "them"),
+    };
+    ui.note(&format!("{words} not in the queue: {}", tasks.join(", ")));
+    ui.hint(&format!("land {them} with: {}", site.command(&tasks.join(" "))));
+}
+
+fn find(site: &Site) -> Result<Vec<TaskId>, Failure> {
+    let run = site.scan(Reading::Cached)?;
+    let queued = site.store().load(Some(&site.scope.branch))?;
+    let queued: HashSet<TaskId> = queued.into_iter().map(|stored| stored.ticket.task).collect();
+    let is_left = |history: &&TaskHistory| {
+        history.state.state == State::Complete && !history.is_landed && !queued.contains(&history.id)
+    };
+    let left: Vec<&TaskId> = run.tasks.iter().filter(is_left).map(|history| &history.id).collect();
+    if left.is_empty() {
+        return Ok(Vec::new());
+    }
+    let log = entries(site, ALL)?;
+    let mut found = Vec::new();
+    for task in left {
+        let source = site.repository.find_branch(&site.scope.branch.task_branch(task))?;
+        let last = log.iter().find(|entry| entry.task == *task);
+        let is_settled =
+            last.is_some_and(|last| Some(last.source) == source && SETTLED.contains(&last.outcome.as_str()));
+        if source.is_some() && !is_settled {
+            found.push(task.clone());
+        }
+    }
+    Ok(found)
+}
