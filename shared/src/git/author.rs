@@ -77,7 +77,7 @@ impl Repository {
         }
         let mut command = self.change("commit-tree");
         if signing == Signing::AsConfigured {
-            command = command.arg("-S");
+            command = command.asking().arg("-S");
         }
         if let Some(name) = agent {
             command = command.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", AGENTS);

@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsStr,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
 };
 
@@ -24,6 +25,14 @@ pub enum GitError {
         command: String,
         /// What it said, without its prefix.
         complaint: String,
+    },
+    /// git was ended before it could say anything.
+    #[error("git {command} was ended by signal {signal}")]
+    Killed {
+        /// Its subcommand.
+        command: String,
+        /// The signal.
+        signal: i32,
     },
     /// This is no repository, or none that git would open for us.
     #[error("{complaint}")]
@@ -68,6 +77,7 @@ impl Explain for GitError {
     fn exit(&self) -> Exit {
         match self {
             Self::Lock(error) => error.exit(),
+            Self::Killed { signal, .. } => wish_of(*signal),
             _ => Exit::Fatal,
         }
     }
@@ -90,6 +100,14 @@ impl Explain for GitError {
             }
             _ => None,
         }
+    }
+}
+
+/// Ctrl-C and its relatives reach git too; whatever else ends it is a failure of the machine.
+fn wish_of(signal: i32) -> Exit {
+    match u8::try_from(signal) {
+        Ok(signal @ (1 | 2 | 15)) => Exit::Child(128 + signal),
+        _ => Exit::Fatal,
     }
 }
 
@@ -129,6 +147,7 @@ impl GitCommand {
     pub fn reading(name: &str, dir: &Path) -> Self {
         let pins = PINNED.iter().flat_map(|pin| ["-c", pin]);
         let program = Self::plain_program(dir)
+            .spared(true)
             .args(pins)
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_GRAFT_FILE", "/dev/null")
@@ -145,6 +164,7 @@ impl GitCommand {
     pub(super) fn changing(name: &str, dir: &Path, settings: &[&str]) -> Self {
         let pins = CHANGING.iter().chain(settings).flat_map(|pin| ["-c", pin]);
         let program = Self::plain_program(dir)
+            .spared(true)
             .args(pins)
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_GRAFT_FILE", "/dev/null")
@@ -164,6 +184,13 @@ impl GitCommand {
     #[must_use]
     pub(super) fn shielded(mut self) -> Self {
         self.program = self.program.shielded();
+        self
+    }
+
+    /// The same for what may ask the user something on the terminal.
+    #[must_use]
+    pub(super) fn asking(mut self) -> Self {
+        self.program = self.program.spared(false);
         self
     }
 
@@ -280,6 +307,9 @@ impl GitCommand {
 pub(super) fn checked(name: &str, finished: Finished) -> Result<Vec<u8>, GitError> {
     if finished.status.success() {
         return Ok(finished.stdout);
+    }
+    if let Some(signal) = finished.status.signal() {
+        return Err(GitError::Killed { command: name.to_owned(), signal });
     }
     Err(GitError::Failed { command: name.to_owned(), complaint: without_prefix(&finished.complaint()) })
 }

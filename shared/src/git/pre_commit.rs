@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{GitCommand, GitError, Repository};
+use super::{GitCommand, GitError, Repository, command::checked};
 use crate::name::Oid;
 
 impl Repository {
@@ -19,7 +19,9 @@ impl Repository {
             hook = hook.env("GIT_DIR", &head.git_dir).env("GIT_WORK_TREE", self.top());
         }
         let ended = hook.env("GIT_INDEX_FILE", &index.file.path).env("GIT_EDITOR", ":").finish()?;
-        if ended.status.success() {
+        // One that a signal ended has refused nothing.
+        if ended.status.success() || ended.status.code().is_none() {
+            checked("hook", ended)?;
             return index.write_tree().map(Ok);
         }
         let said =

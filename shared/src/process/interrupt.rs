@@ -4,7 +4,9 @@
 //! git, which passes it on. So signals that follow each other at once are one.
 
 use std::{
-    io, thread,
+    io,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -18,6 +20,13 @@ use super::{Cancel, nursery};
 /// Signals closer to the first than this are the same wish.
 pub const ECHO: Duration = Duration::from_millis(300);
 
+static WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Whether signals come to us and end nothing by themselves.
+pub(super) fn is_watched() -> bool {
+    WATCHED.load(Ordering::SeqCst)
+}
+
 /// Takes over SIGINT, SIGTERM and SIGHUP (but not a hangup that `nohup` told us to ignore). The first of them cancels
 /// what is given.
 ///
@@ -28,6 +37,7 @@ pub fn watch(last_word: impl FnOnce(i32) + Send + 'static) -> io::Result<Cancel>
         wanted.push(SIGHUP);
     }
     let signals = Signals::new(wanted)?;
+    WATCHED.store(true, Ordering::SeqCst);
     let cancel = Cancel::new();
     let told = cancel.clone();
     thread::Builder::new().name("signals".into()).spawn(move || listen(signals, &told, last_word))?;
@@ -42,6 +52,7 @@ fn listen(mut signals: Signals, told: &Cancel, last_word: impl FnOnce(i32)) {
             Some(at) if Instant::now().duration_since(at) < ECHO => continue,
             Some(_) => {
                 nursery::kill_families();
+                nursery::end_spared();
                 return last_word(signal);
             }
         }

@@ -13,6 +13,8 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard},
 };
 
+use rustix::process::{Pid, Signal, kill_process_group};
+
 use super::{family::Family, mark::Mark};
 
 static DOOR: RwLock<()> = RwLock::new(());
@@ -76,6 +78,16 @@ pub(super) fn still() -> RwLockReadGuard<'static, ()> {
 pub(super) fn kill_families() {
     let families: Vec<Family> = families().values().cloned().collect();
     families.iter().for_each(|family| family.kill(&family.living()));
+}
+
+/// Asks all other children to end that Ctrl-C did not reach: those in groups of their own.
+pub(super) fn end_spared() {
+    let groups: Vec<u32> = known().iter().copied().collect();
+    let groups = groups.into_iter().filter_map(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+    for group in groups {
+        // One that shares our group has none of this name.
+        let _ = kill_process_group(group, Signal::TERM);
+    }
 }
 
 /// Shells use the first descriptors above the standard ones for themselves, so it takes one further up.

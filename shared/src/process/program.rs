@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::{
     Ear, ProcessError,
     environment::{self, TRUST},
-    nursery,
+    interrupt, nursery,
 };
 
 /// One that is asked something is not waited for longer than this. It is git, and what it is asked takes milliseconds.
@@ -26,6 +26,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 pub struct Program {
     command: Command,
+    /// Whether Ctrl-C on the terminal does not reach it where we hear of that ourselves.
+    is_spared: bool,
 }
 
 /// What a program that has ended left behind.
@@ -50,7 +52,7 @@ impl Finished {
 impl Program {
     /// The program `name`, looked up on `PATH`.
     pub fn new(name: impl AsRef<OsStr>) -> Self {
-        Self { command: Command::new(name) }
+        Self { command: Command::new(name), is_spared: false }
     }
 
     /// Adds one argument.
@@ -92,8 +94,16 @@ impl Program {
         self.command
     }
 
+    /// A folder that is gone is told by the system as if the program were.
     fn error(&self, source: io::Error) -> ProcessError {
-        ProcessError { program: self.command.get_program().to_string_lossy().into_owned(), source }
+        let program = self.command.get_program().to_string_lossy().into_owned();
+        match self.command.get_current_dir().filter(|dir| !dir.is_dir()) {
+            Some(dir) => {
+                let words = format!("its folder '{}' is gone", dir.display());
+                ProcessError { program, source: io::Error::new(io::ErrorKind::NotADirectory, words) }
+            }
+            None => ProcessError { program, source },
+        }
     }
 
     /// Starts it with nothing on standard input and its output as a stream.
@@ -142,6 +152,13 @@ impl Program {
         self
     }
 
+    /// The same where we hear of Ctrl-C ourselves and decide what ends; where we do not, it ends with us. Not for what may
+    /// ask the user something: only the group in front of a terminal may read there.
+    #[must_use]
+    pub fn spared(self, is_spared: bool) -> Self {
+        Self { is_spared, ..self }
+    }
+
     /// Keeps from it what git told us about this repository and this call; what was set by name stays.
     #[must_use]
     pub fn unbound(mut self) -> Self {
@@ -176,6 +193,9 @@ impl Program {
 
     fn launch(mut self) -> Result<Running, ProcessError> {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove(TRUST);
+        if self.is_spared && interrupt::is_watched() {
+            self.command.process_group(0);
+        }
         let program = self.command.get_program().to_os_string();
         let mut child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
         let pipes = child.stdout.take().zip(child.stderr.take()).map(|(out, err)| Pipes::Fresh(out, err));
