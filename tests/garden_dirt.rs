@@ -109,6 +109,95 @@ fn an_agents_own_commits_are_folded_and_kept() {
     assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
 }
 
+/// Whoever commits while an agent is at work, it cannot be told who it was: so it is said.
+#[test]
+fn a_commit_that_was_made_meanwhile_is_named_with_the_ref_that_keeps_it() {
+    for args in [&["gardener"][..], &["gardener", "--isolate"]] {
+        let deed = "echo mine > mine.txt; git add mine.txt; git commit -qm 'user commit'; echo \"wrote";
+        let garden = garden(&WORKER.replace("echo \"wrote", deed));
+        let said = garden.arborist(args).succeeds();
+        let said = said.err("T001: 1 commit made meanwhile ('user commit') was folded in; it is kept as ");
+        let said = said.stderr();
+        let name = said.split("it is kept as ").nth(1).unwrap().lines().next().unwrap();
+        assert!(name.starts_with("refs/arborist/saved/"), "{name}");
+        assert_eq!(garden.git(["log", "-1", "--format=%s", name]).answer(), "user commit");
+        let told = garden.git(["log", "--grep=@T001@implement-pass", "--format=%b"]).answer();
+        assert!(told.contains("Folded in:\n> 1 commit made meanwhile ('user commit')"), "{told}");
+        assert!(told.contains(name), "{told}");
+        garden.arborist(["trailers", "check", "HEAD"]).succeeds();
+    }
+}
+
+#[test]
+fn what_a_killed_attempt_left_is_named_and_so_is_what_of_it_was_staged() {
+    let kill =
+        "[ -e \"$ROOT/killed\" ] || { touch \"$ROOT/killed\"; kill -9 $PPID; sleep 30; }; echo \"wrote";
+    let garden = garden(&WORKER.replace("echo \"wrote", kill));
+    assert_ne!(garden.arborist(["gardener"]).code(), 0);
+    for file in ["a", "b", "c", "d", "e", "f"] {
+        garden.write(file, "the user's\n");
+    }
+    garden.git(["add", "b"]).succeeds();
+    garden
+        .arborist(["gardener"])
+        .succeeds()
+        .err("attempt 1 of T001 was interrupted; what it left is committed: T001.txt, a, b, c, d and 2 more")
+        .err("; of that was staged: b");
+}
+
+/// A repository in which nothing was committed cannot even be taken into a snapshot.
+#[test]
+fn a_repository_that_an_agent_plants_is_moved_aside_and_the_next_attempt_begins_without_it() {
+    let commit = "git -C deep/sub -c user.name=a -c user.email=a@b commit -q --allow-empty -m x";
+    for deed in [
+        "true",
+        commit,
+        &format!("{commit}; git add -A"),
+        &format!("{commit}; git add -A; git commit -qm all"),
+    ] {
+        for args in [&["gardener"][..], &["gardener", "--isolate"]] {
+            let once = format!(
+                "[ -e \"$ROOT/once\" ] || {{ touch \"$ROOT/once\"; git init -q deep/sub; echo inner > deep/sub/file; {deed}; }}; echo \"wrote"
+            );
+            let garden = garden(&WORKER.replace("echo \"wrote", &once));
+            let said = garden.arborist(args).succeeds().out("2 completed");
+            let said =
+                said.err("it made a repository inside the repository: deep/sub; that is kept in ").stderr();
+            let folder = said.split("that is kept in ").nth(1).unwrap().lines().next().unwrap();
+            let file = std::path::Path::new(folder).join("deep/sub/file");
+            assert_eq!(std::fs::read_to_string(file).unwrap(), "inner\n", "{deed}");
+            assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "{deed}");
+            let log = garden.git(["log", "--format=%s"]).answer();
+            assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{deed}: {log}");
+            assert!(!garden.git(["ls-tree", "-r", "HEAD"]).answer().contains("deep"), "{deed}");
+        }
+    }
+}
+
+#[test]
+fn a_repository_of_the_users_own_in_the_checkout_stays_where_it_is() {
+    for deed in ["true", "git -C mine -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"] {
+        let garden = garden(&WORKER.replace("APPROVED", "APPROVED; git init -q of-the-reviewer"));
+        garden.git(["init", "-q", "mine"]).succeeds();
+        garden.write("mine/file", "mine\n");
+        assert!(
+            std::process::Command::new("sh")
+                .args(["-c", deed])
+                .current_dir(garden.path(""))
+                .status()
+                .unwrap()
+                .success()
+        );
+        garden
+            .arborist(["garden", "--allow-dirty"])
+            .exits(1)
+            .err("it made a repository inside the repository: of-the-reviewer; that is kept in ");
+        assert_eq!(garden.read("mine/file"), "mine\n", "{deed}");
+        assert_eq!(garden.git(["status", "--porcelain"]).answer(), "?? mine/", "{deed}");
+        assert_eq!(garden.read("T001.txt"), "T001\n".repeat(5));
+    }
+}
+
 #[test]
 fn an_agent_that_touches_the_repository_itself_is_caught_and_undone() {
     for (deed, sentence) in [

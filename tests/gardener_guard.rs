@@ -5,6 +5,8 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
 };
 
 use arborist_testkit::Garden;
@@ -99,6 +101,57 @@ fn locks_of_a_git_that_was_killed_with_its_agent_do_not_stop_a_lane() {
     let log = garden.git(["log", "--format=%s"]).answer();
     assert!(!log.contains("-fail)"), "{log}");
     assert_eq!(locks_in(&garden.path(".git")), Vec::<PathBuf>::new());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn locks_of_a_git_that_was_killed_with_its_agent_do_not_stop_the_checkout_either() {
+    let garden = garden(LOCKS);
+    garden.arborist(["gardener"]).succeeds().out("2 completed");
+    let log = garden.git(["log", "--format=%s"]).answer();
+    assert!(!log.contains("-fail)"), "{log}");
+    assert_eq!(locks_in(&garden.path(".git")), Vec::<PathBuf>::new());
+}
+
+/// The user's `git commit` has closed the file that it will need, and waits for an editor.
+#[test]
+fn a_lock_of_somebody_who_is_still_at_work_in_the_checkout_is_left_alone() {
+    let garden = garden("touch \"$ROOT/begun\"; until [ -e .git/index.lock ]; do sleep 0.02; done");
+    let [begun, edited] = ["begun", "edited"].map(|name| garden.root().join(name));
+    let script = format!("until [ -e '{}' ]; do sleep 0.02; done; echo 'by the user' >", edited.display());
+    std::thread::scope(|scope| {
+        let run = garden
+            .command("git-arborist-garden", &garden.path(""))
+            .arg("T001")
+            .stderr(Stdio::piped())
+            .spawn();
+        while !begun.exists() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut commit = garden.command("git", &garden.path(""));
+        commit.args(["commit", "-q", "-a", "--allow-empty"]).env("GIT_EDITOR", script);
+        let commit = scope.spawn(move || commit.status());
+        let ended = run.unwrap().wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(128), "{said}");
+        assert!(said.contains("index.lock' is there: another git is at work in this checkout"), "{said}");
+        fs::write(&edited, "").unwrap();
+        assert!(commit.join().unwrap().unwrap().success());
+    });
+    assert_eq!(garden.git(["log", "-1", "--format=%s"]).answer(), "by the user");
+}
+
+#[test]
+fn a_lane_that_is_removed_under_its_agent_is_named_with_its_task_and_the_next_run_goes_on() {
+    let deed = "cd /; rm -rf \"$ARBORIST_WORKTREE\"";
+    let garden = garden(deed);
+    let run = garden.arborist(["gardener", "--isolate", "--keep-going"]);
+    let said = run.stderr();
+    assert!(said.contains("the worktree of task 'T001' is gone: "), "{}", run.report());
+    assert!(!said.contains("is git installed"), "{said}");
+    garden.arborist(["state", "T002"]).succeeds().out("complete");
+    garden.arborist(["gardener", "--isolate"]).succeeds();
+    garden.arborist(["state"]).succeeds().out("2 of 2 done");
 }
 
 fn locks_in(dir: &Path) -> Vec<PathBuf> {

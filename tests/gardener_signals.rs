@@ -4,11 +4,12 @@
 
 use std::{
     fs,
+    os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
-use arborist_testkit::Garden;
+use arborist_testkit::{Garden, Run};
 
 const TASKS: [&str; 4] = ["T001", "T002", "T003", "T004"];
 
@@ -90,6 +91,57 @@ fn a_signal_ends_all_agents_keeps_their_work_and_their_lanes_and_the_next_run_go
             garden.arborist(["state", task]).succeeds().out("complete, attempt 2");
             assert_eq!(garden.read(&format!("{task}.txt")), "half\nhalf\n", "it goes on with what was there");
         }
+    }
+}
+
+/// A git that numbers its calls, and at the one that is named signals the whole group of the gardener, as a terminal does.
+fn plant_git(garden: &Garden) {
+    let path = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    let root = garden.root().display();
+    fs::create_dir(garden.root().join("calls")).unwrap();
+    garden.plant(
+        "git",
+        &format!(
+            "#!/bin/sh\nset -C\nn=1; until {{ true > '{root}/calls/'$n; }} 2>/dev/null; do n=$((n+1)); done\n\
+             [ $n -ne \"$SIGNAL_AT\" ] || kill -INT -- -$(cat '{root}/group')\nexec '{}' \"$@\"\n",
+            git.display()
+        ),
+    );
+}
+
+/// Runs four jobs in a group of their own.
+fn run_in_group(garden: &Garden, signal_at: usize) -> Run {
+    let mut command = garden.command("sh", &garden.path(""));
+    let script = "echo $$ >| \"$0\"; exec git-arborist-gardener --jobs 4";
+    command.args(["-c", script]).arg(garden.root().join("group")).process_group(0);
+    Run::of(command.env("SIGNAL_AT", signal_at.to_string()), b"")
+}
+
+/// Ctrl-C reaches everybody in the terminal's group. Whatever git is doing then, it is the wish to stop, and no failure.
+#[test]
+fn a_signal_to_the_whole_group_is_a_wish_to_stop_at_any_call_of_git() {
+    let quick = || Garden::planned("tasks.md", PLAN, &SLEEPER.replace("[ -e \"$ROOT/well\" ] ||", "true ||"));
+    let undisturbed = quick();
+    plant_git(&undisturbed);
+    run_in_group(&undisturbed, 0).succeeds().out("4 completed");
+    let calls = fs::read_dir(undisturbed.root().join("calls")).unwrap().count();
+    for at in (10..calls).step_by((calls / 8).max(1)) {
+        let garden = quick();
+        plant_git(&garden);
+        let stopped = run_in_group(&garden, at);
+        // What comes when all is done stops nothing.
+        let is_over = stopped.code() == 0 && stopped.stdout().contains("4 completed");
+        assert!(stopped.code() == 130 || is_over, "at {at} of {calls}: {}", stopped.report());
+        assert!(!stopped.stderr().contains("error: git"), "at {at}: {}", stopped.report());
+        run_in_group(&garden, 0).succeeds();
+        fs::remove_file(garden.bin().join("git")).unwrap();
+        for task in TASKS {
+            assert!(garden.read(&format!("{task}.txt")).starts_with("half\n"), "at {at}");
+        }
+        assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "at {at}");
+        assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "", "at {at}");
+        garden.git(["fsck", "--strict", "--no-dangling"]).succeeds().silent();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{GardenerError, recover, start, words_of},
+    gardener::{GardenerError, recover, start},
     git::{Config, RefMove, Repository},
     history::{Event, Reading, Run, Scope},
     name::{BranchName, Oid, SessionId},
@@ -153,8 +153,8 @@ impl Opened {
         settle(&place, &branch, head)?;
         if is_begun(&place, &branch, head)? {
             let run = Run::scan(&place, Scope { branch, tip: Some(head) }, Reading::Fresh)?;
-            for attempt in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
-                voice.warn(&format!("in {}: {}", section.name, words_of(&attempt)));
+            for recovered in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
+                voice.warn(&format!("in {}: {}", section.name, recovered.words()));
             }
         } else {
             start::write_start(&mut recorder, None)?;

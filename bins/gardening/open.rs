@@ -9,7 +9,7 @@ use std::{
 use arborist_core::{
     agent::redact::Secrets,
     failure::{Exit, Failure},
-    gardener::{Gardener, GardenerError, Lanes, Site, Tools, recover, start, words_of},
+    gardener::{Gardener, GardenerError, Lanes, Site, Tools, recover, start},
     git::{Change, Config, GitVersion, GoingOn, Repository},
     history::{Memory, Reading, Run, Scope, State},
     name::{BranchName, Oid, SessionId},
@@ -188,8 +188,8 @@ impl Opened {
         let session = self.session(args, &run).clone();
         let mut recorder = Recorder::new(&self.repository, self.branch.clone(), session, self.head)?;
         settle(&self.repository, &self.branch, self.head)?;
-        for attempt in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
-            voice.warn(&words_of(&attempt));
+        for recovered in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
+            voice.warn(&recovered.words());
         }
         self.bring_plan(planned)?;
         self.hide_logs()?;

@@ -5,7 +5,7 @@ use std::{path::PathBuf, time::Duration};
 use arborist_core::{
     failure::{Exit, Failure},
     gardener::GardenerError,
-    git::{Change, GoingOn, Repository},
+    git::{Change, GoingOn, Repository, Stock},
     message::visible,
     name::Oid,
     process::{Cancel, FileLock},
@@ -80,7 +80,7 @@ pub(super) fn keep(
     }
     settle(repository, &branch, head)?;
     let mut recorder = Recorder::new(repository, branch, chronicle.session().clone(), head)?;
-    let (snapshot, index) = repository.take_snapshot()?;
+    let Stock { tree: snapshot, index, .. } = repository.take_snapshot()?;
     let Choice { changes, is_all, left_out } = choose(repository, &mark, meant, (recorder.tree(), snapshot))?;
     let tree = match is_all {
         _ if changes.is_empty() => recorder.tree(),

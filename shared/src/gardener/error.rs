@@ -44,6 +44,8 @@ pub enum GardenerError {
     NoCommit,
     #[error("a run needs a checkout, and this repository has none")]
     Bare,
+    #[error("the worktree of task '{task}' is gone: {path}")]
+    LaneGone { task: TaskId, path: String },
     #[error("there is no place to work in")]
     NoPlace,
     #[error("there are changes that are not committed: {0}")]
@@ -85,7 +87,8 @@ impl GardenerError {
 
     /// Whether other tasks can go on.
     pub(super) fn concerns_only_the_task(&self) -> bool {
-        matches!(self, Self::Pipeline(error) if error.concerns_only_the_task())
+        matches!(self, Self::LaneGone { .. })
+            || matches!(self, Self::Pipeline(error) if error.concerns_only_the_task())
     }
 }
 
@@ -109,7 +112,8 @@ impl Explain for GardenerError {
             | Self::NoPlace
             | Self::NoPlan => Exit::Fatal,
             Self::NoTask(_) | Self::NotReady(..) | Self::PhaseFailed(_) => Exit::No,
-            Self::Dirty(_)
+            Self::LaneGone { .. }
+            | Self::Dirty(_)
             | Self::GoingOn(_)
             | Self::PlanChanged { .. }
             | Self::ConfigChanged
@@ -150,6 +154,9 @@ impl Explain for GardenerError {
                 "go on with it by --accept-changes, or begin anew with --new-run".into()
             }
             Self::Forked { task, .. } => format!("begin it anew with: git arborist reset {task}"),
+            Self::LaneGone { .. } => {
+                "what it had committed is on its branch: run the same command again to go on from there".into()
+            }
             Self::NoPlace => return None,
             Self::BegunApart { task, .. } => {
                 format!("go on there with: git arborist gardener --isolate --only {task}")

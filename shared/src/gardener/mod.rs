@@ -21,7 +21,7 @@ pub use choose::{Failed, KeepGoing, Wish, wanted};
 pub use error::GardenerError;
 pub use land::{Needs, Unlanded};
 pub use lanes::{Attended, Lanes, LeftMarks};
-pub use recover::{recover, words_of};
+pub use recover::{Recovered, recover};
 pub use site::Site;
 pub use start::PlanFile;
 pub use summary::Summary;
@@ -34,6 +34,7 @@ use std::{
 
 use crate::{
     agent::limits::{Level, Spent},
+    failure::{Exit, Explain},
     git::Repository,
     history::{Ground, Run, State},
     message::{Status, Wording},
@@ -248,7 +249,9 @@ impl<'a> Gardener<'a> {
 
     fn conclude(&self, course: Course<'_, 'a, '_>) -> Result<Summary, GardenerError> {
         if let Some(Stop::Error(error)) = course.stop {
-            return Err(error);
+            // A git that the same signal ended says so; that is what was wished.
+            let is_wish = self.tools.cancel.is_cancelled() && matches!(error.exit(), Exit::Child(_));
+            return Err(if is_wish { PipelineError::stopped(&self.tools.cancel).into() } else { error });
         }
         let mut summary = course.summary;
         let is_wanted = |finished: &Finished| course.wanted.iter().any(|task| task.id == finished.task);

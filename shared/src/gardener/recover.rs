@@ -21,11 +21,50 @@ pub(super) struct Known<'a> {
     pub(super) max: u32,
 }
 
-/// What is said of one.
-#[must_use]
-pub fn words_of(attempt: &Unfinished) -> String {
-    let Unfinished { task, attempt, .. } = attempt;
-    format!("attempt {} of {task} was interrupted; what it left is committed", attempt.ordinal())
+/// So many files are named.
+const NAMED: usize = 5;
+
+/// An attempt that nobody ended, now that it is written down.
+#[derive(Debug)]
+pub struct Recovered {
+    attempt: Unfinished,
+    pub(super) event: Event,
+    /// What was committed: what lay there. Whose it was cannot be told.
+    files: Vec<String>,
+    /// What of that was staged in the user's own index.
+    staged: Vec<String>,
+    /// Repositories, which no commit can hold.
+    inner: Vec<String>,
+}
+
+impl Recovered {
+    /// What is said of it.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Unfinished { task, attempt, .. } = &self.attempt;
+        let mut words = format!("attempt {} of {task} was interrupted; ", attempt.ordinal());
+        words += &match self.files.len() {
+            0 => "it left nothing that is not committed".to_owned(),
+            _ => format!("what it left is committed: {}", named(&self.files)),
+        };
+        if !self.staged.is_empty() {
+            words += &format!("; of that was staged: {}", named(&self.staged));
+        }
+        if !self.inner.is_empty() {
+            words +=
+                &format!("; a repository inside the repository was left as it is: {}", named(&self.inner));
+        }
+        words
+    }
+}
+
+/// The first few, and how many more there are.
+fn named(files: &[String]) -> String {
+    let first = files.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match files.len().saturating_sub(NAMED) {
+        0 => first,
+        more => format!("{first} and {more} more"),
+    }
 }
 
 /// Writes unfinished attempts down as failed ("interrupted"). Gives the attempts.
@@ -34,14 +73,13 @@ pub fn recover(
     run: &Run,
     plan: &Plan,
     max: u32,
-) -> Result<Vec<Unfinished>, GardenerError> {
+) -> Result<Vec<Recovered>, GardenerError> {
     let events = |task: &TaskId| run.find(task).map_or(&[][..], |history| history.current());
     let name = |task: &TaskId| {
         let planned = plan.find(task).map(|task| task.name.as_str());
         planned.or_else(|| run.find(task).and_then(|history| history.name()))
     };
-    let written = write_down(recorder, &Known { events: &events, name: &name, max })?;
-    Ok(written.into_iter().map(|(unfinished, _)| unfinished).collect())
+    write_down(recorder, &Known { events: &events, name: &name, max })
 }
 
 /// The same where the branch that is written on is known to be the place that they were made in. Gives what was
@@ -49,7 +87,7 @@ pub fn recover(
 pub(super) fn write_down(
     recorder: &mut Recorder<'_>,
     known: &Known<'_>,
-) -> Result<Vec<(Unfinished, Event)>, GardenerError> {
+) -> Result<Vec<Recovered>, GardenerError> {
     let mut written = Vec::new();
     for attempt in Unfinished::find_all(recorder.repository(), recorder.branch())? {
         let events = (known.events)(&attempt.task);
@@ -65,25 +103,26 @@ pub(super) fn write_down(
             recorder.repository().move_refs(&[attempt.ended()], "arborist: ended")?;
             continue;
         }
-        let event = write_one(recorder, &attempt, known)?;
-        written.push((attempt, event));
+        written.push(write_one(recorder, attempt, known)?);
     }
     Ok(written)
 }
 
 fn write_one(
     recorder: &mut Recorder<'_>,
-    attempt: &Unfinished,
+    attempt: Unfinished,
     known: &Known<'_>,
-) -> Result<Event, GardenerError> {
+) -> Result<Recovered, GardenerError> {
     let repository = recorder.repository();
     let before = repository.tree_of(attempt.before)?;
     let after = repository.snapshot()?;
-    let dirt = Dirt::of_worktree(repository, branch_before(recorder, attempt)?, before)?;
+    let dirt = Dirt::of_worktree(repository, branch_before(recorder, &attempt)?, before)?;
     let touched = repository.changes(before, after)?;
-    let Sorted { trespass, .. } = dirt.sort(repository, attempt, (before, after), touched)?;
+    let Sorted { trespass, .. } = dirt.sort(repository, &attempt, (before, after), touched)?;
     let left = repository.changes(recorder.tree(), after)?;
-    let changes: Vec<Change> = left.into_iter().filter(|change| !dirt.holds(change)).collect();
+    let left = left.into_iter().filter(|change| !dirt.holds(change));
+    let (inner, changes): (Vec<Change>, Vec<Change>) = left.partition(Change::is_gitlink);
+    let staged = find_staged(recorder, &changes)?;
     let tree =
         if changes.is_empty() { recorder.tree() } else { repository.tree_with(recorder.tree(), &changes)? };
     let name = (known.name)(&attempt.task).unwrap_or(attempt.task.as_str()).to_owned();
@@ -93,7 +132,19 @@ fn write_one(
     let why = why.chain(quit_operations(repository, &attempt.name)?);
     entry.body = Body::new(FAILED, &why.collect::<Vec<_>>().join("; "));
     let delivery = Delivery { tree, tip: recorder.head(), changes: &changes, index: None };
-    Ok(recorder.deliver(entry, delivery, &[attempt.ended()])?)
+    let event = recorder.deliver(entry, delivery, &[attempt.ended()])?;
+    let [files, inner] = [&changes, &inner].map(|changes| changes.iter().map(Change::shown).collect());
+    Ok(Recovered { attempt, event, files, staged, inner })
+}
+
+/// Those of these changes that are staged. In a lane nobody but an agent can have done that.
+fn find_staged(recorder: &Recorder<'_>, changes: &[Change]) -> Result<Vec<String>, GardenerError> {
+    if recorder.branch() != recorder.run() || changes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let staged = recorder.repository().staged_since(recorder.head())?;
+    let is_staged = |change: &&Change| staged.contains(&change.path);
+    Ok(changes.iter().filter(is_staged).map(Change::shown).collect())
 }
 
 /// What the branch held when the attempt began. The mark is on the branch's own commit then, or on one that follows it.

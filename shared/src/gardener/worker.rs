@@ -12,7 +12,7 @@ use super::{
     land::Landed,
     lanes::Ground,
     phase,
-    recover::{Known, words_of, write_down},
+    recover::{Known, write_down},
     saving::{Saving, Signals},
 };
 use crate::{
@@ -264,12 +264,23 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<Report>
     let (site, result) = match site {
         Ok(site) => {
             let (site, result) = work_at(tools, (task, work), (site, &mut annexes), &mut events, reports);
+            let result = result.map_err(|error| named_if_gone(error, task, &site));
             (Some(site), result)
         }
         Err(error) => (None, Err(error)),
     };
     let _ =
         reports.send(Report::Ended(Box::new(Ended { task: task.id.clone(), site, annexes, events, result })));
+}
+
+/// Where a lane's folder is gone, whatever fails there fails for that.
+fn named_if_gone(error: GardenerError, task: &Task, site: &Site) -> GardenerError {
+    match &site.lease {
+        Some(lease) if !lease.path.is_dir() => {
+            GardenerError::LaneGone { task: task.id.clone(), path: lease.path.display().to_string() }
+        }
+        _ => error,
+    }
 }
 
 fn work_at(
@@ -350,9 +361,9 @@ fn run_task(
         interrupted =
             write_down(recorder, &Known { events: &own, name: &name, max: shop.options.max_retries })?;
     }
-    for (attempt, event) in interrupted {
-        shop.tell(&task.id, Happening::Note { words: words_of(&attempt) });
-        events.push(event);
+    for recovered in interrupted {
+        shop.tell(&task.id, Happening::Note { words: recovered.words() });
+        events.push(recovered.event);
     }
     shop.scribe.begin(recorder.tree());
     let mut run = TaskRun { shop, recorder, task, events, base, others };

@@ -65,7 +65,7 @@ pub use notes::NoteReader;
 pub use refs::{HeadOf, Holding, Ref, RefReader};
 pub use remote::{CloneDepth, Network, Push, Pushed, RemoteError, Trouble, shown_url};
 pub use repository::{Head, Repository};
-pub use snapshot::{Change, PrivateIndex, Stamp};
+pub use snapshot::{Change, PrivateIndex, Stamp, Stock};
 pub use submodules::Submodule;
 pub use sweep::{LogLine, PathChange, RefFacts, RefFactsReader};
 pub use upstream::Upstream;

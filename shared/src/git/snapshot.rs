@@ -24,6 +24,17 @@ pub struct PrivateIndex<'a> {
     pub(super) file: IndexFile,
 }
 
+/// What lay in a worktree.
+#[derive(Debug)]
+pub struct Stock {
+    /// As a tree.
+    pub tree: Oid,
+    /// The index that has taken it in.
+    pub index: IndexFile,
+    /// Repositories in it without a commit: git cannot take in anything of them.
+    pub left_out: Vec<Vec<u8>>,
+}
+
 /// What tells one writing of a file from the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
@@ -63,10 +74,16 @@ impl Change {
         is_gitlink(self.after)
     }
 
+    /// Whether it was one.
+    #[must_use]
+    pub fn was_gitlink(&self) -> bool {
+        is_gitlink(self.before)
+    }
+
     /// Whether it is one, or was.
     #[must_use]
     pub fn concerns_gitlink(&self) -> bool {
-        self.is_gitlink() || is_gitlink(self.before)
+        self.is_gitlink() || self.was_gitlink()
     }
 
     /// Whether the file is called so, in whichever folder.
@@ -118,11 +135,11 @@ impl Repository {
 
     /// The same with the index that holds it. Whether git has all of it is not asked: that is one look for each file, and
     /// most of them are known. [`Repository::require_all`] is for those that are new.
-    pub fn take_snapshot(&self) -> Result<(Oid, IndexFile), GitError> {
+    pub fn take_snapshot(&self) -> Result<Stock, GitError> {
         let index = self.private_index("snapshot")?;
-        index.add_all()?;
+        let left_out = index.add_all()?;
         let tree = id_of("write-tree", &index.git("write-tree").arg("--missing-ok").stdout()?)?;
-        Ok((tree, index.file))
+        Ok(Stock { tree, index: index.file, left_out })
     }
 
     /// What is staged.
@@ -159,11 +176,17 @@ impl Repository {
 
     /// Brings these paths of the user's own index to what `HEAD` holds, and leaves everything else in it alone.
     pub fn stage(&self, changes: &[Change]) -> Result<(), GitError> {
+        self.stage_as_in("HEAD", changes)
+    }
+
+    /// The same with what another commit holds.
+    pub fn stage_as_in(&self, commit: &str, changes: &[Change]) -> Result<(), GitError> {
         if changes.is_empty() {
             return Ok(());
         }
         let paths = changes.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
-        let command = self.change("reset").args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul"]);
+        let command =
+            self.change("reset").args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", commit]);
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
         checked("reset", command.finish_with(paths.flatten().copied().collect())?).map(drop)
     }
@@ -231,16 +254,16 @@ impl PrivateIndex<'_> {
     }
 
     /// Files that a sparse checkout leaves out and files that git is told not to look at are taken in like all others.
-    fn add_all(&self) -> Result<(), GitError> {
-        let add = || self.git("add").args(["-A", "--sparse", "--", ":/"]).stdout();
+    /// Gives the repositories that had to be left out.
+    fn add_all(&self) -> Result<Vec<Vec<u8>>, GitError> {
         let hidden = self.start_hidden();
-        add()?;
+        let left_out = self.add_what_can_be()?;
         let hidden = hidden.finish(self.repository.top())?;
-        if !hidden.is_empty() {
-            self.reveal(&hidden)?;
-            add()?;
+        if hidden.is_empty() {
+            return Ok(left_out);
         }
-        Ok(())
+        self.reveal(&hidden)?;
+        self.add_what_can_be()
     }
 
     /// The same for one who looks again and again: git writes the index only where something changed, so as long as

@@ -2,13 +2,16 @@
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     thread,
     time::{Duration, Instant, SystemTime},
 };
 
 use super::{GitError, Repository};
-use crate::{name::BranchName, process::is_open};
+use crate::{
+    name::BranchName,
+    process::{Occupants, is_open},
+};
 
 /// Between git's closing of a lock file and its last act on it lies less than this.
 const SETTLED: Duration = Duration::from_secs(2);
@@ -50,10 +53,43 @@ impl Repository {
 
     /// Removes what a git that was killed has locked in a worktree of ours that has `branch`.
     pub fn clear_locks(&self, branch: &BranchName) {
-        for name in ["index.lock", "HEAD.lock"] {
-            clear(&self.git_dir.join(name));
+        self.locks(branch).iter().for_each(|path| clear(path));
+    }
+
+    /// The locks of a checkout that has `branch`, as far as they are there.
+    #[must_use]
+    pub fn find_locks(&self, branch: &BranchName) -> Vec<PathBuf> {
+        self.locks(branch).into_iter().filter(|path| path.symlink_metadata().is_ok()).collect()
+    }
+
+    fn locks(&self, branch: &BranchName) -> [PathBuf; 3] {
+        let own = |name: &str| self.git_dir.join(name);
+        [own("index.lock"), own("HEAD.lock"), self.common_dir.join(format!("{}.lock", branch.to_ref()))]
+    }
+
+    /// Removes the locks of the user's own checkout that were not there when an agent began, which is at its end with all of
+    /// its processes, if no git of anybody else's is at work there. Only where the system tells of that; else they are waited
+    /// for.
+    pub fn clear_new_locks(&self, branch: &BranchName, known: &[PathBuf]) -> Result<(), GitError> {
+        let end = Instant::now() + COURTESY;
+        let is_new = |path: &PathBuf| !known.contains(path);
+        loop {
+            let left: Vec<PathBuf> = self.find_locks(branch).into_iter().filter(is_new).collect();
+            if left.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= end {
+                let index = self.git_dir.join("index.lock");
+                let held = left.into_iter().find(|path| *path == index);
+                return held.map_or(Ok(()), |path| Err(GitError::IndexHeld { path }));
+            }
+            let is_ours_alone = || Occupants::has_other_git(&[self.top(), &self.git_dir]) == Some(false);
+            if left.iter().all(|path| is_abandoned(path)) && is_ours_alone() {
+                left.iter().for_each(|path| drop(fs::remove_file(path)));
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(50));
         }
-        clear(&self.common_dir.join(format!("{}.lock", branch.to_ref())));
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::{
     NamedCommand, PipelineError, PreCommit, Sentry, Workshop,
     beside::Beside,
+    folded,
     kept::Kept,
     place::{self, Begun, Work},
 };
@@ -85,7 +86,8 @@ impl<'a> Room<'a> {
 
     /// What the agent left there.
     pub(super) fn end(&mut self, kept: Kept) -> Result<Work, PipelineError> {
-        let work = place::end(&self.recorder, &self.begun, kept.noticed)?;
+        let mut work = place::end(&self.recorder, &self.begun, kept.noticed)?;
+        work.folded.splice(..0, kept.folded);
         if kept.index == Index::Behind {
             self.recorder.catch_up(self.begun.tree)?;
         }
@@ -95,6 +97,11 @@ impl<'a> Room<'a> {
     /// Whether nothing was changed there.
     pub(super) fn is_untouched(&self, work: &Work) -> bool {
         work.changes.is_empty() && work.tip == self.begun.head && work.trespass.is_none()
+    }
+
+    /// What is to be said of commits that were folded in there.
+    pub(super) fn words_on_folded(&self, work: &Work) -> Option<String> {
+        folded::words_of(&work.folded).map(|words| format!("in {}: {words}", self.name))
     }
 
     pub(super) fn ask_hook(&self, work: &mut Work) -> Result<Option<String>, PipelineError> {

@@ -88,6 +88,7 @@ impl<'k, 'a> Beside<'k, 'a> {
         if index == Index::Behind {
             self.kept.index = index;
         }
+        self.kept.folded.extend(work.folded);
         let (commit, words) = (event.commit, event.subject.text.clone());
         Ok(Some(Happening::Committed { turn: number.into(), repo: Some(self.name.clone()), commit, words }))
     }

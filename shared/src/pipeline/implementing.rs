@@ -1,9 +1,9 @@
 //! The implement step: an agent works, and what it left is written down, however it ended.
 
 use super::{
-    Annex, Called, Errand, Expense, PipelineError, Reply, TaskRun,
+    Annex, Called, Errand, Expense, Happening, PipelineError, Reply, TaskRun,
     annex::{self, Room},
-    implement,
+    folded, implement,
     kept::Kept,
     messenger::Messenger,
     place::{self, Begun, Work},
@@ -69,11 +69,12 @@ impl TaskRun<'_, '_, '_> {
         let others = rooms.iter_mut().map(Room::beside).collect();
         let mut turns = TurnKeeper::new(self.recorder, Some(&begun), of).beside(others);
         let mut called = self.shop.call(errand, Some(&mut turns));
-        let (Kept { events, noticed, index, expense, told }, others, plain) = turns.finish();
+        let (Kept { events, noticed, folded, index, expense, told }, others, plain) = turns.finish();
         called.expense.add(expense.usage, expense.time);
         self.shop.scribe.owe(&called.expense, told);
         self.events.extend(events);
         let mut work = place::end(self.recorder, &begun, noticed)?;
+        work.folded.splice(..0, folded);
         if index == Index::Behind {
             self.recorder.catch_up(begun.tree)?;
         }
@@ -112,6 +113,15 @@ impl TaskRun<'_, '_, '_> {
             Err(_) if is_untouched && work.trespass.is_none() && !called.is_worth_counting() => None,
             Err(error) => Some(interrupted(error, is_untouched)),
         };
+        let folded: Vec<String> = folded::words_of(&work.folded)
+            .into_iter()
+            .chain(beside.iter().filter_map(|(room, work)| room.words_on_folded(work)))
+            .collect();
+        let judgement = judgement.map(|judgement| judgement.folding(&folded));
+        for words in folded {
+            let words = format!("  {}: {words}", self.task.id);
+            self.shop.tell(&self.task.id, Happening::Note { words });
+        }
         let (mut tips, mut others) = (Vec::new(), Vec::new());
         for (room, work) in beside {
             let entry = judgement.as_ref().filter(|_| !room.is_untouched(&work));
@@ -160,6 +170,14 @@ impl TaskRun<'_, '_, '_> {
 }
 
 impl Judgement {
+    /// Whoever made commits meanwhile must be able to find them.
+    fn folding(self, words: &[String]) -> Self {
+        if words.is_empty() {
+            return self;
+        }
+        Self { body: self.body.with("Folded in:", &words.join("\n")), ..self }
+    }
+
     /// An agent that says that it is done and has changed nothing may be right, but nobody should have to find out.
     fn of_nothing(self, is_untouched: bool) -> Self {
         let is_idle = is_untouched && self.status == Status::ImplementPass;

@@ -1,6 +1,6 @@
 //! What became of an attempt's turns, in one repository.
 
-use super::Expense;
+use super::{Expense, folded::Folded};
 use crate::{agent::Usage, history::Event, record::Index};
 
 /// What became of an attempt's turns.
@@ -9,6 +9,8 @@ pub(super) struct Kept {
     pub(super) events: Vec<Event>,
     /// What the agent did that it may not do; it has been undone.
     pub(super) noticed: Vec<String>,
+    /// Commits that are not ours, and that those of the turns fold in.
+    pub(super) folded: Vec<Folded>,
     /// Whether the index knows of all of it.
     pub(super) index: Index,
     /// What was spent on messages.
@@ -19,8 +21,8 @@ pub(super) struct Kept {
 
 impl Default for Kept {
     fn default() -> Self {
-        let (events, noticed) = (Vec::new(), Vec::new());
+        let (events, noticed, folded) = (Vec::new(), Vec::new(), Vec::new());
         let (expense, told) = (Expense::default(), Usage::default());
-        Self { events, noticed, index: Index::There, expense, told }
+        Self { events, noticed, folded, index: Index::There, expense, told }
     }
 }

@@ -1,13 +1,18 @@
 //! Where an agent works: the user's own checkout, or a lane. What was there before is told from what the agent did, and
 //! what the agent did to the repository itself is undone.
 
-use std::thread;
+use std::{path::PathBuf, thread};
 
-use super::{Dirt, PipelineError, PreCommit, Sentry, guard::Watch};
+use super::{
+    Dirt, PipelineError, PreCommit, Sentry,
+    folded::Folded,
+    guard::Watch,
+    planted::{self, Before},
+};
 use crate::{
     git::{
         self, Change, GitError, HeadOf, IndexFile, NewCommit, PrivateIndex, RefMove, Repository, Signing,
-        Stamp,
+        Stamp, Stock,
     },
     name::{Attempt, Oid, TaskId},
     record::{Delivery, Mark, Recorder, Unfinished},
@@ -28,6 +33,10 @@ pub struct Begun {
     dirt: Dirt,
     /// The user's index then. If that is not what it was, somebody has staged something.
     index: Option<Stamp>,
+    /// Repositories without a commit that lay there.
+    left_out: Vec<Vec<u8>>,
+    /// Locks of git that were there.
+    locks: Vec<PathBuf>,
     /// Submodules with something in them that is not committed there.
     inside: Vec<String>,
     watch: Watch,
@@ -75,6 +84,8 @@ pub struct Work {
     pub changes: Vec<Change>,
     /// What the agent did that it may not do, in a sentence; it has been undone.
     pub trespass: Option<String>,
+    /// Commits that are not ours, and that a commit of this work folds in.
+    pub folded: Vec<Folded>,
     /// What lay in the worktree, and the index that has taken it in, if nothing of either is the user's.
     seen: Option<(Oid, IndexFile)>,
 }
@@ -100,19 +111,20 @@ pub fn begin(
 ) -> Result<Begun, GitError> {
     let repository = recorder.repository();
     require_unlocked(recorder)?;
+    let locks = repository.find_locks(recorder.branch());
     let watch = sentry.watch(repository);
     let index = repository.index_stamp();
-    let (before, dirt) = if repository.is_clean()? {
-        (recorder.tree(), Dirt::default())
+    let (before, dirt, left_out) = if repository.is_clean()? {
+        (recorder.tree(), Dirt::default(), Vec::new())
     } else {
-        let before = repository.snapshot()?;
-        (before, Dirt::of_checkout(repository, recorder.tree(), before)?)
+        let Stock { tree: before, left_out, .. } = repository.take_snapshot()?;
+        (before, Dirt::of_checkout(repository, recorder.tree(), before)?, left_out)
     };
     let inside = inside_submodules(repository)?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = Mark { task, attempt, head, head_tree, tree: before };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
-    Ok(Begun { unfinished, head, tree: head_tree, before, dirt, index, inside, watch })
+    Ok(Begun { unfinished, head, tree: head_tree, before, dirt, index, left_out, locks, inside, watch })
 }
 
 /// Looks at a worktree at the end of each turn. Its index is its own, so that where nothing changed nothing is read again.
@@ -144,21 +156,27 @@ pub fn turn(recorder: &Recorder<'_>, begun: &Begun, after: Oid) -> Result<Option
     let HeadOf::Branch { tip } = repository.find_head(recorder.branch())? else {
         return Ok(None);
     };
+    let mut folded = Vec::new();
     if tip != recorder.head() {
         if !repository.is_ancestor(begun.head, tip)? {
             return Ok(None);
         }
-        save(repository, &begun.unfinished.name, tip)?;
+        let name = save(repository, &begun.unfinished.name, tip)?;
+        folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
     }
     let all = repository.changes(recorder.tree(), after)?;
     let (tree, changes) = begun.deliverable(recorder, after, all)?;
-    Ok((!changes.is_empty()).then_some(Work { tree, tip, changes, trespass: None, seen: None }))
+    Ok((!changes.is_empty()).then_some(Work { tree, tip, changes, trespass: None, folded, seen: None }))
 }
 
 /// What has changed since, with everything undone that an agent may not do. `noticed` is what was undone before.
 pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Result<Work, GitError> {
     let repository = recorder.repository();
-    require_unlocked(recorder)?;
+    if recorder.branch() == recorder.run() {
+        repository.clear_new_locks(recorder.branch(), &begun.locks)?;
+    } else {
+        repository.clear_locks(recorder.branch());
+    }
     let mut trespasses = noticed;
     begun.look_again(&mut trespasses);
     // The worktree and the branch are two questions, and neither waits for the other.
@@ -167,15 +185,16 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Resu
         let moved = put_back_branch(recorder, &begun.unfinished.name, begun.head);
         (after.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), moved)
     });
-    let ((after, index), (tip, moved)) = (after?, moved?);
+    let (Stock { tree: after, index, left_out }, (tip, saved, moved)) = (after?, moved?);
     trespasses.extend(moved);
+    let mut folded = Vec::new();
+    if let Some(name) = saved {
+        folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
+    }
     trespasses.extend(quit_operations(repository, &begun.unfinished.name)?);
     let touched = repository.changes(begun.before, after)?;
-    let nested: Vec<String> =
-        touched.iter().filter(|change| change.is_gitlink()).map(Change::shown).collect();
-    if !nested.is_empty() {
-        trespasses.push(format!("it made a repository inside the repository: {}", nested.join(", ")));
-    }
+    let before = Before { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
+    trespasses.extend(planted::move_out(repository, before, &touched, &left_out)?);
     let inside: Vec<String> =
         inside_submodules(repository)?.into_iter().filter(|path| !begun.inside.contains(path)).collect();
     if !inside.is_empty() {
@@ -190,13 +209,13 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Resu
     let sorted = begun.dirt.sort(repository, &begun.unfinished, (begun.before, after), files)?;
     trespasses.extend(sorted.trespass);
     let (tree, changes) = begun.deliverable(recorder, after, all)?;
-    let is_ours = begun.dirt.is_empty() && index.follows(begun.index);
+    let is_ours = begun.dirt.is_empty() && begun.left_out.is_empty() && index.follows(begun.index);
     let seen = is_ours.then_some((after, index));
-    Ok(Work { tree, tip, changes, trespass: joined(&trespasses), seen })
+    Ok(Work { tree, tip, changes, trespass: joined(&trespasses), folded, seen })
 }
 
 /// A git that an agent ran, and that was killed with it, leaves its locks. In a lane nobody else can have them; in the
-/// user's checkout they may be the user's.
+/// user's checkout they may be the user's, and those that were there before an agent began are left alone.
 fn require_unlocked(recorder: &Recorder<'_>) -> Result<(), GitError> {
     if recorder.branch() == recorder.run() {
         return recorder.repository().await_index();
@@ -265,13 +284,14 @@ pub(super) fn joined(trespasses: &[String]) -> Option<String> {
     (!trespasses.is_empty()).then(|| trespasses.join("; "))
 }
 
-/// `HEAD` is on the run's branch again. Commits of the agent's own are saved; the branch itself is moved when the work
-/// is written down. It must still follow `base`, where the agent found it: what it made of its own turns is its affair.
+/// `HEAD` is on the run's branch again. Commits of the agent's own are saved under a ref, which is given; the branch itself is
+/// moved when the work is written down. It must still follow `base`, where the agent found it: what it made of its own turns
+/// is its affair.
 pub(super) fn put_back_branch(
     recorder: &Recorder<'_>,
     attempt: &str,
     base: Oid,
-) -> Result<(Oid, Vec<String>), GitError> {
+) -> Result<(Oid, Option<String>, Vec<String>), GitError> {
     let repository = recorder.repository();
     let branch = recorder.branch();
     let mut trespasses = Vec::new();
@@ -291,17 +311,17 @@ pub(super) fn put_back_branch(
             repository
                 .move_refs(&[RefMove { name: &name, new: Some(ours), old: None }], "arborist: put back")?;
             trespasses.push("it deleted or renamed the branch".to_owned());
-            return Ok((ours, trespasses));
+            return Ok((ours, None, trespasses));
         }
     };
     if tip == ours {
-        return Ok((ours, trespasses));
+        return Ok((ours, None, trespasses));
     }
-    save(repository, attempt, tip)?;
+    let saved = save(repository, attempt, tip)?;
     if !repository.is_ancestor(base, tip)? {
         trespasses.push("it moved the branch away from the run's own commits".to_owned());
     }
-    Ok((tip, trespasses))
+    Ok((tip, Some(saved), trespasses))
 }
 
 /// Keeps a worktree that somebody left as it may not be, on top of `parent`, and tells where.

@@ -1,8 +1,13 @@
 //! Where a reviewer reads. It may change nothing: what it changed all the same is put back as it was.
 
-use super::{Sentry, guard::Watch, place};
+use super::{
+    Sentry,
+    guard::Watch,
+    place,
+    planted::{self, Before},
+};
 use crate::{
-    git::{Change, GitError, RefMove},
+    git::{Change, GitError, RefMove, Stock},
     name::Oid,
     record::Recorder,
 };
@@ -18,6 +23,8 @@ pub(super) struct Lent {
     tree: Oid,
     /// What was staged.
     staged: Oid,
+    /// Repositories without a commit that lay there.
+    left_out: Vec<Vec<u8>>,
     watch: Watch,
 }
 
@@ -28,12 +35,13 @@ pub(super) fn lend(recorder: &Recorder<'_>, sentry: &Sentry) -> Result<Lent, Git
     // Where nobody was at work since the last commit, there is nothing new to see.
     let status = if recorder.is_settled() { None } else { Some(repository.status()?) };
     let is_clean = status.as_deref().is_none_or(says_nothing);
-    let (tree, staged) = if is_clean {
-        (recorder.tree(), recorder.tree())
+    let (tree, staged, left_out) = if is_clean {
+        (recorder.tree(), recorder.tree(), Vec::new())
     } else {
-        (repository.snapshot()?, repository.staged()?)
+        let Stock { tree, left_out, .. } = repository.take_snapshot()?;
+        (tree, repository.staged()?, left_out)
     };
-    Ok(Lent { status, is_clean, tree, staged, watch })
+    Ok(Lent { status, is_clean, tree, staged, left_out, watch })
 }
 
 impl Lent {
@@ -61,12 +69,14 @@ impl Lent {
         }
     }
 
-    fn put_back_files(&self, recorder: &Recorder<'_>, attempt: &str) -> Result<Option<String>, GitError> {
+    fn put_back_files(&self, recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
         let repository = recorder.repository();
-        let after = repository.snapshot()?;
+        let Stock { tree: after, left_out, .. } = repository.take_snapshot()?;
         let touched = repository.changes(self.tree, after)?;
-        let shown: Vec<String> = touched.iter().map(Change::shown).collect();
+        let before = Before { tree: self.tree, head: recorder.head(), left_out: &self.left_out };
+        let planted = planted::move_out(repository, before, &touched, &left_out)?;
         let files: Vec<Change> = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
+        let shown: Vec<String> = files.iter().map(Change::shown).collect();
         let mut kept = String::new();
         if !files.is_empty() {
             let under = place::save_tree(repository, attempt, (after, recorder.head()))?;
@@ -77,7 +87,8 @@ impl Lent {
         let staged = repository.staged()?;
         repository.enter(&repository.changes(staged, self.staged)?)?;
         let shown = shown.join(", ");
-        Ok((!shown.is_empty()).then(|| format!("it changed what it may only read: {shown}{kept}")))
+        let read = (!shown.is_empty()).then(|| format!("it changed what it may only read: {shown}{kept}"));
+        Ok(read.into_iter().chain(planted).collect())
     }
 }
 
@@ -94,7 +105,7 @@ fn way_back(under: &str, shown: &[String]) -> String {
 
 /// The branch is where the run left it, and checked out. Commits of the reviewer's own are saved.
 fn put_back_branch(recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
-    let (tip, mut trespasses) = place::put_back_branch(recorder, attempt, recorder.head())?;
+    let (tip, _, mut trespasses) = place::put_back_branch(recorder, attempt, recorder.head())?;
     let ours = recorder.head();
     if tip != ours {
         let name = recorder.branch().to_ref();

@@ -277,6 +277,7 @@ impl<'k, 'r, 'a> TurnKeeper<'k, 'r, 'a> {
         };
         let (commit, words) = (event.commit, event.subject.text.clone());
         self.kept.events.push(event);
+        self.kept.folded.extend(work.into_iter().flat_map(|work| work.folded));
         if index == Index::Behind {
             self.kept.index = index;
         }

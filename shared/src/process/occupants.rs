@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::table;
+
 /// The processes of this machine that can be seen, by the folder that they are in.
 #[derive(Debug, Clone, Default)]
 pub struct Occupants(Vec<(u32, PathBuf)>);
@@ -18,11 +20,48 @@ impl Occupants {
     pub fn of(&self, folder: &Path) -> Option<u32> {
         self.0.iter().find(|(_, place)| place.starts_with(folder)).map(|(pid, _)| *pid)
     }
+
+    /// Whether a git that neither we nor any of ours started, and that did not start us, is in one of these folders. One whose
+    /// folder cannot be seen may be. `None` where the system does not tell.
+    #[must_use]
+    pub fn has_other_git(folders: &[&Path]) -> Option<bool> {
+        let gits = system::find_gits()?;
+        let real = |folder: &&Path| folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+        let folders: Vec<PathBuf> = folders.iter().map(real).collect();
+        let (table, us) = (table::all(), std::process::id());
+        let mut ours = table::with_descendants(&table, [us].into());
+        ours.extend(table::with_ancestors(&table, us));
+        let is_there = |place: &Option<PathBuf>| {
+            place.as_ref().is_none_or(|place| folders.iter().any(|folder| place.starts_with(folder)))
+        };
+        Some(gits.iter().any(|(pid, place)| !ours.contains(pid) && is_there(place)))
+    }
 }
 
 #[cfg(target_os = "linux")]
 mod system {
-    use std::{fs, path::PathBuf};
+    use std::{fs, io::ErrorKind, path::PathBuf};
+
+    /// The name of a program, as the system keeps it: its first fifteen bytes.
+    const OURS: &str = "git-arborist";
+
+    /// All gits, with the folder that each is in, if that can be seen.
+    pub(super) fn find_gits() -> Option<Vec<(u32, Option<PathBuf>)>> {
+        let entries = fs::read_dir("/proc").ok()?.flatten();
+        let git = |entry: fs::DirEntry| {
+            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let name = fs::read_to_string(entry.path().join("comm")).ok()?;
+            let name = name.trim_end();
+            let is_git = name == "git" || (name.starts_with("git-") && !name.starts_with(OURS));
+            match fs::read_link(entry.path().join("cwd")) {
+                Ok(place) => is_git.then_some((pid, Some(place))),
+                // One that has ended is nowhere any more.
+                Err(error) if error.kind() != ErrorKind::PermissionDenied => None,
+                Err(_) => is_git.then_some((pid, None)),
+            }
+        };
+        Some(entries.filter_map(git).collect())
+    }
 
     pub(super) fn all() -> Option<Vec<(u32, PathBuf)>> {
         let entries = fs::read_dir("/proc").ok()?.flatten();
@@ -39,6 +78,10 @@ mod system {
 #[cfg(not(target_os = "linux"))]
 mod system {
     use std::{path::PathBuf, process::Command};
+
+    pub(super) fn find_gits() -> Option<Vec<(u32, Option<PathBuf>)>> {
+        None
+    }
 
     pub(super) fn all() -> Option<Vec<(u32, PathBuf)>> {
         let output = Command::new("lsof").args(["-w", "-d", "cwd", "-F", "pn"]).output().ok()?;

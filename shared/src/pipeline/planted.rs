@@ -1,0 +1,87 @@
+//! Repositories that an agent made inside the repository. No snapshot holds what is in them, so they are moved out of the
+//! worktree as they are.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    git::{Change, GitError, Repository},
+    message::visible,
+    name::Oid,
+};
+
+/// Where they are put, below the repository's own directory.
+const ASIDE: &str = "arborist-aside";
+
+/// A worktree before somebody was at work in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Before<'a> {
+    /// What lay there.
+    pub(super) tree: Oid,
+    /// What the index holds where nothing is staged.
+    pub(super) head: Oid,
+    /// The repositories without a commit that were there.
+    pub(super) left_out: &'a [Vec<u8>],
+}
+
+/// Moves repositories out of the worktree that were not there before: those that a snapshot shows among `touched`, and those
+/// that it had to leave out. Gives what is to be said of them, and of those that were there and have changed.
+pub(super) fn move_out(
+    repository: &Repository,
+    before: Before<'_>,
+    touched: &[Change],
+    left_out: &[Vec<u8>],
+) -> Result<Option<String>, GitError> {
+    let links: Vec<&Change> = touched.iter().filter(|change| change.is_gitlink()).collect();
+    let was_there = |path: &Vec<u8>| before.left_out.contains(path);
+    let unborn = left_out.iter().filter(|path| !was_there(path));
+    let paths: Vec<&Vec<u8>> = links.iter().map(|change| &change.path).chain(unborn.clone()).collect();
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let shown: Vec<String> = paths.iter().map(|path| visible(&String::from_utf8_lossy(path))).collect();
+    let mut words = format!("it made a repository inside the repository: {}", shown.join(", "));
+    let new: Vec<Change> = links
+        .into_iter()
+        .filter(|change| !change.was_gitlink() && !was_there(&change.path))
+        .cloned()
+        .collect();
+    let moved: Vec<&Vec<u8>> = new.iter().map(|change| &change.path).chain(unborn).collect();
+    if !moved.is_empty() {
+        words += &match put_aside(repository, &moved) {
+            Ok(folder) => format!("; that is kept in {}", folder.display()),
+            Err(error) => format!("; it could not be moved away: {error}"),
+        };
+        repository.put_back(before.tree, &new)?;
+        repository.stage_as_in(&before.head.to_string(), &new)?;
+    }
+    Ok(Some(words))
+}
+
+/// Moves folders of the worktree to a new one that nothing else is in.
+fn put_aside(repository: &Repository, paths: &[&Vec<u8>]) -> io::Result<PathBuf> {
+    let aside = new_folder(&repository.common_dir.join(ASIDE))?;
+    for path in paths {
+        let path = Path::new(OsStr::from_bytes(path));
+        let to = aside.join(path);
+        fs::create_dir_all(to.parent().unwrap_or(&aside))?;
+        fs::rename(repository.top().join(path), to)?;
+    }
+    Ok(aside)
+}
+
+fn new_folder(below: &Path) -> io::Result<PathBuf> {
+    fs::create_dir_all(below)?;
+    let mut number = 1;
+    loop {
+        let folder = below.join(number.to_string());
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            made => return made.map(|()| folder),
+        }
+    }
+}
