@@ -1,5 +1,6 @@
 //! Where a worker works, with everything that it needs there: the user's checkout, or a lane of its own.
 
+use super::GardenerError;
 use crate::{
     git::Repository,
     process::Attendance,
@@ -25,5 +26,15 @@ impl Site {
     #[must_use]
     pub fn recorder(&self, hand: &Hand) -> Recorder<'_> {
         Recorder::at(&self.repository, hand.clone(), self.tip.clone())
+    }
+
+    /// Where a lane's folder is gone, whatever fails there fails for that.
+    pub(super) fn explain(&self, error: GardenerError) -> GardenerError {
+        match &self.lease {
+            Some(lease) if !lease.path.is_dir() => {
+                GardenerError::LaneGone { task: lease.task.clone(), path: lease.path.display().to_string() }
+            }
+            _ => error,
+        }
     }
 }

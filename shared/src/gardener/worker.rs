@@ -264,23 +264,13 @@ pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<Report>
     let (site, result) = match site {
         Ok(site) => {
             let (site, result) = work_at(tools, (task, work), (site, &mut annexes), &mut events, reports);
-            let result = result.map_err(|error| named_if_gone(error, task, &site));
+            let result = result.map_err(|error| site.explain(error));
             (Some(site), result)
         }
         Err(error) => (None, Err(error)),
     };
     let _ =
         reports.send(Report::Ended(Box::new(Ended { task: task.id.clone(), site, annexes, events, result })));
-}
-
-/// Where a lane's folder is gone, whatever fails there fails for that.
-fn named_if_gone(error: GardenerError, task: &Task, site: &Site) -> GardenerError {
-    match &site.lease {
-        Some(lease) if !lease.path.is_dir() => {
-            GardenerError::LaneGone { task: task.id.clone(), path: lease.path.display().to_string() }
-        }
-        _ => error,
-    }
 }
 
 fn work_at(

@@ -29,11 +29,13 @@ fn families() -> MutexGuard<'static, BTreeMap<u32, Family>> {
     FAMILIES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a child that its owner waits for.
+/// Starts a child that its owner waits for. It may be in a group of its own and end at once: whoever asks meanwhile whether
+/// it is known waits until it is.
 pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
     let _shared = still();
+    let mut known = known();
     let child = command.spawn()?;
-    known().insert(child.id());
+    known.insert(child.id());
     Ok(child)
 }
 
