@@ -4,9 +4,13 @@ use std::{ffi::OsString, process::ExitCode};
 
 use arborist_core::{
     failure::{Exit, Failure},
+    name::TaskId,
     process::Program,
 };
-use clap::{CommandFactory, Parser, error::ErrorKind};
+use clap::{
+    CommandFactory, Parser,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 use crate::ui::Ui;
 
@@ -28,7 +32,7 @@ fn run<A: Parser>(body: fn(A, &mut Ui) -> Outcome, args: Vec<OsString>) -> Exit 
     }
     let outcome = match A::try_parse_from(args) {
         Ok(args) => body(args, &mut ui),
-        Err(error) => return usage(&mut ui, &error),
+        Err(error) => return usage::<A>(&mut ui, &error),
     };
     conclude(ui, outcome)
 }
@@ -62,14 +66,28 @@ fn manual<A: CommandFactory>(ui: &mut Ui, args: &[OsString]) -> Exit {
     conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done))
 }
 
-fn usage(ui: &mut Ui, error: &clap::Error) -> Exit {
+fn usage<A: CommandFactory>(ui: &mut Ui, error: &clap::Error) -> Exit {
     let text = in_gits_voice(&error.render().to_string());
     if error.kind() == ErrorKind::DisplayHelp {
         ui.out(&text);
         return conclude(std::mem::replace(ui, Ui::plain()), Ok(Exit::Done));
     }
     ui.err(&text);
+    if let Some(task) = unnamed_task::<A>(error) {
+        ui.hint(&format!("name tasks with: --only {task}"));
+    }
     Exit::Usage
+}
+
+/// A task without the option that it belongs to, where a command has one.
+fn unnamed_task<A: CommandFactory>(error: &clap::Error) -> Option<TaskId> {
+    let has_option = || A::command().get_arguments().any(|argument| argument.get_long() == Some("only"));
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument => {
+            word.parse().ok().filter(|_| has_option())
+        }
+        _ => None,
+    }
 }
 
 /// git writes `usage:` and `hint:` where clap has words of its own.

@@ -140,6 +140,8 @@ fn failing_tests_are_feedback_and_used_up_attempts_fail_the_task() {
     assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "logs are hidden");
     garden.arborist(["gardener"]).exits(1).out("left");
     garden.arborist(["reset", "T01"]).exits(1).err("did you mean 'T001'?");
+    let said = garden.arborist(["reset", "T002"]).exits(1).err("task 'T002' has not begun");
+    said.never("did you mean");
     garden.arborist(["reset", "T001"]).succeeds().err("git revert");
     let head = garden.git(["rev-parse", "HEAD"]).answer();
     garden.arborist(["reset", "T001"]).succeeds().out("T001 is reset already");

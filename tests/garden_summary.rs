@@ -51,7 +51,7 @@ fn it_says_what_failed_and_why_what_waits_for_it_and_what_to_type_next() {
     let said = garden
         .arborist(["gardener", "--retry-failed"])
         .succeeds()
-        .out("2 completed (T002, T003)\n  run    main, 3 of 3 done");
+        .out("2 completed (T002, T003)\n  empty  no file was changed for T002\n  run    main, 3 of 3 done");
     assert!(!said.stdout().contains("next"), "{}", said.stdout());
 }
 
@@ -88,4 +88,45 @@ fn attempts_that_were_killed_are_counted() {
     let run = || garden.arborist(["gardener", "--max-retries", "2"]);
     assert_ne!((run().code(), run().code()), (0, 0));
     run().exits(1).out("failed T001 \"Create the schema\" after 2 attempts");
+}
+
+/// What the summary says is to be typed next, typed.
+fn type_next(garden: &Garden, summary: &str) -> arborist_testkit::Run {
+    let next = summary.lines().find_map(|line| line.trim().strip_prefix("next   git ")).unwrap();
+    garden.git(next.split_whitespace())
+}
+
+#[test]
+fn what_is_typed_next_means_the_same_tasks_in_the_same_checkout() {
+    let garden = garden();
+    garden.write("notes.txt", "mine\n");
+    let options = ["gardener", "--only", "T002", "--max-retries", "2", "--allow-dirty"];
+    let said = garden.arborist(options).exits(1);
+    let said =
+        said.out("next   git arborist gardener --retry-failed --max-retries 2 --allow-dirty --only T002\n");
+    std::fs::write(garden.root().join("mended"), "").unwrap();
+    type_next(&garden, &said.stdout()).succeeds().out("1 completed (T002)\n").never("T001");
+}
+
+#[test]
+fn a_budget_that_is_used_up_is_raised_in_what_is_typed_next() {
+    let garden = garden();
+    let spend = r#"printf '{"type":"result","subtype":"success","is_error":false,"result":"APPROVED","total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":1}}\n'"#;
+    garden.agent(&format!("echo x > \"$ARBORIST_TASK.txt\"; {spend}"));
+    let file = garden.home().join(".config/git-arborist/config.toml");
+    let known = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{known}events = \"claude\"\n")).unwrap();
+    let said = garden.arborist(["gardener", "--max-cost", "0.6", "--max-retries", "1"]).exits(1);
+    let said = said.out("next   git arborist gardener --max-retries 1 --max-cost 1.60\n");
+    let said = type_next(&garden, &said.stdout()).exits(1).out("1 completed (T002)\n");
+    type_next(&garden, &said.stdout()).succeeds().out("3 of 3 done");
+}
+
+#[test]
+fn how_many_files_were_changed_is_told_and_what_changed_none() {
+    let garden = garden();
+    std::fs::write(garden.root().join("mended"), "").unwrap();
+    let said = garden.arborist(["gardener"]).succeeds();
+    let said = said.err("T001 implement-pass (1 file)\n").err("T002 implement-pass: no file was changed\n");
+    said.out("3 completed (T001, T002, T003)\n  empty  no file was changed for T002\n  run    main");
 }

@@ -125,3 +125,11 @@ fn what_is_left_is_said_once_and_where_nothing_is_that_is_said_too() {
     assert_eq!(names.len(), 2, "runs of one second have a report each: {reports}");
     garden.arborist(["state", "T001"]).succeeds().out("_run_20250216T143022-2.json");
 }
+
+#[test]
+fn a_task_without_its_option_is_told_which_one_it_needs() {
+    let garden = garden();
+    let said = garden.arborist(["gardener", "T001"]).exits(129).err("unexpected argument 'T001'");
+    said.err("hint: name tasks with: --only T001\n");
+    garden.arborist(["gardener", "--ony"]).exits(129).never("name tasks with");
+}

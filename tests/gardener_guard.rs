@@ -242,3 +242,42 @@ fn what_is_noted_for_people_is_never_written_through_a_link() {
     assert!(fs::read_to_string(garden.root().join("planted")).unwrap().contains("-> "));
     assert_eq!(fs::read_to_string(garden.root().join("precious")).unwrap(), "theirs\n");
 }
+
+#[test]
+fn a_plan_or_a_configuration_that_an_agent_overwrote_is_told_with_its_commit_and_comes_back() {
+    let plan = "- [ ] T001 a\n- [ ] T002 b\n";
+    let deeds = [
+        ("tasks.md", "echo '- [ ] T009 mine' > tasks.md"),
+        ("tasks.md", "rm tasks.md"),
+        ("tasks.md", "printf -- '- [ ] T001 a\\n- [ ] T001 b\\n' > tasks.md"),
+        (".arborist/config.toml", "mkdir -p .arborist; echo 'max-retries = 9' > .arborist/config.toml"),
+    ];
+    for (file, deed) in deeds {
+        let worker = format!(
+            "case \"$prompt\" in Review*) echo APPROVED ;; *T001:*) {deed} ;; *) echo b > b.txt ;; esac"
+        );
+        let garden = Garden::planned("tasks.md", plan, &worker);
+        garden.arborist(["garden"]).succeeds();
+        let said = garden.arborist(["gardener"]);
+        assert_ne!(said.code(), 0, "{deed}: {}", said.report());
+        let told = said.report();
+        let commit = garden.git(["log", "-1", "--format=%H", "--", file]).answer();
+        let who = format!("commit {} of T001 changed it: git show {}", &commit[..10], &commit[..10]);
+        assert!(told.contains(&who), "{deed}: {told}");
+        let (_, back) = told.split_once("bring it back with: ").unwrap();
+        let mut shell = garden.command("sh", &garden.path(""));
+        shell.args(["-c", back.lines().next().unwrap()]);
+        arborist_testkit::Run::of(&mut shell, b"").succeeds();
+        garden.arborist(["gardener"]).succeeds().out("1 completed (T002)");
+    }
+}
+
+#[test]
+fn a_lock_that_cannot_be_made_is_not_taken_for_another_run() {
+    let garden = Garden::planned("tasks.md", "- [ ] T001 a\n", "echo APPROVED");
+    std::fs::write(garden.path(".git/arborist"), "in the way").unwrap();
+    for verb in [["gardener"].as_slice(), &["cleanup"], &["gardener", "--isolate"]] {
+        let said = garden.arborist(verb).exits(128).err("error: could not lock '");
+        said.never("going on").never("wait").never("under way");
+    }
+}

@@ -66,6 +66,7 @@ fn only_what_is_complete_is_taken_unless_it_is_forced() {
         .err("'T2' is testing, not complete")
         .err("hint: take it all the same with --force");
     orchard.merge(&["add", "T9", "--force"]).exits(1).err("'T9' has no branch of its own");
+    orchard.merge(&["statsu"]).exits(1).err("hint: did you mean 'git arborist merge status'?\n");
     orchard.merge(&["list"]).succeeds().silent();
     orchard.merge(&["add", "T2", "--force"]).succeeds();
     orchard.merge(&["run"]).succeeds().out("1 landed (T2)");

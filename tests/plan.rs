@@ -271,3 +271,40 @@ fn a_conflict_in_a_tree_file_is_told_although_it_names_no_lines() {
     );
     let _ = run.exits(1);
 }
+
+#[test]
+fn a_key_of_a_json_plan_that_is_nearly_a_known_one_is_told_and_others_are_left_alone() {
+    let garden = Garden::sprout();
+    let tasks = |second: &str| {
+        format!(
+            "{{\"tasks\": [\n  {{\"id\": \"T001\", \"title\": \"a\"}},\n  {{\"id\": \"T002\", {second}}}\n]}}\n"
+        )
+    };
+    for (second, fault, fix) in [
+        (r#""title": "b", "dependson": ["T001"]"#, "the key 'dependson' is not known", "'dependencies'"),
+        (r#""title": "b", "dependancies": ["T001"]"#, "the key 'dependancies'", "'dependencies'"),
+        (r#""tittle": "b""#, "the key 'tittle'", "did you mean 'title'?"),
+        (r#""title": " ""#, "the task 'T002' has no title", "say in its 'title'"),
+    ] {
+        garden.write("plan.json", tasks(second));
+        let check = garden.arborist(["plan", "--check", "plan.json"]).exits(1).out(fix);
+        check.out("plan.json:3:").out(&format!("error: {fault}"));
+        garden.arborist(["plan", "plan.json"]).succeeds().err("warning: plan.json:3:").err(fault);
+    }
+    garden.write("plan.json", tasks(r#""title": "b", "priority": "high", "updatedAt": "now", "tag": "x""#));
+    garden.arborist(["plan", "--check", "plan.json"]).succeeds().never("not known");
+    let node =
+        |key: &str| format!("{{\"nodes\": {{\"T1\": {{\"id\": \"T1\", {key}}}}}, \"root_ids\": [\"T1\"]}}");
+    for (key, meant) in [
+        (r#""dependsOn": []"#, "depends_on"),
+        (r#""dependencies": []"#, "depends_on"),
+        (r#""Title": "a""#, "name"),
+        (r#""test_command": []"#, "test_commands"),
+        (r#""test_commands": [{"command": "true", "time-out": 3}]"#, "timeout"),
+    ] {
+        garden.write("plan.json", node(key));
+        garden.arborist(["plan", "--check", "plan.json"]).exits(1).out(&format!("did you mean '{meant}'?"));
+    }
+    garden.write("plan.json", node(r#""name": "a", "x_owner": "me""#));
+    garden.arborist(["plan", "--check", "plan.json"]).succeeds().never("not known");
+}

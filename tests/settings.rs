@@ -97,3 +97,35 @@ fn the_tree_is_looked_for_in_order() {
         }
     }
 }
+
+#[test]
+fn a_number_that_may_be_a_word_stands_with_or_without_quotes_and_one_that_cannot_be_is_refused_everywhere() {
+    let garden = garden();
+    garden.commit("plans\n");
+    for jobs in ["4", "\"4\"", "\"auto\""] {
+        garden.write(".arborist/config.toml", format!("jobs = {jobs}\n"));
+        garden.arborist(["gardener", "--dry-run", "--runner", "demo"]).succeeds();
+    }
+    for wrong in ["jobs = \"many\"", "jobs = true", "max-retries = 0", "max-retries = -1"] {
+        garden.write(".arborist/config.toml", wrong);
+        garden.arborist(["state"]).exits(128).err("config.toml:1: ").err("must be a number of");
+    }
+    garden.write(".arborist/config.toml", "jobs = 0\n");
+    garden.arborist(["gardener", "--dry-run", "--runner", "demo"]).exits(129).err("not a number of jobs");
+    garden.write(".arborist/config.toml", "");
+    for (name, value) in [("ARBORIST_JOBS", "x"), ("ARBORIST_MAX_RETRIES", "0")] {
+        let mut command = garden.command("git", &garden.path(""));
+        command.env(name, value).args(["arborist", "gardener", "--dry-run", "--runner", "demo"]);
+        Run::of(&mut command, b"").exits(128).err(&format!("{name}: '"));
+    }
+}
+
+#[test]
+fn what_is_given_a_value_and_is_a_table_is_told_by_its_command() {
+    let garden = garden();
+    garden.write(".arborist/config.toml", "[merge.gates]\ncheck = \"make test\"\n");
+    let said = garden.arborist(["state"]).exits(128).err("unknown key 'merge.gates.check'");
+    said.err("did you mean 'merge.gates.check.command'?");
+    garden.write(".arborist/config.toml", "[workspace.repos]\nb = \"../b\"\n");
+    garden.arborist(["state"]).exits(128).err("known keys: workspace.repos.b.").err("workspace.repos.b.path");
+}

@@ -61,12 +61,15 @@ const EXAMPLES: &str = "\
 WHAT AGENTS ARE TOLD
    An agent gets its prompt as its runner says: as an argument, on standard
    input or in a file. It need not use git. A reviewer ends with a line
-   APPROVED, or REJECTED: and the reasons; anything else is a rejection.
+   APPROVED, or REJECTED: and the reasons; anything else is a rejection. One that
+   fails three times has decided nothing: the run stops, and goes on there. How
+   a runner of your own tells of a limit stands at runners.*.events in
+   git-arborist(1).
 
 EXIT STATUS
    1 if a task failed or is left, 2 if a person is needed (a conflict, a parked
-   landing, a forked task), 3 if another run has this branch, 130 or 143 if it
-   was stopped.
+   landing, a forked task, a reviewer that fails), 3 if another run has this
+   branch, 130 or 143 if it was stopped.
 
 EXAMPLES
    Run the plan of this repository, or go on with it after a crash
@@ -125,8 +128,9 @@ pub struct GardenerArgs {
 impl GardenerArgs {
     /// How many tasks are worked on at once, in lanes; `None` for one after the other where the run is.
     fn lanes(&self, settings: &Settings) -> Result<Option<usize>, Failure> {
-        let named = self.jobs.as_deref().or_else(|| settings.text("jobs")).unwrap_or("1");
-        let count = match named {
+        let number = || settings.count("jobs").map(|jobs| jobs.to_string());
+        let named = self.jobs.clone().or_else(|| settings.text("jobs").map(str::to_owned)).or_else(number);
+        let count = match named.as_deref().unwrap_or("1") {
             "auto" => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             number => number.parse().ok().filter(|count| *count > 0).ok_or_else(|| {
                 Failure::new(Exit::Usage, format!("'{number}' is not a number of jobs"))
@@ -144,6 +148,12 @@ impl GardenerArgs {
         let policy =
             (self.policy != FanIn::default()).then(|| ("policy".to_owned(), self.policy.to_string()));
         on.map(|(name, _)| (name.to_owned(), "true".to_owned())).chain(jobs).chain(policy).collect()
+    }
+
+    /// Which tasks are wanted.
+    fn chosen(&self) -> Vec<(&'static str, String)> {
+        let only = self.only.iter().map(|task| ("only", task.to_string()));
+        only.chain(self.until.iter().map(|task| ("until", task.to_string()))).collect()
     }
 
     /// What a session writes down of what it is asked for like this.
@@ -192,6 +202,7 @@ impl GardenerArgs {
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
 pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
     args.common.more = args.told();
+    args.common.choice = args.chosen();
     args.common.source = if args.offline { Source::Records } else { Source::Agents };
     args.common.is_guest = args.give_back;
     let outcome = grow(&mut args, ui);
@@ -209,6 +220,7 @@ fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
     if let Some(unknown) = wish.unknown(&planned.plan) {
         return Err(GardenerError::NoTask(unknown.clone()).into());
     }
+    let jobs = args.lanes(&opened.settings)?;
     let due = args.due(&planned, &run, &wish);
     args.common.is_idle = due.is_empty();
     if !args.common.is_idle {
@@ -224,7 +236,6 @@ fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
         }
         return Ok(Exit::Done);
     }
-    let jobs = args.lanes(&opened.settings)?;
     opened.approve(&args.common, &planned, jobs, ui)?;
     let mut voice = Voice::new(&args.common, ui);
     let opened = opened.settle(&args.common, (&planned, &run), &mut voice)?;

@@ -34,6 +34,8 @@ pub struct SummaryDocument {
     pub done: usize,
     /// The tasks that were completed.
     pub completed: Vec<String>,
+    /// Those of them whose agent changed no file.
+    pub unchanged: Vec<String>,
     /// The tasks that failed.
     pub failed: Vec<FailedDocument>,
     /// The tasks that are left undone.

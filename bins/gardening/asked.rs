@@ -61,6 +61,20 @@ impl GardeningArgs {
     }
 }
 
+impl GardeningArgs {
+    /// Which tasks are wanted, to be typed again.
+    pub(super) fn typed_choice(&self) -> String {
+        self.choice.iter().map(|(name, value)| typed_option(name, value)).collect()
+    }
+
+    /// What else has to be typed again in the same checkout.
+    pub(super) fn typed_here(&self) -> String {
+        let tree = self.tree.iter().map(|tree| typed_option("tree", &tree.display().to_string()));
+        let dirt = self.allow_dirty.then(|| " --allow-dirty".to_owned());
+        tree.chain(dirt).chain([self.typed_choice()]).collect()
+    }
+}
+
 /// Options as they are typed into a shell, each with a space before it.
 pub(super) fn typed(asked: &Asked) -> String {
     let option = |(name, value): (&String, &String)| match name.as_str() {
@@ -76,7 +90,7 @@ pub(super) fn typed_again(asked: &Asked) -> String {
     asked.withheld.iter().map(|name| format!(" --{name} <the same as before>")).collect()
 }
 
-fn typed_option(name: &str, value: &str) -> String {
+pub(super) fn typed_option(name: &str, value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,=+@%".contains(c);
     let between = if value.starts_with('-') { '=' } else { ' ' };
     if !value.is_empty() && value.chars().all(is_plain) {

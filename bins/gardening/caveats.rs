@@ -31,6 +31,10 @@ impl Opened {
 
     /// What its author may take for a task must not be missing in silence.
     pub(super) fn tell_of_unread_lines(&self, planned: &Planned, voice: &mut Voice<'_>) {
+        for mistake in &planned.plan.mistakes {
+            voice.warn(&mistake.to_string());
+            voice.hint(&mistake.fix);
+        }
         let Some(first) = planned.plan.unread.first() else { return };
         let (place, why) = (format!("{}:{}", first.problem.file, first.problem.line), first.why.as_str());
         let words = match planned.plan.unread.len() {

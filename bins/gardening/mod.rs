@@ -99,6 +99,9 @@ pub(crate) struct GardeningArgs {
     /// What a command has beside these, for the session's records
     #[arg(skip)]
     pub(crate) more: BTreeMap<String, String>,
+    /// Which tasks are wanted, by the names of options; that holds for this call only
+    #[arg(skip)]
+    pub(crate) choice: Vec<(&'static str, String)>,
     /// Whether the branch is the user's, who wants it back when the run ends
     #[arg(skip)]
     pub(crate) is_guest: bool,

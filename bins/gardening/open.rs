@@ -226,6 +226,7 @@ impl Opened {
         let offline = args.source == Source::Records;
         let asked = args.asked()?;
         let (options, again) = (typed(&asked), typed_again(&asked));
+        let (options, again) = (options + &args.typed_here(), again + &args.typed_choice());
         voice.begin(Begun { offline, options, again, ..self.begun(&recorder, planned, &run) });
         voice.employ(self.courier(recorder.hand().session.clone())?);
         let mut tools = self.tools(recorder.hand().clone(), scribe)?;

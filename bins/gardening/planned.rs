@@ -4,7 +4,7 @@ use std::path::{Component, PathBuf};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{GardenerError, PlanFile, start},
+    gardener::{Drift, GardenerError, PlanFile, start},
     git::Repository,
     history::Run,
     name::{PipelineName, digest},
@@ -49,7 +49,11 @@ impl Opened {
     /// The plan that holds: the frozen one if a run goes on, else the file.
     pub(crate) fn plan(&self, args: &GardeningArgs, run: &Run) -> Result<Planned, Failure> {
         let file = self.plan_file(args, run)?;
-        let now = file.as_ref().map(|file| Plan::read(&file.path, &file.bytes)).transpose()?;
+        let now = file.as_ref().map(|file| Plan::read(&file.path, &file.bytes)).transpose();
+        let now = now.map_err(|error| match file.as_ref().filter(|_| !args.new_run) {
+            Some(file) => self.with_way_back(error.into(), run, &file.path),
+            None => error.into(),
+        })?;
         let frozen = self.frozen(run)?;
         if args.new_run || run.start.is_none() {
             let plan = now.ok_or(GardenerError::NoPlan)?;
@@ -64,6 +68,15 @@ impl Opened {
         let plan = if args.accept_changes { now.or(frozen) } else { frozen.or(now) };
         let path = file.as_ref().map(|file| file.path.clone()).or_else(|| frozen_path(run));
         Ok(Planned { plan: plan.ok_or(GardenerError::NoPlan)?, file, path })
+    }
+
+    /// What an agent made of the plan keeps the run from going on, so it is said whose work that is.
+    fn with_way_back(&self, failure: Failure, run: &Run, path: &str) -> Failure {
+        let is_frozen = frozen_path(run).as_deref() == Some(path);
+        match Drift::find(&self.repository, run, path) {
+            Ok(Some(drift)) if is_frozen => failure.hint(drift.words()),
+            _ => failure,
+        }
     }
 
     fn frozen(&self, run: &Run) -> Result<Option<Plan>, Failure> {
@@ -91,7 +104,8 @@ impl Opened {
             // Where the user is need not have the plan of a run that works elsewhere.
             Err(_) if !is_named && self.move_in.is_some() => Ok(None),
             Err(error) => {
-                Err(Failure::new(Exit::Fatal, format!("could not read the plan '{path}': {error}")))
+                let failure = Failure::new(Exit::Fatal, format!("could not read the plan '{path}': {error}"));
+                Err(if args.new_run { failure } else { self.with_way_back(failure, run, &path) })
             }
         }
     }

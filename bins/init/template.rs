@@ -90,9 +90,9 @@ fn sample(setting: &Setting) -> String {
     match kind {
         Kind::Switch if default.parse::<bool>().is_err() => "true".to_owned(),
         Kind::Switch => (*default).to_owned(),
-        Kind::Count | Kind::Amount | Kind::Size if is_number => (*default).to_owned(),
+        Kind::Count | Kind::Positive | Kind::Amount | Kind::Size if is_number => (*default).to_owned(),
         Kind::Size => "\"auto\"".to_owned(),
-        Kind::Count => "1000".to_owned(),
+        Kind::Count | Kind::Positive => "1000".to_owned(),
         Kind::Amount => "10.0".to_owned(),
         Kind::Choice(words) => format!("\"{}\"", words.first().unwrap_or(&"…")),
         Kind::Words => "[\"…\"]".to_owned(),

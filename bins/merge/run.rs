@@ -7,7 +7,7 @@ use arborist_core::{
     failure::{Exit, Explain, Failure},
     gardener::GardenerError,
     history::{Reading, State},
-    message::plain_text,
+    message::{nearest, plain_text},
     name::{BranchName, TaskId},
     pipeline::{CrewFlags, PipelineError, Staff},
     process::{Cancel, FileLock},
@@ -16,9 +16,9 @@ use arborist_core::{
     session::{Chronicle, Draft, Driver, End, Happening, SessionError, Verdict},
     workspace::Workspace,
 };
-use clap::Args;
+use clap::{Args, CommandFactory};
 
-use super::{ScopeArgs, add, document::RunDocument, open::Site, unqueued, words};
+use super::{MergeArgs, ScopeArgs, add, document::RunDocument, open::Site, unqueued, words};
 use crate::{approval, clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
 /// How to land.
@@ -83,7 +83,11 @@ pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
 /// `merge TASK…`: queue and land now.
 pub(super) fn land(add: &add::AddArgs, args: &LandingArgs, ui: &mut Ui) -> Outcome {
     let site = Site::open_to_land(&args.scope, ui)?;
-    for added in add::enlist(&site, add)? {
+    let added = add::enlist(&site, add).map_err(|failure| match add.tasks.as_slice() {
+        [one] if failure.exit == Exit::No => with_verb(failure, one),
+        _ => failure,
+    })?;
+    for added in added {
         if !args.quiet {
             ui.err(&format!("{}\n", add::sentence(&added)));
         }
@@ -93,6 +97,17 @@ pub(super) fn land(add: &add::AddArgs, args: &LandingArgs, ui: &mut Ui) -> Outco
     let mut report = drain(&site, &wish, &cancel, args, ui)?;
     report.outcomes.retain(|(ticket, _)| add.tasks.contains(&ticket.task));
     conclude((&site, &cancel), &report, args, ui)
+}
+
+/// A word that no task has may be a verb that was mistyped.
+fn with_verb(failure: Failure, word: &TaskId) -> Failure {
+    let verbs = MergeArgs::command();
+    let names: Vec<&str> = verbs.get_subcommands().map(clap::Command::get_name).collect();
+    match nearest(word.as_str(), names) {
+        Some(meant) => Failure::new(failure.exit, failure.message)
+            .hint(format!("did you mean 'git arborist merge {meant}'?")),
+        None => failure,
+    }
 }
 
 /// Drains the queue of each target. A run that works in the checkout of its branch must not be disturbed.

@@ -17,6 +17,7 @@ pub(super) fn findings(plan: &Plan, workspace: Option<&Workspace>) -> Vec<Proble
     let unread = plan.unread.iter().filter(|unread| unread.why != Why::Step);
     let mut findings: Vec<Problem> = plan.warnings.clone();
     findings.extend(unread.map(|unread| unread.problem.clone()));
+    findings.extend(plan.mistakes.iter().cloned());
     findings.extend(plan.conflict_warnings());
     findings.extend(workspace.iter().flat_map(|workspace| misplaced(plan, workspace)));
     let rank = |problem: &Problem| plan.spec_files.iter().position(|file| *file == problem.file);
@@ -46,8 +47,9 @@ pub(super) fn run(ui: &mut Ui, sources: &Sources, strictness: Strictness) -> Out
         Err(error) => return Err(error.into()),
     };
     let workspace = sources.workspace(&plan)?;
-    // What a run refuses is an error here too.
+    // What a run refuses is an error here too, and so is what would be lost in silence.
     let refused: Vec<Problem> = workspace.iter().flat_map(|workspace| misplaced(&plan, workspace)).collect();
+    let refused = [refused, plan.mistakes.clone()].concat();
     let findings = findings(&plan, workspace.as_ref());
     let is_error = |problem: &Problem| strictness == Strictness::Strict || refused.contains(problem);
     for problem in &findings {

@@ -53,7 +53,9 @@ pub(super) fn write(
 }
 
 fn warn(ui: &mut Ui, plan: &Plan) {
-    plan.warnings.iter().for_each(|problem| ui.warn(&problem.to_string()));
+    for problem in plan.warnings.iter().chain(&plan.mistakes) {
+        ui.warn(&problem.to_string());
+    }
 }
 
 fn rendered(

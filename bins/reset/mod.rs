@@ -9,6 +9,7 @@ use arborist_core::{
     history::{Reading, Run, Scope, TaskHistory},
     message::{Status, Wording, nearest},
     name::{Attempt, BranchName, TaskId},
+    plan::Plan,
     process::FileLock,
     record::{Entry, Recorder},
 };
@@ -57,7 +58,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     };
     let start = run.start.as_ref().ok_or_else(no_run)?;
     if let Some(unknown) = args.tasks.iter().find(|task| run.find(task).is_none()) {
-        return Err(untouched(&run, unknown));
+        return Err(untouched(&repository, &run, unknown)?);
     }
     let mut recorder = Recorder::new(&repository, run.scope.branch.clone(), start.session.clone(), head)?;
     let mut has_reset = false;
@@ -84,10 +85,17 @@ fn is_reset(history: &TaskHistory) -> bool {
 }
 
 /// A task that history does not know needs no reset, or is another one than was meant.
-fn untouched(run: &Run, task: &TaskId) -> Failure {
+fn untouched(repository: &Repository, run: &Run, task: &TaskId) -> Result<Failure, Failure> {
+    let frozen = run.start.as_ref().and_then(|start| start.plan.as_ref());
+    let bytes = frozen.map(|plan| repository.find_blob(plan.blob)).transpose()?.flatten();
+    let plan = frozen.zip(bytes).and_then(|(frozen, bytes)| Plan::read(&frozen.path, &bytes).ok());
+    if plan.is_some_and(|plan| plan.find(task).is_some()) {
+        let words = format!("task '{task}' has not begun: there is nothing to reset");
+        return Ok(Failure::new(Exit::No, words).hint("see all tasks with: git arborist state"));
+    }
     let failure = Failure::new(Exit::No, format!("no commit of this run is about '{task}'"));
-    match nearest(task.as_str(), run.tasks.iter().map(|history| history.id.as_str())) {
+    Ok(match nearest(task.as_str(), run.tasks.iter().map(|history| history.id.as_str())) {
         Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
         None => failure.hint("a task that was never taken up needs no reset; see: git arborist state"),
-    }
+    })
 }

@@ -61,7 +61,7 @@ impl Explain for LockError {
     }
 
     fn hint(&self) -> Option<String> {
-        matches!(self, Self::Held { .. }).then(|| "wait until it is done, or end it first".into())
+        self.advice("wait until it is done, or end it first")
     }
 }
 

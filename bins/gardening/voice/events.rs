@@ -65,7 +65,7 @@ pub(super) fn of(news: &News) -> Vec<RunEvent> {
             commit: commit.to_string(),
             words: one_line(words),
         },
-        Happening::Recorded { status, commit, why, expense } => {
+        Happening::Recorded { status, commit, why, expense, .. } => {
             let recorded = RunEvent::Recorded {
                 time: time.clone(),
                 task: task.clone(),

@@ -160,11 +160,12 @@ impl<'u> Voice<'u> {
         let summary = match ended {
             Ok(summary) => summary,
             Err(error) => {
+                let so_far = Summary { raise: error.raise(), ..self.story.so_far() };
                 let mut failure = Failure::from(error);
                 if let Some(begun) = self.story.begun().filter(|_| opened.house().is_some()) {
                     name_session(&mut failure.hints, begun, opened.last_turn());
                 }
-                let _ = self.summarize(opened, planned, &self.story.so_far(), Some(&failure.message));
+                let _ = self.summarize(opened, planned, &so_far, Some(&failure.message));
                 return Err(failure);
             }
         };

@@ -1,6 +1,6 @@
 //! What is remembered of a run while it goes on, for its end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use arborist_core::{
     gardener::Summary,
@@ -32,7 +32,7 @@ pub(crate) struct Begun {
     pub(crate) offline: bool,
     /// The options that it was asked for with, to be typed again: each with a space before it.
     pub(crate) options: String,
-    /// Those of them that are not recorded, in the same way.
+    /// Those of them that are not recorded, and which tasks were wanted, in the same way.
     pub(crate) again: String,
 }
 
@@ -45,6 +45,8 @@ pub(super) struct Story {
     pub(super) spent: SpentDocument,
     attempts_of: HashMap<TaskId, u32>,
     reasons: HashMap<TaskId, String>,
+    /// The tasks whose last attempt changed no file.
+    unchanged: HashSet<TaskId>,
     /// What landed after a conflict had been resolved, and what people are told of that.
     pub(super) resolved: Vec<ResolvedDocument>,
     completed: Vec<TaskId>,
@@ -86,6 +88,11 @@ impl Story {
         self.reasons.get(task).map(String::as_str)
     }
 
+    /// Whether the last attempt at a task changed no file.
+    pub(super) fn has_changed_nothing(&self, task: &TaskId) -> bool {
+        self.unchanged.contains(task)
+    }
+
     /// What is known where the run was stopped.
     pub(super) fn so_far(&self) -> Summary {
         Summary { completed: self.completed.clone(), failed: self.failed.clone(), ..Summary::default() }
@@ -107,6 +114,12 @@ impl Story {
                     self.reasons.insert(task.clone(), words::one_line(why));
                 }
                 match status {
+                    Status::ImplementPass if why.is_some() => {
+                        self.unchanged.insert(task.clone());
+                    }
+                    Status::ImplementPass => {
+                        self.unchanged.remove(task);
+                    }
                     Status::Complete => self.completed.push(task.clone()),
                     Status::Failed => self.failed.push(task.clone()),
                     _ => {}

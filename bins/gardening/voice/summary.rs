@@ -59,6 +59,12 @@ impl Account<'_> {
             total: progress.counted().count(),
             done: progress.counted().filter(|standing| standing.state.is_settled()).count(),
             completed: summary.completed.iter().map(ToString::to_string).collect(),
+            unchanged: summary
+                .completed
+                .iter()
+                .filter(|task| story.has_changed_nothing(task))
+                .map(ToString::to_string)
+                .collect(),
             failed: failed.iter().map(|standing| self.failure(standing)).collect(),
             left: left.iter().map(|standing| remainder(standing)).collect(),
             unlanded: summary.unlanded.iter().map(unlanded).collect(),
@@ -106,16 +112,25 @@ impl Account<'_> {
             return None;
         }
         let has_failed = progress.count(State::Failed) > 0;
+        let (options, again) = (self.raised(&self.begun.options), self.raised(&self.begun.again));
         Some(match (self.house, has_failed) {
-            (Some(_), _) if self.begun.again.is_empty() => {
+            (Some(_), _) if again.is_empty() => {
                 format!("git arborist session resume {}", self.begun.session)
             }
-            (Some(_), _) => {
-                format!("git arborist session resume {} --{}", self.begun.session, self.begun.again)
-            }
-            (None, false) => format!("git arborist gardener{}", self.begun.options),
-            (None, true) => format!("git arborist gardener --retry-failed{}", self.begun.options),
+            (Some(_), _) => format!("git arborist session resume {} --{again}", self.begun.session),
+            (None, false) => format!("git arborist gardener{options}"),
+            (None, true) => format!("git arborist gardener --retry-failed{options}"),
         })
+    }
+
+    /// The same limit would stop the run at once: as much again is proposed.
+    fn raised(&self, options: &str) -> String {
+        let Some((name, value)) = &self.summary.raise else { return options.to_owned() };
+        let kept = match options.split_once(&format!(" {name} ")) {
+            Some((before, after)) => format!("{before}{}", after.find(' ').map_or("", |end| &after[end..])),
+            None => options.to_owned(),
+        };
+        format!("{kept} {name} {value}")
     }
 }
 
@@ -145,6 +160,10 @@ pub(super) fn lines(document: &SummaryDocument) -> Vec<String> {
         lines.extend(merge_lines(document));
         lines.extend(document.next.as_ref().map(|next| entry("next", next)));
         return lines;
+    }
+    if !document.unchanged.is_empty() {
+        let ids: Vec<&str> = document.unchanged.iter().map(String::as_str).collect();
+        lines.push(entry("empty", &format!("no file was changed for {}", list(&ids))));
     }
     lines.extend(some("failed", &document.failed, failed_words));
     lines.extend(some("queued", &document.unlanded, unlanded_words));

@@ -20,13 +20,18 @@ pub(super) fn line(brush: Brush, news: &News) -> Option<String> {
             let task = brush.paint(Tone::Strong, news.task.as_ref().map_or("", TaskId::as_str));
             Some(format!("{task} {step} \"{}\" ({}{attempt})", one_line(name), one_line(by)))
         }
-        Happening::Recorded { status, commit, why, .. } => {
+        Happening::Recorded { status, commit, why, files, .. } => {
             let tone = if why.is_some() || *status == Status::Failed { Tone::Bad } else { Tone::Good };
             let why = why.as_ref().map(|why| format!(": {}", unrepeated(*status, &one_line(why))));
             let why = why.unwrap_or_default();
+            let files = match files {
+                None => String::new(),
+                Some(1) => " (1 file)".to_owned(),
+                Some(files) => format!(" ({files} files)"),
+            };
             let task = news.task.as_ref().map(|task| format!("{task} ")).unwrap_or_default();
             let commit = brush.paint(Tone::Dim, &commit.short());
-            Some(format!("  {commit} {task}{}{why}", brush.paint(tone, status.as_str())))
+            Some(format!("  {commit} {task}{}{files}{why}", brush.paint(tone, status.as_str())))
         }
         Happening::Waits { seconds, chosen } => {
             let task = news.task.as_ref().map(|task| format!("{task}: ")).unwrap_or_default();

@@ -1,5 +1,6 @@
-//! Why a call did not work, and how long to wait. Told by fields that programs and providers keep for it, never by
-//! words: "rate limit" also stands in people's tasks.
+//! Why a call did not work, and how long to wait. Told by fields that programs and providers keep for it. Words count only
+//! in the last line of a call that failed, and only those that programs print for nothing else: "rate limit" also stands in
+//! people's tasks.
 
 use std::time::Duration;
 
@@ -60,6 +61,26 @@ impl FailureKind {
         })
     }
 
+    /// What the last line of a call that failed says, where a program has no fields for it: `usage limit reached|` and a
+    /// moment in seconds since 1970, `API Error:` and an HTTP status, a provider's own word for an error such as
+    /// `rate_limit_error`, or that a key is not valid.
+    #[must_use]
+    pub fn of_words(line: &str) -> Option<(Self, Wait)> {
+        if let Some((_, moment)) = line.split_once("usage limit reached|") {
+            let digits: String = moment.trim().chars().take_while(char::is_ascii_digit).collect();
+            return Some((Self::Limit, digits.parse().map_or(Wait::Unknown, Wait::until_second)));
+        }
+        let status = line.split_once("API Error:").and_then(|(_, rest)| {
+            rest.split(|c: char| !c.is_ascii_digit()).find(|part| !part.is_empty())?.parse().ok()
+        });
+        let of_status = status.map(Self::of_status).filter(|kind| *kind != Self::Other);
+        let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        let of_code = || words.find_map(|word| Self::of_code(word).filter(|_| is_of_provider(word)));
+        let lower = line.to_lowercase();
+        let of_key = || KEY_REFUSED.iter().any(|words| lower.contains(words)).then_some(Self::Auth);
+        of_status.or_else(of_code).or_else(of_key).map(|kind| (kind, Wait::Unknown))
+    }
+
     /// As a limit, if it is one.
     #[must_use]
     pub fn as_limit(self) -> Option<LimitKind> {
@@ -70,6 +91,16 @@ impl FailureKind {
         }
     }
 }
+
+/// Codes that are nobody's but a provider's.
+fn is_of_provider(code: &str) -> bool {
+    code.ends_with("_error") && code != "server_error"
+        || ["rate_limit_exceeded", "RESOURCE_EXHAUSTED", "API_KEY_INVALID", "invalid_api_key"].contains(&code)
+}
+
+/// What programs say whose key or login does not hold.
+const KEY_REFUSED: [&str; 4] =
+    ["invalid api key", "incorrect api key provided", "api key not valid", "please run /login"];
 
 /// How long to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,5 +139,42 @@ impl Wait {
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         if self == Self::Unknown { other } else { self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_programs_print_for_nothing_else_is_taken_for_a_limit() {
+        let told = |line| FailureKind::of_words(line).map(|(kind, _)| kind);
+        for (line, kind) in [
+            ("Claude AI usage limit reached|1763200000", FailureKind::Limit),
+            (
+                "API Error: 429 {\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\"}}",
+                FailureKind::Limit,
+            ),
+            ("429 Too Many Requests: rate_limit_exceeded", FailureKind::Limit),
+            ("API Error (529 {\"error\":{\"type\":\"overloaded_error\"}})", FailureKind::Overload),
+            ("API Error: 529 overloaded", FailureKind::Overload),
+            ("Invalid API key · Please run /login", FailureKind::Auth),
+            ("API Error: 401 {\"error\":{\"type\":\"authentication_error\"}}", FailureKind::Auth),
+        ] {
+            assert_eq!(told(line), Some(kind), "{line}");
+        }
+        for line in [
+            "",
+            "the rate limit of the form is too low",
+            "error: 429 tests failed",
+            "API Error: 400 the prompt is too long",
+            "assertion failed: server_error",
+            "the usage limit is reached",
+            "UNAVAILABLE",
+        ] {
+            assert_eq!(told(line), None, "{line}");
+        }
+        let at = FailureKind::of_words("usage limit reached|1763200000").unwrap().1;
+        assert_eq!(at, Wait::until_second(1_763_200_000));
     }
 }

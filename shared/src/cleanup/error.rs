@@ -27,7 +27,7 @@ pub enum CleanupError {
     Session(#[from] SessionError),
     #[error(transparent)]
     Queue(#[from] QueueError),
-    #[error("another cleanup is under way: {0}")]
+    #[error("{}", .0.sentence("another cleanup is under way"))]
     Locked(LockError),
     #[error("nothing here belongs to '{0}'")]
     NothingOf(String),
@@ -72,7 +72,7 @@ impl Explain for CleanupError {
             Self::Worktree(error) => error.hint(),
             Self::Session(error) => error.hint(),
             Self::Queue(error) => error.hint(),
-            Self::Locked(_) => Some("wait until it is done, and run the same command again".into()),
+            Self::Locked(source) => source.advice("wait until it is done, and run the same command again"),
             Self::NothingOf(name) if nearest(name, VERBS).is_some() => {
                 let meant = nearest(name, VERBS).unwrap_or_default();
                 Some(format!("did you mean 'git arborist cleanup {meant}'?"))

@@ -1,5 +1,6 @@
 //! What keeps a run from beginning or going on.
 
+use super::Drift;
 use crate::{
     agent::AgentError,
     failure::{Exit, Explain},
@@ -34,7 +35,7 @@ pub enum GardenerError {
     Worktree(#[from] WorktreeError),
     #[error(transparent)]
     Queue(#[from] QueueError),
-    #[error("another run of '{branch}' is going on: {source}")]
+    #[error("{}", source.sentence(&format!("another run of '{branch}' is going on")))]
     Locked { branch: BranchName, source: LockError },
     #[error("HEAD is detached, and a run needs a branch")]
     Detached,
@@ -59,9 +60,9 @@ pub enum GardenerError {
     #[error("'{0}' has no command that could be run: it waits for {1}")]
     NotReady(TaskId, String),
     #[error("the plan '{path}' has changed since the run began:\n{difference}")]
-    PlanChanged { path: String, difference: String },
+    PlanChanged { path: String, difference: String, drift: Option<Box<Drift>> },
     #[error("'.arborist/config.toml' has changed since the run began")]
-    ConfigChanged,
+    ConfigChanged(Option<Box<Drift>>),
     #[error("task '{task}' is forked: neither of {} and {} is an ancestor of the other", .commits[0].short(), .commits[1].short())]
     Forked { task: TaskId, commits: [Oid; 2] },
     #[error("the tests of '{0}' fail")]
@@ -83,6 +84,15 @@ impl GardenerError {
         let is_complete = run.find(task).is_some_and(|history| history.state.state == State::Complete);
         let (task, branch) = (task.clone(), scope.task_branch(task));
         if is_complete { Self::NotLanded { task, branch } } else { Self::BegunApart { task, branch } }
+    }
+
+    /// The option whose limit is used up, and a value that lets the run go on.
+    #[must_use]
+    pub fn raise(&self) -> Option<(&'static str, String)> {
+        match self {
+            Self::Pipeline(PipelineError::Budget(overrun)) => Some((overrun.option(), overrun.raised())),
+            _ => None,
+        }
     }
 
     /// Whether other tasks can go on.
@@ -116,7 +126,7 @@ impl Explain for GardenerError {
             | Self::Dirty(_)
             | Self::GoingOn(_)
             | Self::PlanChanged { .. }
-            | Self::ConfigChanged
+            | Self::ConfigChanged(_)
             | Self::Forked { .. }
             | Self::BegunApart { .. }
             | Self::NotLanded { .. }
@@ -135,7 +145,9 @@ impl Explain for GardenerError {
             Self::Agent(error) => return error.hint(),
             Self::Worktree(error) => return error.hint(),
             Self::Queue(error) => return error.hint(),
-            Self::Locked { .. } => "wait for it, or end it; its lock ends with it".into(),
+            Self::Locked { source, .. } => {
+                return source.advice("wait for it, or end it; its lock ends with it");
+            }
             Self::Detached => "go to the run's branch, or make one: git switch [-c] <branch>\nor let the run have one of its own: --session-branch".into(),
             Self::Unborn(_) | Self::NoCommit => {
                 "make a first commit: git commit --allow-empty -m begin".into()
@@ -150,8 +162,9 @@ impl Explain for GardenerError {
             }
             Self::NoTask(_) => "see all tasks with: git arborist state".into(),
             Self::NotReady(..) => "run these first, or all in order with: git arborist gardener".into(),
-            Self::PlanChanged { .. } | Self::ConfigChanged => {
-                "go on with it by --accept-changes, or begin anew with --new-run".into()
+            Self::PlanChanged { drift, .. } | Self::ConfigChanged(drift) => {
+                let drift = drift.as_ref().map(|drift| format!("{}\n", drift.words())).unwrap_or_default();
+                format!("{drift}go on with it by --accept-changes, or begin anew with --new-run")
             }
             Self::Forked { task, .. } => format!("begin it anew with: git arborist reset {task}"),
             Self::LaneGone { .. } => {

@@ -4,6 +4,7 @@
 pub mod approval;
 mod choose;
 mod course;
+mod drift;
 mod error;
 mod land;
 mod lanes;
@@ -18,6 +19,7 @@ mod ticket;
 mod worker;
 
 pub use choose::{Failed, KeepGoing, Wish, wanted};
+pub use drift::Drift;
 pub use error::GardenerError;
 pub use land::{Needs, Unlanded};
 pub use lanes::{Attended, Lanes, LeftMarks};
@@ -241,6 +243,7 @@ impl<'a> Gardener<'a> {
             }
             Err(error) if error.concerns_only_the_task() && course.wish.keeps_going == KeepGoing::Yes => {
                 (self.voice)(News::of(&task, Happening::Note { words: format!("{task} stops: {error}") }));
+                course.summary.raise = error.raise().or(course.summary.raise.take());
                 course.ended.insert(task);
             }
             Err(error) => course.halt(Stop::Error(error)),
@@ -279,7 +282,8 @@ impl<'a> Gardener<'a> {
             let commit = event.commit;
             events.push(event);
             let expense = Expense::default();
-            let happening = Happening::Recorded { status: Status::Reset, commit, why: None, expense };
+            let (status, files) = (Status::Reset, None);
+            let happening = Happening::Recorded { status, commit, why: None, expense, files };
             (self.voice)(News::of(&task.id, happening));
         }
         let tip = recorder.tip().clone();

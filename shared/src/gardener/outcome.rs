@@ -66,7 +66,7 @@ fn settled(ticket: &Ticket, outcome: &Outcome) -> Vec<Happening> {
             let expense = ticket.paid.expense().unwrap_or_default();
             let resolved = ticket.resolver().map(|by| (by.trailer(), by.words()));
             vec![
-                Happening::Recorded { status, commit, why: None, expense },
+                Happening::Recorded { status, commit, why: None, expense, files: None },
                 Happening::Merged { landing, commit, resolved },
             ]
         }

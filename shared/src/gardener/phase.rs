@@ -52,7 +52,7 @@ pub(super) fn test(
     written.push(event);
     shop.tell(
         &phase.id,
-        Happening::Recorded { status, commit, why: result.why, expense: Expense::default() },
+        Happening::Recorded { status, commit, why: result.why, expense: Expense::default(), files: None },
     );
     Ok(if result.is_passed { End::Complete } else { End::Failed })
 }

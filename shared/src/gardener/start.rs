@@ -1,6 +1,6 @@
 //! How a run begins: its plan is frozen into the first commit.
 
-use super::GardenerError;
+use super::{Drift, GardenerError};
 use crate::{
     git::{Change, Repository},
     history::Run,
@@ -120,7 +120,8 @@ pub fn require_unchanged(
         let difference = difference(frozen, now);
         if !difference.is_empty() {
             let path = start.plan.as_ref().map(|plan| plan.path.clone()).unwrap_or_default();
-            return Err(GardenerError::PlanChanged { path, difference });
+            let drift = Drift::find(repository, run, &path)?.map(Box::new);
+            return Err(GardenerError::PlanChanged { path, difference, drift });
         }
     }
     let then = match repository.find_path(start.accepted, CONFIG)? {
@@ -128,7 +129,7 @@ pub fn require_unchanged(
         None => None,
     };
     if std::fs::read(repository.top().join(CONFIG)).ok() != then {
-        return Err(GardenerError::ConfigChanged);
+        return Err(GardenerError::ConfigChanged(Drift::find(repository, run, CONFIG)?.map(Box::new)));
     }
     Ok(())
 }

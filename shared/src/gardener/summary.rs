@@ -16,6 +16,8 @@ pub struct Summary {
     pub unlanded: Vec<Unlanded>,
     /// What a person has to type so that landings reach their checkout.
     pub parked: Option<String>,
+    /// The option whose limit is used up, and a value that lets what is left go on.
+    pub raise: Option<(&'static str, String)>,
 }
 
 impl Summary {

@@ -25,7 +25,7 @@ pub use cleanup::{Cleanup, Editing, Recorded, final_message};
 pub use comment::CommentPrefix;
 pub use fault::Fault;
 pub use key::Key;
-pub use nearest::{is_mistyped, nearest};
+pub use nearest::{is_mistyped, misspelt, nearest};
 pub use read::{Reading, read};
 pub use status::{Status, Step};
 pub use subject::{Subject, Wording};

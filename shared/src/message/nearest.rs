@@ -14,6 +14,20 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// The candidate that a key of a file is meant to be: the same but for case, `_` and `-`, or for one slip or two. Stricter than
+/// [`nearest`], because files may have keys that are none of ours.
+pub fn misspelt<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let plain = |word: &str| word.to_lowercase().replace(['_', '-'], "");
+    let typed = plain(word);
+    let limit = (typed.chars().count() / 3).min(2);
+    candidates
+        .into_iter()
+        .map(|candidate| (edits(&typed, &plain(candidate)), candidate))
+        .filter(|(distance, _)| *distance == 0 || (*distance <= limit && typed.len() > 3))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
 /// Whether a word is another but for one slip.
 #[must_use]
 pub fn is_mistyped(word: &str, meant: &str) -> bool {
@@ -57,6 +71,25 @@ mod tests {
             ("x", None),
         ] {
             assert_eq!(nearest(typed, verbs), meant, "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_misspelt_only_if_it_is_very_close() {
+        let keys = ["depends_on", "testStrategy", "title", "id", "status", "tags"];
+        for (typed, meant) in [
+            ("dependson", Some("depends_on")),
+            ("dependsOn", Some("depends_on")),
+            ("Depend-on", Some("depends_on")),
+            ("test_strategy", Some("testStrategy")),
+            ("tittle", Some("title")),
+            ("tag", None),
+            ("test", None),
+            ("state", None),
+            ("uid", None),
+            ("priority", None),
+        ] {
+            assert_eq!(misspelt(typed, keys), meant, "{typed}");
         }
     }
 }

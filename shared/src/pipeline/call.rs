@@ -8,7 +8,10 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Expense, Happening, PipelineError, Who, gemini_home};
+use super::{
+    Expense, Happening, PipelineError, Who, gemini_home,
+    reason::{attributed, explain, redacted},
+};
 use crate::{
     agent::{
         AgentEvent, End, EventFormat, EventReader, LimitKind, Outcome, Request, Runner, Tally, ToolServer,
@@ -20,9 +23,6 @@ use crate::{
         self, Attendance, Cancel, Chunk, Ending, Filter, Limits, Program, Stream, Supervised, open_log,
     },
 };
-
-/// How many characters of a program's complaint are repeated as the reason of a failure.
-const LONGEST_REASON: usize = 300;
 
 /// What holds for every call of an agent.
 pub struct Caller<'a> {
@@ -96,6 +96,8 @@ pub struct Call {
     pub format: EventFormat,
     /// Where its output goes.
     pub log: PathBuf,
+    /// Whether a provider is behind it, who may have limits.
+    pub has_provider: bool,
 }
 
 /// What came of it.
@@ -148,6 +150,7 @@ impl Call {
             stdin: call.stdin.unwrap_or_default(),
             format: runner.events,
             log: log.to_owned(),
+            has_provider: true,
         })
     }
 }
@@ -186,7 +189,7 @@ impl Caller<'_> {
     }
 
     fn call_once(&mut self, call: Call) -> Result<Reply, PipelineError> {
-        let Call { program, stdin, format, log } = call;
+        let Call { program, stdin, format, log, has_provider } = call;
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
         let log = open_log(&log).map_err(|source| file_error(&log, source))?;
@@ -215,8 +218,12 @@ impl Caller<'_> {
         refuse_survivors(&ended)?;
         let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
         let said = Redactor::redact(self.secrets, tally.words());
-        let words = [said.as_str(), ended.stderr.text.trim_end()].join("\n").trim().to_owned();
+        let complaint = ended.stderr.text.trim_end();
+        let words = [said.as_str(), complaint].join("\n").trim().to_owned();
         let mut outcome = redacted(tally.conclude(&end(&ended.ending)), self.secrets);
+        if has_provider {
+            outcome = attributed(outcome, if unexplained { [said.as_str(), complaint] } else { [""; 2] });
+        }
         if unexplained {
             explain(&mut outcome, &words);
         }
@@ -296,28 +303,6 @@ fn told(event: &AgentEvent, redactor: &mut Redactor) -> Option<Happening> {
     let shown = redactor.feed(format!("{words}\n").as_bytes());
     let words = String::from_utf8_lossy(&shown).trim_end_matches('\n').to_owned();
     (!words.is_empty()).then_some(Happening::Said { words })
-}
-
-/// A program that gives up before its stream begins says why, mostly on standard error, and its last line is the reason.
-fn explain(outcome: &mut Outcome, words: &str) {
-    let last = words.lines().map(str::trim).rfind(|line| !line.is_empty());
-    if let (Outcome::Failed { message, .. }, Some(reason)) = (outcome, last) {
-        message.push_str(": ");
-        message.extend(reason.chars().take(LONGEST_REASON));
-    }
-}
-
-fn redacted(outcome: Outcome, secrets: &Secrets) -> Outcome {
-    let clean = |text: String| Redactor::redact(secrets, &text);
-    match outcome {
-        Outcome::Success { text, usage, session } => Outcome::Success { text: clean(text), usage, session },
-        Outcome::Failed { kind, message, usage, session } => {
-            Outcome::Failed { kind, message: clean(message), usage, session }
-        }
-        Outcome::Limited { kind, until, message, usage, session } => {
-            Outcome::Limited { kind, until, message: clean(message), usage, session }
-        }
-    }
 }
 
 /// Takes secrets out of both streams of a program.

@@ -64,6 +64,14 @@ pub enum PipelineError {
         /// How long we have waited.
         waited: Duration,
     },
+    /// Nobody has looked at the work.
+    #[error("the reviewer failed {tries} times: {said}")]
+    NoReview {
+        /// How often one was asked.
+        tries: u32,
+        /// What the last one said.
+        said: String,
+    },
     /// Enough is spent.
     #[error(transparent)]
     Budget(#[from] Overrun),
@@ -115,7 +123,7 @@ impl Explain for PipelineError {
             Self::Stopped { signal } => {
                 Exit::Child(128 + signal.and_then(|signal| u8::try_from(signal).ok()).unwrap_or(SIGINT))
             }
-            Self::Survivors(_) | Self::Refused { .. } => Exit::Person,
+            Self::Survivors(_) | Self::Refused { .. } | Self::NoReview { .. } => Exit::Person,
             Self::Unavailable { .. } | Self::Budget(_) | Self::NotRecorded { .. } => Exit::No,
             Self::File { .. } | Self::NoCommand { .. } => Exit::Fatal,
         }
@@ -137,6 +145,9 @@ impl Explain for PipelineError {
             }),
             Self::Unavailable { .. } => Some(
                 "run the same command again later: no attempt is used up; or name somebody else with --fallback".into(),
+            ),
+            Self::NoReview { .. } => Some(
+                "look at its log, or name another reviewer with --review-runner; then run the same command again: it goes on with the review, and no attempt is used up".into(),
             ),
             Self::Budget(overrun) => {
                 Some(format!("go on with a higher limit: {}; no attempt is used up", overrun.option()))

@@ -86,6 +86,8 @@ pub enum Happening {
         why: Option<String>,
         /// What the step cost.
         expense: Expense,
+        /// How many files an agent left changed, where that is all of its work.
+        files: Option<usize>,
     },
     /// A task has a worktree of its own.
     Placed {

@@ -161,10 +161,12 @@ impl TaskRun<'_, '_, '_> {
         entry.body = body;
         entry.trailers = called.expense.trailers();
         let delivery = Delivery { index: work.whole_index(), ..work.delivery() };
-        let ended = [begun.unfinished.ended()];
+        let (begun_at, ended) = (begun.head, [begun.unfinished.ended()]);
         let event = self.recorder.deliver(entry, delivery, &ended)?;
         self.keep_plain(plain, called, Changed { here: &work.changes, others });
-        self.recorded(event, why.as_deref(), called.expense);
+        let is_all = work.tip == begun_at && others.is_empty();
+        let files = is_all.then_some(work.changes.len()).filter(|files| *files > 0);
+        self.recorded_with(event, why.as_deref(), (called.expense, files));
         Ok(())
     }
 }

@@ -24,6 +24,7 @@ mod planted;
 mod playback;
 mod prompt;
 mod reading;
+mod reason;
 mod recall;
 mod report;
 mod resume;

@@ -17,22 +17,26 @@ use crate::{
     record::Unfinished,
 };
 
-/// How often reviewers are asked about one change before it counts as rejected.
+/// How often reviewers are asked about one change before a person has to look at why they fail.
 const MOST_TRIES: u32 = 3;
 
 impl TaskRun<'_, '_, '_> {
     pub(super) fn review(&mut self, attempt: Attempt) -> Result<Step, PipelineError> {
         let log = self.log_path("review");
         let called = self.ask_reviewers(attempt, &log)?;
-        let (verdict, body) = match &called.result {
+        let (verdict, body, why) = match &called.result {
             Ok(reply) => {
                 let (verdict, words) = opinion(reply);
-                (verdict, Body::new("Review:", &words))
+                let why = (verdict == Verdict::Rejected).then(|| reason(&words));
+                (verdict, Body::new("Review:", &words), why)
             }
-            Err(error) => (Verdict::Rejected, Body::new(STOPPED, &error.to_string())),
+            Err(error) => {
+                let why = error.to_string();
+                (Verdict::Rejected, Body::new(STOPPED, &why), Some(why))
+            }
         };
         if called.result.is_ok() || called.is_worth_counting() {
-            self.keep_review(attempt, (verdict, body), (&log, called.expense))?;
+            self.keep_review(attempt, (verdict, body, why), (&log, called.expense))?;
         }
         called.result.map(|_| if verdict == Verdict::Approved { Step::Passed } else { Step::Failed })
     }
@@ -69,6 +73,11 @@ impl TaskRun<'_, '_, '_> {
                     let words = format!("  the reviewer failed and is asked again: {message}");
                     self.shop.tell(&self.task.id, Happening::Note { words });
                 }
+                // Who breaks down has said nothing about the work, and to do that again would not help.
+                Ok(Reply { outcome: Outcome::Failed { message, .. }, .. }) => {
+                    let error = PipelineError::NoReview { tries, said: message.clone() };
+                    return Ok(Called { result: Err(error), ..called });
+                }
                 _ => return Ok(called),
             }
         }
@@ -95,15 +104,13 @@ impl TaskRun<'_, '_, '_> {
     fn keep_review(
         &mut self,
         attempt: Attempt,
-        (verdict, body): (Verdict, Body),
+        (verdict, body, why): (Verdict, Body, Option<String>),
         (log, expense): (&str, Expense),
     ) -> Result<(), PipelineError> {
         let status = match verdict {
             Verdict::Approved => Status::ReviewApproved,
             Verdict::Rejected => Status::ReviewRejected,
         };
-        let words = body.sections.first().map(|section| section.text.clone()).unwrap_or_default();
-        let why = (verdict == Verdict::Rejected).then(|| reason(&words));
         let mut entry = self.entry(status, attempt);
         entry.body = body;
         entry.trailers = expense.trailers();
@@ -117,7 +124,7 @@ impl TaskRun<'_, '_, '_> {
 /// Why it is a no, in one line.
 fn reason(words: &str) -> String {
     let last = last_line(words);
-    let is_verdict = ["REJECTED", "APPROVED", "the reviewer failed"].iter().any(|word| last.contains(word));
+    let is_verdict = ["REJECTED", "APPROVED"].iter().any(|word| last.contains(word));
     if is_verdict { last } else { format!("no verdict in the reviewer's last line: {last}") }
 }
 
@@ -133,12 +140,12 @@ fn discounted(called: Called, trespass: Option<String>) -> Called {
     Called { result, ..called }
 }
 
-/// A reviewer that failed has approved nothing.
+/// Only what a reviewer says is an opinion.
 fn opinion(reply: &Reply) -> (Verdict, String) {
     match &reply.outcome {
         Outcome::Success { text, .. } => (Verdict::of(text), text.clone()),
         Outcome::Failed { message, .. } | Outcome::Limited { message, .. } => {
-            (Verdict::Rejected, format!("the reviewer failed {MOST_TRIES} times: {message}"))
+            (Verdict::Rejected, format!("the reviewer failed: {message}"))
         }
     }
 }

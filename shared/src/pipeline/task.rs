@@ -163,9 +163,19 @@ impl TaskRun<'_, '_, '_> {
 
     /// Takes in what was written down: the next step is decided from it.
     pub(super) fn recorded(&mut self, event: Event, why: Option<&str>, expense: Expense) {
+        self.recorded_with(event, why, (expense, None));
+    }
+
+    /// The same, with how many files were changed.
+    pub(super) fn recorded_with(
+        &mut self,
+        event: Event,
+        why: Option<&str>,
+        (expense, files): (Expense, Option<usize>),
+    ) {
         let (status, commit, why) = (event.status(), event.commit, why.map(str::to_owned));
         let checkpoint = self.shop.scribe.step(self.recorder, &event);
-        self.shop.tell(&self.task.id, Happening::Recorded { status, commit, why, expense });
+        self.shop.tell(&self.task.id, Happening::Recorded { status, commit, why, expense, files });
         checkpoint.into_iter().for_each(|news| self.shop.tell(&self.task.id, news));
         self.events.push(event);
     }

@@ -307,6 +307,7 @@ fn prepare(
         stdin: stdin.into(),
         format: EventFormat::Text,
         log: log.to_owned(),
+        has_provider: false,
     };
     let mut call = match &crew.runner {
         RunnerKind::Shell => {

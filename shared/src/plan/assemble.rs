@@ -58,6 +58,7 @@ fn finish(
         tasks: drafts.into_iter().map(|draft| draft.task).collect(),
         spec_files: files.iter().map(|file| file.label.to_owned()).collect(),
         warnings,
+        mistakes: Vec::new(),
         unread: Vec::new(),
         extra: serde_json::Map::new(),
         index,

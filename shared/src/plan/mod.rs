@@ -44,6 +44,9 @@ pub struct Plan {
     pub spec_files: Vec<String>,
     /// What is doubtful, in the order of the files.
     pub warnings: Vec<Problem>,
+    /// What can be read and is surely not meant so, such as a misspelt key of a JSON plan. A run that goes on is not kept from
+    /// it by that.
+    pub mistakes: Vec<Problem>,
     /// Lines that look like tasks and were not taken.
     pub unread: Vec<Unread>,
     /// Keys of the tree file that we do not know, kept for a rewrite.

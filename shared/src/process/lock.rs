@@ -34,6 +34,30 @@ pub enum LockError {
     },
 }
 
+impl LockError {
+    /// The sentence for it: `held` and who holds it, or what the system said, which is another matter.
+    #[must_use]
+    pub fn sentence(&self, held: &str) -> String {
+        match self {
+            Self::Held { .. } => format!("{held}: {self}"),
+            Self::Failed { .. } => self.to_string(),
+        }
+    }
+
+    /// What to try next: `held` if somebody holds it.
+    #[must_use]
+    pub fn advice(&self, held: &str) -> Option<String> {
+        match self {
+            Self::Held { .. } => Some(held.to_owned()),
+            Self::Failed { path, source } => {
+                let folder = path.parent().unwrap_or(path).display();
+                (source.kind() == io::ErrorKind::PermissionDenied)
+                    .then(|| format!("you must be allowed to write in '{folder}'"))
+            }
+        }
+    }
+}
+
 /// A lock that is held until this is dropped. Children do not inherit it.
 #[derive(Debug)]
 pub struct FileLock(Locked);

@@ -24,7 +24,7 @@ pub enum QueueError {
     Worktree(#[from] WorktreeError),
     #[error(transparent)]
     Pipeline(#[from] PipelineError),
-    #[error("something is landing on '{into}' already: {source}")]
+    #[error("{}", source.sentence(&format!("something is landing on '{into}' already")))]
     Locked { into: BranchName, source: LockError },
     #[error("'{}' is drained by {} already", .0.into, .0.holder)]
     Claimed(Box<Claim>),
@@ -80,7 +80,9 @@ impl Explain for QueueError {
             Self::History(error) => return error.hint(),
             Self::Worktree(error) => return error.hint(),
             Self::Pipeline(error) => return error.hint(),
-            Self::Locked { .. } => "wait for it, or end it; its lock ends with it".into(),
+            Self::Locked { source, .. } => {
+                return source.advice("wait for it, or end it; its lock ends with it");
+            }
             Self::Claimed(_) | Self::Changing(_) | Self::Overtaken(_) => {
                 "wait for it; where it was killed, what it claimed is free ten minutes later".into()
             }

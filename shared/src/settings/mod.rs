@@ -96,6 +96,18 @@ impl Explain for SettingsError {
             _ => return None,
         };
         let keys: Vec<String> = SETTINGS.iter().map(|setting| with_names_of(key, setting.key)).collect();
+        // What is given as a value may be a table.
+        let below: Vec<&str> = keys
+            .iter()
+            .map(String::as_str)
+            .filter(|known| known.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('.')))
+            .collect();
+        if let Some(command) = below.iter().find(|known| known.ends_with(".command")) {
+            return Some(format!("did you mean '{command}'?"));
+        }
+        if !below.is_empty() {
+            return Some(format!("known keys: {}", below.join(", ")));
+        }
         if let Some(meant) = nearest(key, keys.iter().map(String::as_str)) {
             return Some(format!("did you mean '{meant}'?"));
         }
@@ -279,7 +291,7 @@ impl Settings {
     fn add_text(&mut self, label: &str, text: &str, origin: Origin) -> Result<(), SettingsError> {
         for line in file::flatten(label, text)? {
             let setting = require_key(&line.key, &line.place)?;
-            let value = line.value.filter(|value| value.is_of(setting.kind));
+            let value = line.value.and_then(|value| value.fit(setting.kind));
             self.add(setting, line.key, (value, line.place), origin)?;
         }
         Ok(())

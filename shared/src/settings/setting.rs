@@ -7,6 +7,8 @@ pub enum Kind {
     Text,
     /// A whole number.
     Count,
+    /// A whole number from 1.
+    Positive,
     /// A number that may have a fraction.
     Amount,
     /// True or false.

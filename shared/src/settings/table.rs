@@ -79,7 +79,7 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "max-retries",
         variable: Some("ARBORIST_MAX_RETRIES"),
-        kind: Kind::Count,
+        kind: Kind::Positive,
         expected: "a number of attempts, from 1",
         default: "5",
         about: "How many attempts a task has before it is failed.",
@@ -162,7 +162,7 @@ const GENERAL: &[Setting] = &[
         kind: Kind::Text,
         expected: "claude, codex, gemini, opencode or text",
         default: "text",
-        about: "What a runner prints.",
+        about: "What a runner prints. Of text the last line counts where the runner exits with another code than 0: 'usage limit reached|' and a moment in seconds since 1970 (or nothing), 'API Error: 429', 'rate_limit_error' or 'overloaded_error' in it say that its provider is to be waited for, 'API Error: 401' or 'Invalid API key' that a person is needed; no attempt is used up by these.",
     },
     Setting {
         key: "runners.*.tools",
@@ -223,8 +223,8 @@ const GENERAL: &[Setting] = &[
     Setting {
         key: "jobs",
         variable: Some("ARBORIST_JOBS"),
-        kind: Kind::Text,
-        expected: "a number of tasks, or auto, in quotes",
+        kind: Kind::Size,
+        expected: "a number of tasks, from 1, or auto",
         default: "1",
         about: "How many tasks a gardener works on at once, each in a worktree of its own; auto is one for each core. One is worked on in the checkout itself.",
     },

@@ -13,20 +13,27 @@ pub(super) enum Value {
 }
 
 impl Value {
-    pub(super) fn is_of(&self, kind: Kind) -> bool {
+    /// The value as one of this kind, if it is one. A number that may also be a word may stand in quotes.
+    pub(super) fn fit(self, kind: Kind) -> Option<Self> {
+        match self {
+            Self::Text(text) if kind == Kind::Size => Self::parse(&text, kind),
+            value => Some(value).filter(|value| value.is_of(kind)),
+        }
+    }
+
+    fn is_of(&self, kind: Kind) -> bool {
         if let (Self::Text(text), Kind::Choice(words)) = (self, kind) {
             return words.contains(&text.as_str());
         }
         matches!(
             (self, kind),
             (Self::Text(_), Kind::Text)
-                | (Self::Count(_), Kind::Count | Kind::Amount)
+                | (Self::Count(_), Kind::Count | Kind::Amount | Kind::Size)
+                | (Self::Count(1..), Kind::Positive)
                 | (Self::Amount(_), Kind::Amount)
                 | (Self::Switch(_), Kind::Switch)
                 | (Self::Words(_), Kind::Words)
-                | (Self::Count(_), Kind::Size)
         ) || matches!((self, kind), (Self::Text(text), Kind::Age) if text.parse::<Age>().is_ok())
-            || (kind == Kind::Size && *self == Self::Text("auto".into()))
     }
 
     /// From places that know only text. A list is one word for each line.
@@ -34,6 +41,7 @@ impl Value {
         match kind {
             Kind::Text => Some(Self::Text(text.to_owned())),
             Kind::Count => text.trim().parse().ok().map(Self::Count),
+            Kind::Positive => text.trim().parse().ok().filter(|number| *number > 0).map(Self::Count),
             Kind::Amount => amount(text).map(Self::Amount),
             Kind::Switch => match text.trim().to_ascii_lowercase().as_str() {
                 "true" | "yes" | "on" | "1" => Some(Self::Switch(true)),

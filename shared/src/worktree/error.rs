@@ -15,9 +15,9 @@ use crate::{
 pub enum WorktreeError {
     #[error(transparent)]
     Git(#[from] GitError),
-    #[error("the worktree of '{task}' is in use: {source}")]
+    #[error("{}", source.sentence(&format!("the worktree of '{task}' is in use")))]
     Busy { task: TaskId, source: LockError },
-    #[error("the worktrees of this repository cannot be changed now: {0}")]
+    #[error("{}", .0.sentence("the worktrees of this repository cannot be changed now"))]
     Gate(LockError),
     #[error("worktrees are made from a checkout, and this repository is bare")]
     Bare,
@@ -90,8 +90,8 @@ impl Explain for WorktreeError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Git(error) => return error.hint(),
-            Self::Busy { .. } => "wait until it is done, or end it first".into(),
-            Self::Gate(_) => "run the same command again".into(),
+            Self::Busy { source, .. } => return source.advice("wait until it is done, or end it first"),
+            Self::Gate(source) => return source.advice("run the same command again"),
             Self::Bare => "clone it, and run this in the clone".into(),
             Self::Unborn(_) => "make a first commit: git commit --allow-empty -m begin".into(),
             Self::Elsewhere { .. } => "remove that worktree with: git worktree remove <path>".into(),

@@ -135,6 +135,21 @@ impl Overrun {
         }
     }
 
+    /// A limit that lets as much be spent again as this one did.
+    #[must_use]
+    pub fn raised(&self) -> String {
+        match self {
+            // Whole cents, and more than was spent.
+            Self::Cost { spent, limit, .. } => {
+                format!("{:.2}", ((spent + limit.max(0.01)) * 100.0 - 1e-6).ceil() / 100.0)
+            }
+            Self::Tokens { spent, limit, .. } => spent.saturating_add((*limit).max(1)).to_string(),
+            Self::Time { spent, limit, .. } => {
+                spent.as_secs().saturating_add(limit.as_secs()).saturating_add(1).to_string()
+            }
+        }
+    }
+
     /// The option that sets it.
     #[must_use]
     pub fn option(&self) -> &'static str {
@@ -200,6 +215,10 @@ mod tests {
             assert_eq!(found.as_deref(), expected, "{spent:?}");
             assert_eq!(Budget::default().check(Level::Run, &spent), Ok(()));
         }
+        let raised = |spent: &Spent| budget.check(Level::Run, spent).unwrap_err().raised();
+        assert_eq!(raised(&spent(Some(1.5), None, None, 0)), "2.50");
+        assert_eq!(raised(&spent(None, Some(60), Some(40), 0)), "200");
+        assert_eq!(raised(&spent(None, None, None, 61)), "122");
         assert_eq!(budget.time_left(&spent(None, None, None, 45)), Some(Duration::from_secs(15)));
         assert_eq!(budget.time_left(&spent(None, None, None, 99)), Some(Duration::ZERO));
     }

@@ -9,7 +9,7 @@ use jsonc_parser::{
 use serde_json::Map;
 
 use crate::{
-    message::nearest,
+    message::{misspelt, nearest},
     name::TaskId,
     plan::{
         Problem,
@@ -24,17 +24,37 @@ const SMALL: usize = 32;
 /// An id with the place where it is written.
 pub(super) type Placed = (TaskId, Place);
 
+/// The keys that an object may have.
+pub(super) struct Keys {
+    pub(super) known: &'static [&'static str],
+    /// What other programs call some of them, without case, `_` and `-`.
+    pub(super) foreign: &'static [(&'static str, &'static str)],
+}
+
+impl Keys {
+    fn meant_by(&self, key: &str) -> Option<&'static str> {
+        if self.known.contains(&key) {
+            return None;
+        }
+        let plain = key.to_lowercase().replace(['_', '-'], "");
+        let foreign = self.foreign.iter().find(|(name, _)| *name == plain).map(|(_, meant)| *meant);
+        foreign.or_else(|| misspelt(key, self.known.iter().copied()))
+    }
+}
+
 /// Reads values of one file, and collects what is wrong with them.
 pub(super) struct Fields<'a> {
     pub(super) file: SpecFile<'a>,
     pub(super) problems: Vec<Problem>,
+    /// What can be read, and is surely not meant so.
+    pub(super) mistakes: Vec<Problem>,
     /// Where the JSON text begins in the file.
     start: Offset,
 }
 
 impl<'a> Fields<'a> {
     pub(super) fn new(file: SpecFile<'a>, start: Offset) -> Self {
-        Self { file, problems: Vec::new(), start }
+        Self { file, problems: Vec::new(), mistakes: Vec::new(), start }
     }
 
     pub(super) fn place(&self, value: &impl Ranged) -> Place {
@@ -43,6 +63,10 @@ impl<'a> Fields<'a> {
 
     pub(super) fn wrong(&mut self, place: Place, what: impl Into<String>, fix: impl Into<String>) {
         self.problems.push(self.file.problem(place.at, what, fix));
+    }
+
+    pub(super) fn doubt(&mut self, place: Place, what: impl Into<String>, fix: impl Into<String>) {
+        self.mistakes.push(self.file.problem(place.at, what, fix));
     }
 
     fn mistyped(&mut self, value: &Value<'_>, key: &str, wanted: &str) {
@@ -171,8 +195,18 @@ impl<'a> Fields<'a> {
         self.list(key, value).iter().filter_map(|item| self.id(key, item)).collect()
     }
 
-    /// A value that means nothing to us, as it is.
-    pub(super) fn keep(&self, extra: &mut Map<String, serde_json::Value>, key: &str, value: &Value<'_>) {
+    /// A value that means nothing to us, as it is. A key that is nearly one of ours, or that others have for one of ours, is a
+    /// mistake: what it says would be lost.
+    pub(super) fn keep(
+        &mut self,
+        extra: &mut Map<String, serde_json::Value>,
+        (key, value): (&str, &Value<'_>),
+        known: &Keys,
+    ) {
+        if let Some(meant) = known.meant_by(key) {
+            let what = format!("the key '{key}' is not known here, and nothing follows from it");
+            self.doubt(self.place(value), what, format!("did you mean '{meant}'?"));
+        }
         let range = value.range();
         let text = &self.file.text[self.start + range.start..self.start + range.end];
         if let Ok(value) = serde_json::from_str(text) {

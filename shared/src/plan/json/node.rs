@@ -2,11 +2,38 @@
 
 use jsonc_parser::ast::Value;
 
-use super::fields::{Fields, Placed};
+use super::fields::{Fields, Keys, Placed};
 use crate::{
     name::TaskId,
     plan::{Mark, Source, Task, TestCommand, TestKind, assemble::Place},
 };
+
+const KEYS: Keys = Keys {
+    known: &[
+        "id",
+        "name",
+        "description",
+        "parent",
+        "children",
+        "depends_on",
+        "test_commands",
+        "source_file",
+        "source_line",
+        "skipped",
+        "mark",
+        "parallel",
+        "tags",
+        "files",
+        "runner",
+        "model",
+        "repo",
+        "command",
+    ],
+    foreign: &[("dependencies", "depends_on"), ("depends", "depends_on"), ("title", "name")],
+};
+
+const TEST_KEYS: Keys =
+    Keys { known: &["type", "command", "framework", "timeout"], foreign: &[("cmd", "command")] };
 
 /// A node as written, before its kin is known.
 #[derive(Debug)]
@@ -71,7 +98,7 @@ impl Node {
             "repo" => task.repos = fields.text_or_texts(key, value),
             "command" => task.command = fields.text(key, value),
             "parent" | "skipped" => {}
-            _ => fields.keep(&mut task.extra, key, value),
+            _ => fields.keep(&mut task.extra, (key, value), &KEYS),
         }
     }
 
@@ -114,7 +141,7 @@ fn test_command<'a>(fields: &mut Fields<'a>, value: &Value<'a>) -> Option<TestCo
             "command" => test.command = fields.text(key, value).unwrap_or_default(),
             "framework" => test.framework = fields.text(key, value),
             "timeout" => test.timeout = fields.count(key, value),
-            _ => fields.keep(&mut test.extra, key, value),
+            _ => fields.keep(&mut test.extra, (key, value), &TEST_KEYS),
         }
     }
     if test.command.trim().is_empty() {

@@ -2,7 +2,7 @@
 
 use jsonc_parser::ast::{Object, Value};
 
-use super::fields::{Fields, Placed};
+use super::fields::{Fields, Keys, Placed};
 use crate::plan::{
     Mark, Plan, PlanError, Source, Task,
     assemble::{Draft, Found, Place, assemble, wrong},
@@ -11,6 +11,32 @@ use crate::plan::{
 
 /// The tag whose tasks are meant when a file has several and none is named.
 const MAIN_TAG: &str = "master";
+
+const KEYS: Keys = Keys {
+    known: &[
+        "id",
+        "title",
+        "description",
+        "details",
+        "testStrategy",
+        "status",
+        "dependencies",
+        "subtasks",
+        // These are task-master's too, and nothing follows from them here.
+        "priority",
+        "complexity",
+        "effort",
+        "assignee",
+        "metadata",
+    ],
+    foreign: &[
+        ("dependson", "dependencies"),
+        ("depends", "dependencies"),
+        ("blockedby", "dependencies"),
+        ("name", "title"),
+        ("children", "subtasks"),
+    ],
+};
 
 /// The list of tasks in a file of this kind.
 pub(super) fn find_list<'v, 'a>(value: &'v Value<'a>) -> Option<&'v Value<'a>> {
@@ -33,12 +59,14 @@ pub(super) fn read<'a>(file: SpecFile<'a>, list: &Value<'a>, start: Offset) -> R
     for item in reader.fields.list("tasks", list) {
         reader.item(item, None);
     }
-    let Reader { fields: Fields { file, problems, .. }, drafts } = reader;
+    let Reader { fields: Fields { file, problems, mistakes, .. }, drafts } = reader;
     let files = [file];
     if !problems.is_empty() {
         return Err(wrong(&files, problems));
     }
-    assemble(&files, Found { drafts, ..Found::default() })
+    let mut plan = assemble(&files, Found { drafts, ..Found::default() })?;
+    plan.mistakes = mistakes;
+    Ok(plan)
 }
 
 struct Reader<'a> {
@@ -69,6 +97,10 @@ impl<'a> Reader<'a> {
             return self.fields.wrong(place, "a task has no 'id'", "give it a number");
         };
         task.id = id;
+        if task.name.trim().is_empty() {
+            let what = format!("the task '{}' has no title", task.id);
+            self.fields.doubt(place, what, "say in its 'title' what is to be done");
+        }
         task.parent = parent.map(|parent| parent.id.clone());
         let line = self.fields.file.line_of(place.at);
         task.source = Some(Source { file: self.fields.file.label.to_owned(), line, mark_at: None });
@@ -98,7 +130,7 @@ impl<'a> Reader<'a> {
                 item.needs = needs.filter_map(|need| self.number(need, prefix)).collect();
             }
             "subtasks" => item.subtasks = self.fields.list(key, value),
-            _ => self.fields.keep(&mut task.extra, key, value),
+            _ => self.fields.keep(&mut task.extra, (key, value), &KEYS),
         }
     }
 

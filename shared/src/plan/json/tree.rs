@@ -4,7 +4,7 @@ use jsonc_parser::ast::{Object, Value};
 use serde_json::Map;
 
 use super::{
-    fields::{Fields, Placed},
+    fields::{Fields, Keys, Placed},
     kinship::{self, Index, Kinship},
     node::Node,
 };
@@ -13,6 +13,8 @@ use crate::plan::{
     assemble::{Draft, Found, assemble, wrong},
     text::{Offset, SpecFile},
 };
+
+const KEYS: Keys = Keys { known: &["nodes", "root_ids", "execution_order", "spec_files"], foreign: &[] };
 
 /// What stands beside the nodes.
 #[derive(Default)]
@@ -35,7 +37,7 @@ pub(super) fn read<'a>(file: SpecFile<'a>, value: &Value<'a>, start: Offset) -> 
     let mut kinship = kinship::settle(&mut fields, &mut frame.nodes, &index);
     check_roots(&mut fields, &frame, (&index, &mut kinship));
     let order = walk(&mut fields, &frame.nodes, &kinship);
-    let Fields { file, problems, .. } = fields;
+    let Fields { file, problems, mistakes, .. } = fields;
     let files = [file];
     if !problems.is_empty() {
         return Err(wrong(&files, problems));
@@ -43,6 +45,7 @@ pub(super) fn read<'a>(file: SpecFile<'a>, value: &Value<'a>, start: Offset) -> 
     let drafts = drafts(frame.nodes, &order);
     let mut plan = assemble(&files, Found { drafts, ..Found::default() })?;
     plan.extra = frame.extra;
+    plan.mistakes = mistakes;
     plan.spec_files = frame.spec_files.unwrap_or_default();
     Ok(plan)
 }
@@ -58,7 +61,7 @@ fn read_frame<'a>(fields: &mut Fields<'a>, object: &Object<'a>, frame: &mut Fram
             "root_ids" => frame.roots = Some(fields.ids(key, value)),
             "execution_order" => frame.order = fields.ids(key, value),
             "spec_files" => frame.spec_files = Some(fields.texts(key, value)),
-            _ => fields.keep(&mut frame.extra, key, value),
+            _ => fields.keep(&mut frame.extra, (key, value), &KEYS),
         }
     }
     if !has_nodes {
