@@ -55,6 +55,7 @@ fn value_of(key: Key) -> String {
         Key::Base | Key::Source => "0123456789".repeat(4),
         Key::Plan => format!("spec/t@sks.md@{}", "0123456789".repeat(4)),
         Key::Session => "s-1".into(),
+        Key::ResolvedBy => "agent claude".into(),
         Key::Report | Key::TestLog | Key::ReviewLog => "spec/logs/ä b.log".into(),
         Key::TestType => "unit,e2e".into(),
         Key::TestRuntime | Key::Cost => "0.25".into(),
