@@ -1,0 +1,175 @@
+//! The rules of the house, held by reading the source.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// The modules of the core, lowest first; each may use only those before it.
+fn layers() -> Vec<String> {
+    let lib = fs::read_to_string("shared/src/lib.rs").unwrap();
+    lib.lines()
+        .filter_map(|line| Some(line.strip_prefix("pub mod ")?.trim_end_matches(';').to_owned()))
+        .collect()
+}
+
+fn sources(folder: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut open = vec![PathBuf::from(folder)];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                found.push((path, text));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no sources");
+    found
+}
+
+/// The source without the tests at its end and without comments.
+fn code(text: &str) -> String {
+    let body = text.split("#[cfg(test)]").next().unwrap();
+    body.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+}
+
+fn is_word_at(text: &str, at: usize, word: &str) -> bool {
+    let boundary = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+    boundary(text[..at].chars().next_back()) && boundary(text[at + word.len()..].chars().next())
+}
+
+fn uses(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| is_word_at(text, at, word))
+}
+
+/// Nobody but `places` may contain `words`.
+fn only(folders: &[&str], places: &[&str], words: &[&str]) {
+    for (path, text) in folders.iter().flat_map(|folder| sources(folder)) {
+        if places.iter().any(|place| path.starts_with(place)) {
+            continue;
+        }
+        for word in words {
+            assert!(
+                !uses(&code(&text), word),
+                "{} contains '{word}', which belongs to {places:?}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn a_module_of_the_core_uses_only_those_below_it() {
+    let layers = layers();
+    assert_eq!(&layers[..5], ["process", "name", "failure", "message", "git"]);
+    for (height, module) in layers.iter().enumerate() {
+        let folder = format!("shared/src/{module}");
+        let file = format!("{folder}.rs");
+        let texts = if Path::new(&file).exists() {
+            vec![(PathBuf::from(&file), fs::read_to_string(&file).unwrap())]
+        } else {
+            sources(&folder)
+        };
+        for (path, text) in texts {
+            for above in &layers[height + 1..] {
+                let code = code(&text);
+                let named = imports(&code).iter().any(|import| import == above);
+                assert!(!named, "{} uses '{above}', which stands above it", path.display());
+            }
+        }
+    }
+}
+
+/// The modules that a file names behind `crate::`, alone or in braces.
+fn imports(code: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        let names = match rest.strip_prefix('{') {
+            Some(list) => top_level_names(list),
+            None => vec![first_name(rest)],
+        };
+        found.extend(names);
+    }
+    found
+}
+
+fn top_level_names(list: &str) -> Vec<String> {
+    let mut depth = 0;
+    let mut names = vec![first_name(list)];
+    for (at, c) in list.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => names.push(first_name(&list[at + 1..])),
+            _ => {}
+        }
+    }
+    names
+}
+
+fn first_name(text: &str) -> String {
+    text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+#[test]
+fn only_the_ui_prints() {
+    let printing = ["println!", "eprintln!", "print!", "eprint!", "io::stdout", "io::stderr"];
+    only(&["bins"], &["bins/ui"], &printing);
+    only(&["shared/src"], &[], &printing);
+}
+
+#[test]
+fn only_the_process_module_starts_programs() {
+    only(&["bins", "shared/src"], &["shared/src/process"], &["Command::new", "std::process::Command"]);
+}
+
+#[test]
+fn only_the_git_module_speaks_to_git() {
+    only(&["bins", "shared/src"], &["shared/src/git"], &["git2", "Program::new(\"git\")"]);
+}
+
+#[test]
+fn only_the_program_of_the_tools_carries_a_server() {
+    only(&["bins", "shared/src"], &["bins/tools/service"], &["rmcp", "tokio", "regex::"]);
+}
+
+#[test]
+fn the_core_knows_no_terminal_and_never_ends_the_process() {
+    only(&["shared/src"], &[], &["clap", "process::exit", "abort", "IsTerminal"]);
+}
+
+#[test]
+fn nothing_unfinished_is_left_behind() {
+    only(&["bins", "shared/src"], &[], &["todo!", "unimplemented!", "dbg!", "FIXME:", "TODO:", "XXX:"]);
+}
+
+#[test]
+fn every_file_opens_by_saying_what_it_is_for() {
+    for (path, text) in
+        ["bins", "shared/src", "shared/tests", "tests", "benches"].iter().flat_map(|folder| sources(folder))
+    {
+        assert!(text.starts_with("//! "), "{} does not begin with '//! '", path.display());
+    }
+}
+
+#[test]
+fn files_hold_one_idea_and_stay_short() {
+    for (path, text) in ["bins", "shared/src"].iter().flat_map(|folder| sources(folder)) {
+        let lines = code(&text).lines().count();
+        assert!(lines <= 320, "{} has {lines} lines of code", path.display());
+    }
+}
+
+#[test]
+fn a_main_is_three_lines() {
+    for (path, text) in sources("bins").iter().filter(|(path, _)| path.ends_with("main.rs")) {
+        let is_body = |line: &&str| !line.trim().is_empty() && !line.starts_with("mod ");
+        assert!(code(text).lines().filter(is_body).count() <= 3, "{}", path.display());
+    }
+}

@@ -1,0 +1,106 @@
+//! `git arborist cleanup`: what goes, what stays, and what is told.
+
+use std::fs;
+
+use crate::compost::{Compost, find};
+
+const NOW: &[&str] = &["--older-than", "0"];
+const WEEK: i64 = 8 * 86_400;
+
+#[test]
+fn a_landed_branch_goes_and_what_is_nowhere_else_stays() {
+    let compost = Compost::new();
+    compost.branch("T1", "t1.txt", "1");
+    compost.branch("T2", "t2.txt", "2");
+    compost.land("T1");
+    let said = compost.cleanup(NOW).succeeds();
+    let said = said.out("branch  main/T1  all of it is elsewhere").out("main/T2  1 commit is nowhere else");
+    let said = said.out("Removed 1, 1 kept; 0 B are freed.").err("--force");
+    assert!(said.stdout().starts_with("Removed:\n"), "{}", said.stdout());
+    assert!(!compost.has("T1") && compost.has("T2"));
+    assert_eq!(compost.refs("refs/arborist/saved"), [""; 0]);
+}
+
+#[test]
+fn a_plan_is_shown_and_nothing_is_done() {
+    let compost = Compost::new();
+    compost.branch("T1", "t1.txt", "1");
+    compost.land("T1");
+    let path = compost.worktree("T2");
+    fs::write(path.join("new"), "new").unwrap();
+    let before = compost.everything();
+    let said = compost
+        .cleanup(&["--older-than", "0", "--dry-run"])
+        .succeeds()
+        .out("Would remove:")
+        .out("Would keep:");
+    said.out("worktree  T2       not committed: new").out("Would remove 1, 2 kept");
+    assert_eq!(compost.everything(), before);
+    let planned = compost.report(&["--older-than", "0", "--dry-run"]);
+    let done = compost.report(NOW);
+    let strip = |report: &serde_json::Value| -> Vec<String> {
+        let items = report["items"].as_array().unwrap().iter();
+        items
+            .map(|item| format!("{} {} {} {}", item["kind"], item["name"], item["verdict"], item["reason"]))
+            .collect()
+    };
+    assert_eq!(strip(&planned), strip(&done));
+    assert_eq!(find(&planned, "branch", "main/T1")["outcome"], serde_json::Value::Null);
+    assert_eq!(find(&done, "branch", "main/T1")["outcome"], "removed");
+}
+
+#[test]
+fn what_is_younger_than_the_age_stays() {
+    let compost = Compost::new();
+    compost.branch("T1", "t1.txt", "1");
+    compost.land("T1");
+    assert_eq!(compost.verdict(&[], "branch", "main/T1"), ("keep".into(), "younger than 7d".into()));
+    compost.age(WEEK);
+    assert_eq!(compost.verdict(&["--older-than", "2w"], "branch", "main/T1").1, "younger than 2w");
+    assert_eq!(compost.verdict(&["--older-than", "12h"], "branch", "main/T1").0, "remove");
+    compost.cleanup(&[]).succeeds().out("8d");
+    assert!(!compost.has("T1"));
+}
+
+#[test]
+fn an_age_that_nobody_understands_is_an_error() {
+    let compost = Compost::new();
+    for age in ["7", "soon", "", "-1d"] {
+        let said = compost.cleanup(&[&format!("--older-than={age}")]).exits(129);
+        said.err("is not an age").err("hint: write it as 0, or a number with m, h, d, w or y behind it");
+    }
+    compost.cleanup(&["--only", "everything"]).exits(129).err("branches");
+    compost.cleanup(&["T9"]).exits(1).err("nothing here belongs to 'T9'").err("--dry-run");
+}
+
+#[test]
+fn it_works_from_a_subfolder_with_a_detached_head_with_git_dir_and_in_a_bare_repository() {
+    let compost = Compost::new();
+    compost.branch("T1", "t1.txt", "1");
+    compost.land("T1");
+    compost.git(["checkout", "-q", "--detach"]).succeeds();
+    fs::create_dir_all(compost.path("sub/folder")).unwrap();
+    let bare = compost.root().join("bare.git");
+    compost
+        .git(["clone", "-q", "--mirror", compost.path("").to_str().unwrap(), bare.to_str().unwrap()])
+        .succeeds();
+    compost
+        .arborist_in(&compost.path("sub/folder"), ["cleanup", "--older-than", "0"])
+        .succeeds()
+        .out("main/T1");
+    assert!(!compost.has("T1"));
+    let mut command = compost.command("git", compost.root());
+    command.env("GIT_DIR", &bare).args(["arborist", "cleanup", "--older-than", "0", "--dry-run"]);
+    arborist_testkit::Run::of(&mut command, b"").succeeds().out("main/T1");
+    compost.arborist_in(&bare, ["cleanup", "--older-than", "0"]).succeeds().out("Removed 1, 0 kept");
+    assert_eq!(compost.git_in(&bare, ["for-each-ref", "--format=%(refname)"]).answer(), "refs/heads/main");
+    compost.arborist_in(&bare, ["cleanup"]).succeeds().out("Nothing to clean up.");
+}
+
+#[test]
+fn what_others_wrote_is_no_command_to_the_terminal() {
+    let compost = Compost::new();
+    let path = compost.worktree("T1");
+    fs::write(path.join("a\u{1b}[2Jb"), "x").unwrap();
+    compost.cleanup(NOW).succeeds().never("\u{1b}[2J").out("not committed: ");
+}

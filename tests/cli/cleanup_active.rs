@@ -1,0 +1,343 @@
+//! What is in use is kept, and so is what nobody can tell of. What is not ours is not touched.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    process::{Child, Command},
+};
+
+use crate::compost::Compost;
+use arborist_testkit::TaskCommit;
+
+const ALL: &[&str] = &["--older-than", "0", "--force"];
+
+/// A process that is in a folder for as long as this lives.
+struct Sleeper(Child);
+
+impl Sleeper {
+    fn in_folder(folder: &Path) -> Self {
+        Self(Command::new("sleep").arg("60").current_dir(folder).spawn().unwrap())
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A landed task with a worktree that is clean: without more, both would go.
+fn done(task: &str) -> Compost {
+    let compost = Compost::new();
+    compost.branch(task, "t.txt", "t");
+    compost.land(task);
+    compost.worktree(task);
+    compost
+}
+
+/// That neither goes, for this reason, and that both do without it.
+fn both_stay(compost: &Compost, reason: &str) {
+    for (kind, name) in [("worktree", "T1"), ("branch", "main/T1")] {
+        let (verdict, why) = compost.verdict(ALL, kind, name);
+        assert!(verdict == "keep" && why.contains(reason), "{kind}: {verdict}, {why}");
+    }
+    compost.cleanup(ALL).succeeds();
+    assert!(compost.has("T1") && compost.root().join("repo.arborist/T1/a.txt").exists());
+}
+
+fn both_go(compost: &Compost) {
+    compost.cleanup(ALL).succeeds();
+    assert!(!compost.has("T1") && !compost.root().join("repo.arborist/T1").exists());
+}
+
+fn locked(compost: &Compost, name: &str) -> fs::File {
+    let path = compost.path(".git/arborist/locks").join(name);
+    let file = fs::File::options().create(true).append(true).open(path).unwrap();
+    file.lock().unwrap();
+    file
+}
+
+#[test]
+fn what_a_run_holds_the_lock_of_stays() {
+    let compost = done("T1");
+    let lock = locked(&compost, "run-main");
+    both_stay(&compost, "a run of 'main' is under way");
+    drop(lock);
+    let lock = locked(&compost, "landing-main");
+    both_stay(&compost, "a run of 'main' is under way");
+    drop(lock);
+    both_go(&compost);
+}
+
+#[test]
+fn what_somebody_works_on_stays() {
+    let compost = done("T1");
+    let mut command = compost.command("git-arborist-worktree", &compost.path(""));
+    let mut child =
+        command.args(["run", "T1", "--", "sh", "-c", "touch ../../on; sleep 60"]).spawn().unwrap();
+    while !compost.root().join("on").exists() {
+        std::thread::yield_now();
+    }
+    both_stay(&compost, "");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn what_a_drain_on_another_machine_claims_stays_until_its_lease_ends() {
+    let compost = done("T1");
+    let claim = r#"{"into":"main","holder":{"pid":1,"host":"elsewhere","started":"1","boot":"another"},"since":1739716222,"until":1739716822}"#;
+    let tree = compost.git(["rev-parse", "main^{tree}"]).answer();
+    let commit = compost.commit_object(&tree, &[], format!("claim\n\n{claim}\n"));
+    compost.git(["update-ref", "refs/arborist/claims/main", &commit]).succeeds();
+    both_stay(&compost, "its task is claimed");
+    assert_eq!(compost.verdict(ALL, "claim", "main").1, "its task is claimed");
+    compost.wait(601);
+    both_go(&compost);
+    assert_eq!(compost.refs("refs/arborist/claims"), [""; 0]);
+}
+
+#[test]
+fn a_process_in_a_worktree_keeps_it_and_so_does_the_shell() {
+    let compost = done("T1");
+    let path = compost.root().join("repo.arborist/T1");
+    fs::create_dir(path.join("sub")).unwrap();
+    let sleeper = Sleeper::in_folder(&path.join("sub"));
+    let (_, why) = compost.verdict(ALL, "worktree", "T1");
+    assert_eq!(why, format!("process {} is in it", sleeper.0.id()));
+    compost.cleanup(ALL).succeeds();
+    assert!(path.exists() && compost.has("T1"), "a branch goes only with its worktree");
+    drop(sleeper);
+    let said = compost.arborist_in(&path.join("sub"), ["cleanup", "--older-than", "0"]).succeeds();
+    said.out("you are in it").out("checked out at T1");
+    assert!(path.exists() && compost.has("T1"));
+    both_go(&compost);
+}
+
+#[test]
+fn a_queued_branch_is_never_deleted() {
+    let compost = done("T1");
+    compost.commit(TaskCommit::new("T1", "complete").trailer("Session", "s1").to_string());
+    compost.git(["update-ref", "refs/arborist/queue/tickets/main/T1", "main"]).succeeds();
+    both_stay(&compost, "it is queued and has not landed");
+    compost.git(["update-ref", "-d", "refs/arborist/queue/tickets/main/T1"]).succeeds();
+    both_go(&compost);
+}
+
+#[test]
+fn a_worktree_that_somebody_else_locked_or_made_stays() {
+    let compost = done("T1");
+    let path = compost.root().join("repo.arborist/T1");
+    let path = path.to_str().unwrap();
+    compost.git(["worktree", "unlock", path]).succeeds();
+    assert_eq!(compost.verdict(ALL, "worktree", "T1").1, "git arborist did not make it");
+    compost.git(["worktree", "lock", "--reason", "a disk of mine", path]).succeeds();
+    assert_eq!(compost.verdict(ALL, "worktree", "T1").1, "somebody else locked it: a disk of mine");
+    compost.cleanup(ALL).succeeds();
+    assert!(Path::new(path).exists() && compost.has("T1"));
+}
+
+#[test]
+fn a_branch_that_is_checked_out_anywhere_stays() {
+    let compost = Compost::new();
+    compost.branch("T1", "t.txt", "t");
+    compost.land("T1");
+    let elsewhere = compost.root().join("mine");
+    compost.git(["worktree", "add", "-q", elsewhere.to_str().unwrap(), "arborist/task/main/T1"]).succeeds();
+    let (verdict, why) = compost.verdict(ALL, "branch", "main/T1");
+    assert!(verdict == "keep" && why.starts_with("checked out at ") && why.ends_with("mine"), "{why}");
+    compost.git(["worktree", "remove", elsewhere.to_str().unwrap()]).succeeds();
+    compost.git(["checkout", "-q", "arborist/task/main/T1"]).succeeds();
+    assert_eq!(compost.verdict(ALL, "branch", "main/T1").0, "keep");
+    compost.cleanup(ALL).succeeds();
+    assert!(compost.has("T1"));
+}
+
+#[test]
+fn a_branch_in_mid_rebase_or_bisect_stays() {
+    let compost = Compost::new();
+    compost.branch("T1", "a.txt", "theirs");
+    compost.write("a.txt", "ours");
+    compost.commit("ours\n");
+    let elsewhere = compost.root().join("mine");
+    compost.git(["worktree", "add", "-q", elsewhere.to_str().unwrap(), "arborist/task/main/T1"]).succeeds();
+    compost.git_in(&elsewhere, ["rebase", "-q", "main"]).exits(1);
+    assert_eq!(compost.verdict(ALL, "branch", "main/T1").1, "in the middle of a rebase");
+    compost.cleanup(ALL).succeeds();
+    assert!(compost.has("T1"));
+    compost.git_in(&elsewhere, ["rebase", "--abort"]).succeeds();
+    compost.git_in(&elsewhere, ["bisect", "start", "HEAD", "HEAD~1"]).succeeds();
+    compost.git_in(&elsewhere, ["checkout", "-q", "--detach"]).succeeds();
+    assert_eq!(compost.verdict(ALL, "branch", "main/T1").1, "in the middle of a bisect");
+}
+
+#[test]
+fn a_branch_whose_remote_lacks_something_stays() {
+    let compost = Compost::new();
+    let remote = compost.root().join("remote.git");
+    compost.git(["init", "-q", "--bare", remote.to_str().unwrap()]).succeeds();
+    compost.git(["remote", "add", "origin", remote.to_str().unwrap()]).succeeds();
+    compost.branch("T1", "t.txt", "t");
+    compost.git(["push", "-q", "-u", "origin", "arborist/task/main/T1"]).succeeds();
+    let tip = compost.commit_on("arborist/task/main/T1", "u.txt", "u", "more\n");
+    compost.git(["update-ref", "refs/heads/arborist/task/main/T1", &tip]).succeeds();
+    compost.land("T1");
+    let (verdict, why) = compost.verdict(ALL, "branch", "main/T1");
+    assert_eq!(
+        (verdict.as_str(), why.as_str()),
+        ("keep", "not all of it is pushed to origin/arborist/task/main/T1")
+    );
+    compost.git(["push", "-q", "origin", "arborist/task/main/T1"]).succeeds();
+    compost.cleanup(ALL).succeeds();
+    assert!(!compost.has("T1"));
+    assert!(
+        !compost.read(".git/config").contains("branch \"arborist/task/main/T1\""),
+        "nor what was configured for it"
+    );
+}
+
+#[test]
+fn what_belongs_to_a_session_that_rests_stays() {
+    let compost = done("T1");
+    compost.session("s1", ("main", "run"), r#""kind":"pause","why":"lunch""#);
+    both_stay(&compost, "its session is paused");
+    compost.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
+    both_go(&compost);
+}
+
+#[test]
+fn the_branch_of_a_session_that_is_over_is_saved_and_goes() {
+    let compost = Compost::new();
+    let tip = compost.commit_on("main", "s.txt", "s", "work of a session\n");
+    compost.session_branch("arborist/gardener/s7", &tip);
+    compost.session("s7", ("arborist/gardener/s7", "run"), r#""kind":"pause","why":"lunch""#);
+    assert_eq!(compost.verdict(ALL, "session", "arborist/gardener/s7").1, "its session is paused");
+    compost.session("s7", ("arborist/gardener/s7", "run"), r#""kind":"end","result":"failed""#);
+    assert_eq!(compost.verdict(&[], "session", "arborist/gardener/s7").1, "younger than 7d");
+    let path = compost.root().join("repo.arborist/session-s7");
+    let place = path.to_str().unwrap();
+    let add =
+        ["worktree", "add", "-q", "--lock", "--reason", "arborist session", place, "arborist/gardener/s7"];
+    compost.git(add).succeeds();
+    fs::write(path.join("new"), "new").unwrap();
+    compost.age(8 * 86_400);
+    let said = compost.cleanup(&["s7"]).succeeds();
+    said.out("not committed: new")
+        .out("checked out at session-s7")
+        .out("the branch of its session is still there");
+    fs::remove_file(path.join("new")).unwrap();
+    compost.cleanup(&["s7"]).succeeds().out("is saved first");
+    assert!(!path.exists());
+    assert_eq!(compost.refs("refs/heads/arborist"), [""; 0]);
+    assert_eq!(compost.refs("refs/arborist/sessions").len(), 1, "its records have a limit of their own");
+    compost.cleanup(&["restore", "arborist%2Fgardener%2Fs7"]).succeeds();
+    assert_eq!(compost.git(["rev-parse", "arborist/gardener/s7"]).answer(), tip);
+    compost.git(["update-ref", "-d", "refs/heads/arborist/gardener/s7"]).succeeds();
+    compost.git(["config", "arborist.cleanup.keep-records", "1w"]).succeeds();
+    compost.cleanup(&["--only", "sessions"]).succeeds().out("saved as 2025-02-24/sessions/s7/head-");
+    assert_eq!(compost.refs("refs/arborist/sessions"), [""; 0]);
+    compost.cleanup(&["restore", "sessions/s7"]).succeeds().out("'refs/arborist/sessions/s7' is at");
+}
+
+#[test]
+fn a_session_that_crashed_is_over_and_one_that_another_program_drives_is_not() {
+    let compost = Compost::new();
+    let tip = compost.commit_on("main", "s.txt", "s", "work of a session\n");
+    compost.git(["config", "arborist.workspace.repos.repo.path", "."]).succeeds();
+    compost.git(["config", "arborist.workspace.repos.repo.branch-prefix", "bots/"]).succeeds();
+    let resumed = format!(r#""kind":"resume","turn":null,"commit":"{tip}""#);
+    for (session, driver) in [("s8", "run"), ("s9", "other")] {
+        let branch = format!("bots/gardener/{session}");
+        let tip = compost.commit_on("main", session, session, "work of a session\n");
+        compost.session_branch(&branch, &tip);
+        compost.git(["update-ref", &format!("refs/remotes/origin/{branch}"), &tip]).succeeds();
+        compost.session(session, (&branch, driver), &resumed);
+    }
+    let (verdict, why) = compost.verdict(ALL, "session", "bots/gardener/s8");
+    assert_eq!(
+        (verdict.as_str(), why.as_str()),
+        ("save", "is saved first"),
+        "whatever its prefix is, and though it was pushed"
+    );
+    compost.cleanup(ALL).succeeds();
+    assert_eq!(compost.refs("refs/heads/bots"), ["refs/heads/bots/gardener/s9"]);
+    assert_eq!(compost.refs("refs/arborist/saved").len(), 1);
+}
+
+#[test]
+fn the_branch_that_a_session_works_on_is_not_the_branch_of_a_session() {
+    let compost = Compost::new();
+    compost.git(["checkout", "-q", "-b", "feature"]).succeeds();
+    compost.session("s1", ("main", "run"), r#""kind":"end","result":"complete""#);
+    compost.cleanup(ALL).succeeds();
+    assert_eq!(compost.refs("refs/heads"), ["refs/heads/feature", "refs/heads/main"]);
+}
+
+#[test]
+fn what_cannot_be_found_out_counts_as_in_use() {
+    let compost = done("T1");
+    let locks = compost.path(".git/arborist/locks");
+    let lock = fs::read_dir(&locks)
+        .unwrap()
+        .flatten()
+        .find(|e| e.file_name().to_string_lossy().starts_with("worktree-T1"));
+    let lock = lock.unwrap().path();
+    fs::remove_file(&lock).unwrap();
+    symlink(&lock, &lock).unwrap();
+    assert!(
+        compost
+            .verdict(ALL, "worktree", "T1")
+            .1
+            .starts_with("cannot be told: whether somebody is at work in it")
+    );
+    fs::remove_file(&lock).unwrap();
+    let index = compost.path(".git/worktrees/T1/index");
+    let known = fs::read(&index).unwrap();
+    fs::write(&index, "garbage").unwrap();
+    assert!(compost.verdict(ALL, "worktree", "T1").1.starts_with("cannot be told: what lies in it"));
+    compost.cleanup(ALL).succeeds();
+    fs::write(&index, known).unwrap();
+    symlink("run-main", locks.join("run-main"))
+        .or_else(|_| {
+            fs::remove_file(locks.join("run-main")).and_then(|()| symlink("run-main", locks.join("run-main")))
+        })
+        .unwrap();
+    both_stay(&compost, "cannot be told: whether 'main' is under way");
+    fs::remove_file(locks.join("run-main")).unwrap();
+    both_go(&compost);
+}
+
+#[test]
+fn only_what_git_arborist_made_is_touched() {
+    let compost = done("T1");
+    compost.git(["branch", "feature/x"]).succeeds();
+    compost.git(["branch", "arborist/mine"]).succeeds();
+    compost.git(["branch", "arborist/task/nobody/T1"]).succeeds();
+    compost.git(["branch", "arborist/task/main/sub/T1"]).succeeds();
+    compost.git(["update-ref", "refs/other/x", "HEAD"]).succeeds();
+    compost.write("a.txt", "stashed");
+    compost.git(["stash", "-q"]).succeeds();
+    let mine = compost.root().join("repo.arborist/my notes");
+    fs::create_dir_all(&mine).unwrap();
+    fs::write(mine.join("n"), "n").unwrap();
+    let loose = compost.git(["hash-object", "-w", "--stdin"]).answer();
+    assert_eq!(compost.verdict(ALL, "branch", "nobody/T1").1, "nothing proves that git arborist made it");
+    let before = compost.git(["for-each-ref"]).answer();
+    compost.cleanup(ALL).succeeds();
+    let gone = "refs/heads/arborist/task/main/T1";
+    let kept: Vec<&str> = before.lines().filter(|line| !line.ends_with(gone)).collect();
+    assert_eq!(compost.git(["for-each-ref"]).answer().lines().collect::<Vec<_>>(), kept);
+    assert!(mine.join("n").exists());
+    compost.git(["cat-file", "-e", &loose]).succeeds();
+}
+
+#[test]
+fn a_worktree_of_ours_that_stands_elsewhere_stays() {
+    let compost = done("T1");
+    compost.git(["config", "arborist.worktree.base", "../elsewhere"]).succeeds();
+    assert!(compost.verdict(ALL, "worktree", "T1").1.starts_with("it is not in "));
+    compost.cleanup(ALL).succeeds();
+    assert!(compost.root().join("repo.arborist/T1").exists() && compost.has("T1"));
+}

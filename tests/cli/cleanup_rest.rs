@@ -1,0 +1,367 @@
+//! Everything else that is left behind: logs, caches, trash, scratch, old saved work, branches of remotes; and freeing
+//! space where worktrees stay.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use crate::compost::{Compost, find};
+use arborist_testkit::Terminal;
+
+const NOW: &[&str] = &["--older-than", "0"];
+const WEEK: i64 = 8 * 86_400;
+
+#[test]
+fn old_logs_and_reports_of_ours_go_and_no_others() {
+    let compost = Compost::new();
+    let ours = ["spec/logs/T1_test_20250216T143022.log", "spec/reports/T1_run_20250216T143022.json"];
+    let others = ["spec/logs/notes.log", "spec/reports/mine.json", "spec/logs/T1_test_20250101T000000.log"];
+    for path in ours.iter().chain(&others) {
+        compost.write(path, "x".repeat(1500));
+    }
+    compost.git(["add", "-f", others[2]]).succeeds();
+    compost.git(["commit", "-q", "-m", "tracked"]).succeeds();
+    compost.write(".git/arborist/logs/plan-1-2", "p");
+    assert_eq!(compost.verdict(&[], "log", "T1_test_20250216T143022.log").1, "younger than 7d");
+    compost.age(WEEK);
+    compost.write("spec/logs/T2_test_20250216T143022.log", "young");
+    compost.write(".git/arborist/locks/run-main", "");
+    let lock = fs::File::open(compost.path(".git/arborist/locks/run-main")).unwrap();
+    lock.lock().unwrap();
+    assert_eq!(compost.verdict(&[], "log", "plan-1-2").1, "a run of 'main' is under way");
+    drop(lock);
+    compost.cleanup(&["--only", "logs"]).succeeds().out("3.0 kB are freed");
+    for path in ours {
+        assert!(!compost.path(path).exists(), "{path}");
+    }
+    assert!(others.iter().all(|path| compost.path(path).exists()));
+    assert!(compost.path("spec/logs/T2_test_20250216T143022.log").exists());
+    assert!(!compost.path(".git/arborist/logs/plan-1-2").exists());
+}
+
+#[test]
+fn the_folder_of_logs_is_the_configured_one() {
+    let compost = Compost::new();
+    compost.write("out/T1_test_20250216T143022.log", "x");
+    compost.write("out/T1_run_20250216T143022.json", "x");
+    let report = compost.report(NOW);
+    assert_eq!(report["items"].as_array().unwrap().len(), 0, "{report:#}");
+    compost.git(["config", "arborist.log-dir", "out"]).succeeds();
+    compost.git(["config", "arborist.report-dir", "out"]).succeeds();
+    compost.cleanup(NOW).succeeds().out("log").out("report");
+    assert!(!compost.path("out/T1_test_20250216T143022.log").exists());
+}
+
+#[test]
+fn many_files_are_one_row_for_people_and_many_items_for_programs() {
+    let compost = Compost::new();
+    for second in 10..20 {
+        compost.write(&format!("spec/logs/T1_test_20250216T1430{second}.log"), "x".repeat(100));
+    }
+    compost.cleanup(&["--older-than", "0", "--dry-run"]).succeeds().out("log  10 of them  old  1.0 kB");
+    assert_eq!(compost.report(&["--older-than", "0", "--dry-run"])["items"].as_array().unwrap().len(), 10);
+}
+
+#[test]
+fn caches_and_what_gates_said_go_when_they_are_old() {
+    let compost = Compost::new();
+    compost.arborist(["state"]).succeeds();
+    compost.git(["update-ref", "refs/arborist/gates/g/t", "HEAD"]).succeeds();
+    compost.write(".git/arborist/cache/v1/x", "cache");
+    compost.age(WEEK);
+    compost.cleanup(&["--only", "caches"]).succeeds().out("cache");
+    assert_eq!(compost.refs("refs/arborist/gates"), [""; 0]);
+    assert!(!compost.path(".git/arborist/cache/v1/x").exists());
+    compost.arborist(["state"]).succeeds();
+}
+
+#[test]
+fn saved_work_has_a_limit_of_its_own() {
+    let compost = Compost::new();
+    compost.branch("T1", "t1.txt", "1");
+    compost.cleanup(&["--older-than", "0", "--force"]).succeeds();
+    let saved = compost.refs("refs/arborist/saved");
+    compost.cleanup(&["--older-than", "0", "--force"]).succeeds();
+    assert_eq!(compost.refs("refs/arborist/saved"), saved, "what was just saved does not go");
+    compost.wait(89 * 86_400);
+    let name = saved[0].trim_start_matches("refs/arborist/saved/").to_owned();
+    assert_eq!(compost.verdict(NOW, "saved", &name).1, "younger than 90d");
+    let only = ["--only", "saved", "--older-than", "2w", "--force"];
+    assert_eq!(compost.verdict(&only[..4], "saved", &name).1, "younger than 90d");
+    assert_eq!(compost.verdict(&only, "saved", &name).0, "remove");
+    compost.git(["config", "arborist.cleanup.keep-saved", "4w"]).succeeds();
+    compost.cleanup(&[]).succeeds();
+    assert_eq!(compost.refs("refs/arborist/saved"), [""; 0]);
+}
+
+#[test]
+fn saved_work_is_as_old_as_its_saving() {
+    let compost = Compost::new();
+    let tip = compost.branch("T1", "t1.txt", "1");
+    compost.wait(200 * 86_400);
+    compost.cleanup(&["--force"]).succeeds();
+    let saved = compost.refs("refs/arborist/saved");
+    compost.cleanup(&["--force"]).succeeds();
+    assert_eq!(compost.refs("refs/arborist/saved"), saved);
+    assert_eq!(compost.git(["rev-parse", &saved[0]]).answer(), tip);
+    fs::remove_dir_all(compost.path(".git/logs/refs/arborist")).unwrap();
+    compost.cleanup(&[]).succeeds();
+    assert_eq!(compost.refs("refs/arborist/saved"), saved, "the day in its name tells too");
+}
+
+#[test]
+fn trash_is_deleted_whoever_left_it() {
+    let compost = Compost::new();
+    compost.worktree("T1");
+    let trash = compost.root().join("repo.arborist/.removed-x-0");
+    fs::create_dir_all(trash.join("deep/er")).unwrap();
+    fs::write(trash.join("deep/er/f"), "x".repeat(2000)).unwrap();
+    let mut stubborn = fs::metadata(trash.join("deep/er")).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut stubborn, 0o500);
+    fs::set_permissions(trash.join("deep/er"), stubborn).unwrap();
+    compost.cleanup(&["--dry-run"]).succeeds().out("trash").out("2.0 kB");
+    compost.cleanup(&[]).succeeds();
+    let folder = trash.clone();
+    wait_until(move || !folder.exists());
+}
+
+/// Waits until something that goes on in the background is done.
+fn wait_until(is_done: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !is_done() {
+        assert!(std::time::Instant::now() < end, "it never came to an end");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn scratch_worktrees_go_with_whatever_tests_left_there_but_not_a_persons() {
+    let compost = Compost::new();
+    for name in ["gate-1", "resolve-T1"] {
+        let path = compost.root().join("repo.arborist").join(name);
+        let place = path.to_str().unwrap();
+        let reason = "arborist scratch";
+        compost
+            .git(["worktree", "add", "-q", "--detach", "--lock", "--reason", reason, place, "HEAD"])
+            .succeeds();
+        fs::write(path.join("left"), "left").unwrap();
+    }
+    compost.cleanup(NOW).succeeds().out("resolve-T1  not committed: left");
+    assert!(!compost.root().join("repo.arborist/gate-1").exists());
+    assert!(compost.root().join("repo.arborist/resolve-T1/left").exists());
+}
+
+#[test]
+fn landings_that_are_done_and_marks_of_runs_that_are_gone_go() {
+    let compost = Compost::new();
+    compost.git(["update-ref", "refs/arborist/landing/main", "HEAD"]).succeeds();
+    compost.git(["update-ref", "refs/arborist/wip/main/T1/0", "HEAD"]).succeeds();
+    compost.git(["update-ref", "refs/arborist/wip/old%2Frun/T1/0", "HEAD"]).succeeds();
+    let tip = compost.commit_on("HEAD", "parked.txt", "p", "parked\n");
+    compost.git(["update-ref", "refs/arborist/landing/other", &tip]).succeeds();
+    compost.cleanup(NOW).succeeds().out("'main' may go on with it");
+    let kept = ["refs/arborist/landing/other", "refs/arborist/wip/main/T1/0"];
+    assert_eq!(compost.refs("refs/arborist"), kept);
+}
+
+/// A clone of a repository that others push to.
+fn with_remote() -> Compost {
+    let compost = Compost::new();
+    let remote = compost.root().join("remote.git");
+    compost.git(["init", "-q", "--bare", "-b", "main", remote.to_str().unwrap()]).succeeds();
+    compost.git(["remote", "add", "origin", remote.to_str().unwrap()]).succeeds();
+    for task in ["T1", "T2", "T3", "T4"] {
+        compost.branch(task, &format!("{task}.txt"), task);
+    }
+    compost.land("T1");
+    compost.land("T4");
+    compost
+        .git(["push", "-q", "origin", "main", "arborist/task/main/T1", "arborist/task/main/T2"])
+        .succeeds();
+    compost.git(["push", "-q", "origin", "arborist/task/main/T3", "arborist/task/main/T4"]).succeeds();
+    compost
+}
+
+fn there(compost: &Compost) -> Vec<String> {
+    let listed = compost.git(["ls-remote", "--heads", "origin"]).answer();
+    listed.lines().map(|line| line.rsplit('/').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_branch_of_a_remote_goes_only_when_asked_and_landed_there() {
+    let compost = with_remote();
+    compost.land("T3");
+    compost.git(["update-ref", "refs/arborist/queue/tickets/main/T4", "main"]).succeeds();
+    compost.cleanup(&["--older-than", "0", "--force"]).succeeds();
+    assert_eq!(there(&compost), ["T1", "T2", "T3", "T4", "main"], "not without --remote");
+    let report = compost.report(&["--older-than", "0", "--remote", "--force"]);
+    assert_eq!(find(&report, "remote", "origin/main/T1")["outcome"], "removed");
+    assert_eq!(
+        find(&report, "remote", "origin/main/T2")["reason"],
+        "1 commit is nowhere else",
+        "an open request"
+    );
+    assert_eq!(
+        find(&report, "remote", "origin/main/T3")["outcome"],
+        "kept",
+        "it has landed here and not there"
+    );
+    assert_eq!(find(&report, "remote", "origin/main/T4")["reason"], "it is queued and has not landed");
+    assert_eq!(there(&compost), ["T2", "T3", "T4", "main"]);
+}
+
+#[test]
+fn a_branch_that_was_moved_at_the_remote_stays_and_a_remote_that_is_gone_is_a_failure() {
+    let compost = with_remote();
+    let other = compost.root().join("other");
+    let remote = compost.root().join("remote.git");
+    compost.git(["clone", "-q", remote.to_str().unwrap(), other.to_str().unwrap()]).succeeds();
+    compost.git_in(&other, ["checkout", "-q", "arborist/task/main/T1"]).succeeds();
+    compost.git_in(&other, ["commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
+    compost.git_in(&other, ["push", "-q"]).succeeds();
+    let report = compost.report(&["--older-than", "0", "--remote"]);
+    assert_eq!(find(&report, "remote", "origin/main/T1")["why"], "it was moved there: fetch first");
+    assert_eq!(there(&compost), ["T1", "T2", "T3", "main"]);
+    fs::remove_dir_all(&remote).unwrap();
+    let tip = compost.branch("T9", "t9.txt", "9");
+    compost.land("T9");
+    compost.git(["update-ref", "refs/remotes/origin/main", "main"]).succeeds();
+    compost.git(["update-ref", "refs/remotes/origin/arborist/task/main/T9", &tip]).succeeds();
+    let said = compost.cleanup(&["--older-than", "0", "--remote"]).exits(1);
+    said.out("Failed:").out("'origin' could not be asked").out("failed");
+}
+
+#[test]
+fn a_squash_at_the_forge_counts_as_landed_there() {
+    let compost = with_remote();
+    let other = compost.root().join("other");
+    let remote = compost.root().join("remote.git");
+    compost.git(["clone", "-q", remote.to_str().unwrap(), other.to_str().unwrap()]).succeeds();
+    compost.git_in(&other, ["merge", "-q", "--squash", "origin/arborist/task/main/T2"]).succeeds();
+    compost.git_in(&other, ["commit", "-q", "-m", "T2 (#7)"]).succeeds();
+    compost.git_in(&other, ["push", "-q"]).succeeds();
+    compost.git(["fetch", "-q"]).succeeds();
+    let report = compost.report(&["--older-than", "0", "--remote", "--only", "branches", "T2"]);
+    assert_eq!(find(&report, "remote", "origin/main/T2")["outcome"], "removed", "{report:#}");
+    assert!(!there(&compost).contains(&"T2".to_owned()));
+}
+
+fn fill(path: &Path) {
+    for file in ["target/big", "web/node_modules/m/x", "src/target/y"] {
+        fs::create_dir_all(path.join(file).parent().unwrap()).unwrap();
+        fs::write(path.join(file), "x".repeat(5000)).unwrap();
+    }
+    fs::write(path.join(".env"), "secret").unwrap();
+    fs::write(path.join("work.txt"), "work").unwrap();
+}
+
+/// What is thrown away is deleted in the background.
+fn until_trash_is_gone(compost: &Compost) {
+    let begun = Instant::now();
+    let is_trash = |entry: &fs::DirEntry| entry.file_name().to_string_lossy().starts_with(".removed-");
+    while fs::read_dir(compost.root().join("repo.arborist")).unwrap().flatten().any(|entry| is_trash(&entry))
+    {
+        assert!(begun.elapsed() < Duration::from_secs(60), "trash stays");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn reclaim_frees_ignored_output_in_worktrees_that_stay_and_touches_no_work() {
+    let compost = Compost::new();
+    let path = compost.worktree("T1");
+    fill(&path);
+    compost.git_in(&path, ["add", "-f", "src/target/y"]).succeeds();
+    fs::create_dir_all(path.join("lib/target")).unwrap();
+    compost.git_in(&path, ["init", "-q", "lib/target/inner"]).succeeds();
+    fs::create_dir_all(compost.path("target")).unwrap();
+    fs::write(compost.path("target/mine"), "mine").unwrap();
+    let before = compost.everything();
+    compost.cleanup(&["--reclaim", "--dry-run"]).succeeds().out("Would free:").out("10.0 kB would be freed");
+    assert_eq!(compost.everything(), before);
+    compost.cleanup(&["--reclaim"]).succeeds().out("Freed:").out("in T1").out("10.0 kB are freed");
+    assert!(!path.join("target").exists() && !path.join("web/node_modules").exists());
+    for kept in ["src/target/y", ".env", "work.txt", "lib/target/inner/.git"] {
+        assert!(path.join(kept).exists(), "{kept}");
+    }
+    assert!(compost.path("target/mine").exists(), "the checkout is the user's");
+    until_trash_is_gone(&compost);
+    compost.cleanup(&["--reclaim"]).succeeds().out("0 B are freed");
+}
+
+#[test]
+fn what_is_reclaimed_is_configured_and_the_set_up_is_done_again() {
+    let compost = Compost::new();
+    compost.git(["config", "arborist.worktree.setup", "echo again >> ../set-up"]).succeeds();
+    let path = compost.worktree("T1");
+    fill(&path);
+    compost.git(["config", "arborist.cleanup.reclaim", ".env"]).succeeds();
+    compost.cleanup(&["--reclaim"]).succeeds().never(".env");
+    compost.git(["config", "arborist.cleanup.reclaim", "node_modules/"]).succeeds();
+    compost.cleanup(&["--reclaim"]).succeeds().out("node_modules");
+    assert!(path.join("target").exists() && !path.join("web/node_modules").exists());
+    assert!(path.join(".env").exists(), "a file is not what a build makes again");
+    compost.worktree("T1");
+    assert_eq!(fs::read_to_string(compost.root().join("repo.arborist/set-up")).unwrap(), "again\nagain\n");
+}
+
+#[test]
+fn only_what_was_asked_for_is_cleaned_up() {
+    let compost = Compost::new();
+    for task in ["T1", "T2"] {
+        compost.branch(task, task, task);
+        compost.land(task);
+    }
+    let path = compost.worktree("T1");
+    compost.cleanup(&["--older-than", "0", "--only", "branches"]).succeeds().out("checked out at ");
+    assert!(path.exists() && compost.has("T1") && !compost.has("T2"));
+    compost.branch("T2", "T2", "again");
+    compost.land("T2");
+    compost.cleanup(&["--older-than", "0", "--only", "worktrees,logs"]).succeeds();
+    assert!(!path.exists() && compost.has("T1") && compost.has("T2"));
+    compost.cleanup(&["--older-than", "0", "T2"]).succeeds().never("T1");
+    assert!(compost.has("T1") && !compost.has("T2"));
+}
+
+#[test]
+fn the_age_can_be_configured_and_a_wrong_one_is_named() {
+    let compost = Compost::new();
+    compost.branch("T1", "t1.txt", "1");
+    compost.land("T1");
+    compost.write(".arborist/config.toml", "[cleanup]\nolder-than = \"0\"\n");
+    assert_eq!(compost.verdict(&[], "branch", "main/T1").0, "remove");
+    compost.write(".arborist/config.toml", "[cleanup]\nolder-than = \"soon\"\n");
+    compost.cleanup(&[]).exits(128).err("config.toml:2").err("'cleanup.older-than' must be an age");
+}
+
+#[test]
+fn worktree_and_gardener_speak_of_it_when_it_gets_crowded() {
+    let compost = Compost::new();
+    compost.agent("echo done > done.txt");
+    compost.worktree("T1");
+    compost.arborist(["worktree", "list"]).succeeds().never("git arborist cleanup");
+    compost.git(["config", "arborist.cleanup.warn-worktrees", "1"]).succeeds();
+    let said = compost.arborist(["worktree", "list"]).succeeds().err("warning: there are 1 worktrees in ");
+    said.err("hint: see what can go with: git arborist cleanup --dry-run");
+    compost.arborist(["worktree", "add", "--allow-dirty", "T2"]).succeeds().err("there are 2 worktrees in ");
+    let said = compost.arborist(["garden", "-m", "do it"]);
+    assert!(said.stderr().contains("there are 2 worktrees in "), "{}", said.report());
+    compost.git(["config", "arborist.cleanup.warn-worktrees", "0"]).succeeds();
+    compost.git(["config", "arborist.cleanup.warn-free", "999999999"]).succeeds();
+    compost.arborist(["worktree", "list"]).succeeds().err("MB are free at ").never("worktrees in");
+}
+
+#[test]
+fn rows_fit_into_eighty_columns() {
+    let compost = Compost::new();
+    compost.grow("a-task-with-a-name-that-is-much-longer-than-any-name-of-a-task", "main", &[("x", "x")]);
+    let path = compost.worktree("T2");
+    fs::write(path.join("a-file-with-a-name-that-is-much-longer-than-is-good-for-anybody"), "").unwrap();
+    let mut command = compost.command("git", &compost.path(""));
+    command.args(["arborist", "cleanup", "--older-than", "0", "--dry-run"]);
+    let (_, _, shown) = Terminal::start(command, 80).ends();
+    let widest = shown.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    assert!(widest <= 80 && shown.contains('…'), "{shown}");
+}

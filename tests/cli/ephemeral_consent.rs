@@ -1,0 +1,101 @@
+//! What a fresh clone asks for before it goes on with a session: everything that others wrote and that would be run is shown
+//! first, as a whole, also where it is approved at once.
+
+use std::fs;
+
+use crate::town::Town;
+
+const PLAN: &str = "- [ ] T001 do a\n- [ ] T002 [repo:backend] do b\n";
+
+const WORKER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *T002:*) test -e "$ROOT/mended" || exit 1; echo b > b.txt ;;
+  *) echo a > a.txt ;;
+esac
+"#;
+
+/// The set-up would wipe out what stands before it on a terminal.
+const BROUGHT: &str = "test-command = \"true # a test\"\n\
+    worktree.setup = [\"true \\u001b[2K\\r# a set-up\"]\n\
+    merge.gates = [{ name = \"check\", command = \"true # a gate\" }]\n\
+    [workspace.repos.backend.tools]\nlint = \"true # a tool\"\n";
+
+const SHOWN: [&str; 7] = [
+    "workspace.repos.app: repository ",
+    "workspace.repos.backend: repository ",
+    "test: true # a test",
+    "# a set-up",
+    "gate: true # a gate",
+    "true # a tool",
+    "push on_checkpoint",
+];
+
+#[track_caller]
+fn shows_each_once(said: &str, lines: &[&str]) {
+    for line in lines {
+        let times = if line.starts_with("push ") { 2 } else { 1 };
+        assert_eq!(said.matches(line).count(), times, "'{line}' in:\n{said}");
+    }
+    assert!(!said.contains('\u{1b}') && !said.contains('\r'), "{said:?}");
+}
+
+fn interrupted(town: &Town) {
+    town.agent(WORKER);
+    town.arborist(["gardener", "--yes", "--isolate", "--max-retries", "1"]).exits(1);
+    town.vanish();
+    town.clone_again();
+    fs::write(town.root().join("mended"), "").unwrap();
+}
+
+#[test]
+fn all_of_it_is_shown_before_anything_is_fetched() {
+    let town = Town::of_containers(PLAN, "on_checkpoint", BROUGHT);
+    interrupted(&town);
+    let calls = town.calls();
+    let refused = town.arborist(["session", "resume"]).exits(2).err("--yes");
+    shows_each_once(&refused.stderr(), &SHOWN);
+    assert_eq!(town.calls(), calls);
+    assert!(!town.clone_of("backend").exists() && !town.root().join("repo.arborist").exists());
+    assert_eq!(town.git(["for-each-ref", "refs/arborist"]).answer(), "");
+
+    let resumed = town.arborist(["session", "resume", "--yes"]).succeeds().out("1 completed (T002)");
+    shows_each_once(&resumed.stderr(), &SHOWN);
+    // What is approved is not asked for again.
+    town.arborist(["gardener", "--isolate"]).succeeds().never("# a gate").never("# a tool");
+}
+
+/// The configuration stands in no commit but those of the session.
+#[test]
+fn what_only_the_session_has_is_shown_when_it_was_fetched() {
+    let town = Town::of_containers(PLAN, "on_checkpoint", "");
+    let text = format!("{BROUGHT}{}", town.read(".arborist/config.toml"));
+    town.git(["rm", "-q", ".arborist/config.toml"]).succeeds();
+    town.commit("no configuration\n");
+    town.git(["push", "-q", "origin", "main"]).succeeds();
+    town.write(".arborist/config.toml", text);
+    interrupted(&town);
+    assert!(!town.path(".arborist/config.toml").exists());
+    // A worktree is set up as the checkout says, and that says nothing here; but lanes are as the session has it.
+    let calls = town.calls();
+    let refused = town.arborist(["session", "resume"]).exits(2).err("took over");
+    shows_each_once(&refused.stderr(), &SHOWN);
+    assert_eq!(town.calls(), calls);
+    assert!(!town.clone_of("backend").exists() && !town.root().join("repo.arborist").exists());
+    let resumed = town.arborist(["session", "resume", "--yes"]).succeeds().out("1 completed (T002)");
+    shows_each_once(&resumed.stderr(), &SHOWN);
+}
+
+#[test]
+fn a_new_run_shows_what_it_approves_too() {
+    let town = Town::of_containers(PLAN, "on_checkpoint", BROUGHT);
+    town.agent(WORKER);
+    fs::write(town.root().join("mended"), "").unwrap();
+    let run = town.arborist(["gardener", "--yes", "--quiet", "--isolate"]).succeeds();
+    shows_each_once(&run.stderr(), &SHOWN);
+    town.vanish();
+    town.clone_again();
+    let synced = town.arborist(["workspace", "sync", "--yes"]).succeeds();
+    shows_each_once(&synced.stderr(), &SHOWN[..2]);
+    town.arborist(["workspace", "sync", "--yes"]).succeeds().never("workspace.repos.");
+}

@@ -1,0 +1,38 @@
+//! Names of folders are foreign text too: nothing in them reaches the terminal as a command.
+
+use std::{fs, path::PathBuf};
+
+use arborist_testkit::Garden;
+
+/// A repository whose folder would set the title of a terminal.
+fn with_escape(garden: &Garden) -> PathBuf {
+    let dir = garden.root().join("esc\u{1b}]0;title\u{7}");
+    fs::create_dir(&dir).unwrap();
+    garden.git_in(&dir, ["init", "-q", "-b", "main"]).succeeds();
+    fs::write(dir.join("tasks.md"), "- [ ] T001 a\n").unwrap();
+    garden.git_in(&dir, ["add", "-A"]).succeeds();
+    garden.git_in(&dir, ["commit", "-q", "-m", "a plan"]).succeeds();
+    dir
+}
+
+#[test]
+fn hooks_and_the_summary_of_a_run_show_what_cannot_be_obeyed() {
+    let garden = Garden::sprout();
+    let dir = with_escape(&garden);
+    garden.agent("echo x > x.txt; echo APPROVED");
+    for args in [
+        &["hooks", "status"][..],
+        &["hooks", "install"],
+        &["hooks", "install", "--agent", "claude"],
+        &["hooks", "status"],
+        &["gardener", "--session-branch"],
+        &["worktree", "list"],
+        &["cleanup", "--older-than", "0", "--dry-run"],
+        &["hooks", "uninstall"],
+    ] {
+        let run = garden.arborist_in(&dir, args);
+        assert_eq!(run.code(), 0, "{}", run.report());
+        assert!(!run.stdout().contains(['\u{1b}', '\u{7}']), "{args:?}: {:?}", run.stdout());
+        assert!(!run.stderr().contains(['\u{1b}', '\u{7}']), "{args:?}: {:?}", run.stderr());
+    }
+}

@@ -1,0 +1,258 @@
+//! Who does a step of `git arborist garden`: flags, plan and configuration, and who is asked instead.
+
+use arborist_testkit::Garden;
+
+const PLAN: &str = r#"{"nodes": {"T1": {"id": "T1", "name": "a"NODE}}, "root_ids": ["T1"]}"#;
+
+/// Approves of everything, and writes down who it was and with which model. `$1` is its name, `$2` its model.
+const WORKER: &str = r#"
+echo "$1:$2" >> "$ROOT/who"
+case "$prompt" in "Review"*) echo APPROVED ;; *) date +%N >> done.txt; echo done ;; esac
+"#;
+
+/// Tells in claude's words that the key of `broken` is refused, or that its limit is used up, and works as others do.
+const TROUBLED: &str = r#"
+echo "$1:$2" >> "$ROOT/who"
+say() { printf '{"type":"result","subtype":"success","is_error":%s,"api_error_status":%s,"result":"%s"}\n' "$1" "$2" "$3"; }
+case "$1 $prompt" in
+  "broken "*) DEED ;;
+  *"Review"*) say false null APPROVED ;;
+  *) echo "$1" >> done.txt; say false null done ;;
+esac
+"#;
+
+/// A garden with three runners, of whom nobody works unless he is named. An agent that says results speaks as claude.
+fn garden(node: &str, agent: &str, settings: &str) -> Garden {
+    let garden = Garden::planned("task-tree.json", &PLAN.replace("NODE", node), agent);
+    let script = garden.root().join("agent.sh").display().to_string();
+    let events = if agent.contains("\"result\"") { "events = \"claude\"\n" } else { "" };
+    let mut config = format!("{settings}\n");
+    for name in ["first", "second", "broken"] {
+        config += &format!(
+            "[runners.{name}]\ncommand = [\"sh\", \"{script}\", \"{name}\", \"{{model}}\"]\n{events}"
+        );
+    }
+    config += "[runners.absent]\ncommand = [\"no-such-program\"]\n";
+    std::fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
+    garden
+}
+
+fn who(garden: &Garden) -> Vec<String> {
+    let text = std::fs::read_to_string(garden.root().join("who")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_flag_wins_over_the_plan_and_the_plan_over_the_configuration() {
+    let settings = "runner = \"first\"\nmodel = \"big\"\n";
+    let node = r#", "runner": "second", "model": "planned""#;
+    let table: [(&str, &[&str], [&str; 2]); 7] = [
+        ("", &[], ["first:big", "first:big"]),
+        (node, &[], ["second:planned", "first:big"]),
+        (r#", "runner": "second""#, &[], ["second:", "first:big"]),
+        (r#", "model": "planned""#, &[], ["first:planned", "first:big"]),
+        (node, &["--runner", "first", "--model", "m"], ["first:m", "first:m"]),
+        (node, &["--implement-runner", "first", "--review-runner", "second"], ["first:big", "second:"]),
+        (
+            "",
+            &["--runner", "second", "--implement-model", "i", "--review-model", "r"],
+            ["second:i", "second:r"],
+        ),
+    ];
+    for (node, flags, expected) in table {
+        let garden = garden(node, WORKER, settings);
+        garden.arborist(["garden"].iter().chain(flags)).succeeds();
+        assert_eq!(who(&garden), expected, "{node} {flags:?}");
+    }
+}
+
+#[test]
+fn every_program_that_the_plan_needs_is_looked_for_before_anything_starts() {
+    let planned = garden(r#", "runner": "codex""#, WORKER, "runner = \"first\"\n");
+    let head = planned.git(["rev-parse", "HEAD"]).answer();
+    planned
+        .arborist(["gardener"])
+        .exits(128)
+        .err("'codex' is not installed")
+        .err("hint: install it with: npm install -g @openai/codex");
+    let unknown = garden(r#", "runner": "secnod""#, WORKER, "runner = \"first\"\n");
+    unknown.arborist(["gardener"]).exits(128).err("unknown runner 'secnod'");
+    for flag in ["--runner", "--implement-runner", "--review-runner", "--fallback"] {
+        unknown
+            .arborist(["gardener", flag, "nope"])
+            .exits(129)
+            .err("error: unknown runner 'nope'")
+            .err("hint: ");
+    }
+    assert_eq!(planned.git(["rev-parse", "HEAD"]).answer(), head, "nothing has begun");
+}
+
+#[test]
+fn somebody_else_is_asked_when_a_program_is_missing() {
+    let garden = garden("", WORKER, "runner = \"absent\"\nfallback = [\"gemini\", \"second:small\"]\n");
+    garden
+        .arborist(["garden"])
+        .succeeds()
+        .err("absent cannot do it: 'no-such-program' is not installed; gemini is asked instead")
+        .err("gemini cannot do it: 'gemini' is not installed; second is asked instead");
+    assert_eq!(who(&garden), ["second:small", "second:small"]);
+    garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+}
+
+#[test]
+fn a_flag_names_others_to_ask_and_a_step_can_have_its_own() {
+    let settings = "runner = \"absent\"\nfallback = [\"first\"]\n[steps.review]\nfallback = [\"second\"]\n";
+    let configured = garden("", WORKER, settings);
+    configured.arborist(["garden"]).succeeds();
+    assert_eq!(who(&configured), ["first:", "second:"]);
+    let flagged = garden("", WORKER, settings);
+    flagged.arborist(["garden", "--fallback", "gemini", "--fallback", "second:x"]).succeeds();
+    assert_eq!(who(&flagged), ["second:x", "second:x"]);
+    flagged.arborist(["garden", "--fallback", ":x"]).exits(129).err("':x' is not a runner");
+    let wrong = garden("", WORKER, "fallback = [\"first:\"]\nrunner = \"first\"\n");
+    wrong.arborist(["garden"]).exits(128).err("'first:' is not a runner").err("claude:haiku");
+}
+
+#[test]
+fn somebody_else_is_asked_when_a_key_is_refused_or_a_limit_used_up() {
+    for (deed, why) in [
+        ("say true 401 'bad key'; exit 1", "its provider does not let us in: bad key"),
+        ("say true 429 'come back tomorrow'; exit 1", "its limit is used up: come back tomorrow"),
+    ] {
+        let agent = TROUBLED.replace("DEED", deed);
+        let garden = garden("", &agent, "runner = \"broken\"\n");
+        garden
+            .arborist(["garden", "--fallback", "second"])
+            .succeeds()
+            .err(&format!("broken cannot do it: {why}; second is asked instead"))
+            .err("T1 review \"a\" (second)");
+        assert_eq!(who(&garden), ["broken:", "second:", "second:"], "he is not asked again for the review");
+        garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+    }
+}
+
+#[test]
+fn a_wrong_key_stops_the_run_and_uses_up_no_attempt() {
+    let agent = TROUBLED.replace("DEED", "say true 401 'bad key'; exit 1");
+    let garden = garden("", &agent, "runner = \"broken\"\n");
+    garden
+        .arborist(["gardener"])
+        .exits(2)
+        .err("error: the provider of 'broken' does not let us in: bad key")
+        .err("hint: look at its login or its key");
+    assert_eq!(who(&garden).len(), 1, "it is not tried again and again");
+    let log = garden.git(["log", "--format=%s"]).answer();
+    assert!(!log.contains("T1"), "nothing has failed: {log}");
+    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+    garden.arborist(["gardener", "--runner", "first"]).succeeds();
+    garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+}
+
+#[test]
+fn work_that_stands_when_a_key_is_refused_is_kept_and_no_attempt_is_used_up() {
+    let agent = TROUBLED.replace("DEED", "echo half > half.txt; say true 401 'bad key'; exit 1");
+    let garden = garden("", &agent, "runner = \"broken\"\nmax-retries = 1\n");
+    garden.arborist(["gardener"]).exits(2).err("does not let us in");
+    assert_eq!(garden.git(["show", "HEAD:half.txt"]).answer(), "half");
+    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+    garden.arborist(["gardener", "--runner", "first"]).succeeds();
+    garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+    garden.arborist(["trailers", "check", "HEAD~4.."]).succeeds().err("all sound");
+}
+
+#[test]
+fn a_known_program_says_how_to_log_in() {
+    let garden = garden("", TROUBLED, "");
+    garden.plant("claude", "#!/bin/sh\ncat >/dev/null\necho '{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":true,\"api_error_status\":401,\"result\":\"Invalid API key\"}'\nexit 1\n");
+    garden.arborist(["garden"]).exits(2).err("hint: start 'claude' and log in with /login");
+}
+
+#[test]
+fn a_runner_of_the_repository_needs_consent_also_as_the_last_resort() {
+    let garden = garden("", WORKER, "runner = \"first\"\nfallback = [\"evil\"]\n");
+    garden.write(".arborist/config.toml", "[runners.evil]\ncommand = [\"touch\", \"../ran\"]\n");
+    garden.commit("configuration\n");
+    garden.arborist(["garden"]).exits(2).err("runner evil: touch ../ran");
+    let planned = self::garden(r#", "runner": "evil""#, WORKER, "runner = \"first\"\n");
+    planned.write(".arborist/config.toml", "[runners.evil]\ncommand = [\"touch\", \"../ran\"]\n");
+    planned.commit("configuration\n");
+    planned.arborist(["garden"]).exits(2).err("runner evil: touch ../ran");
+}
+
+/// Tells of a session, and keeps what it was called with. The first attempt leaves a test failing.
+const TALKER: &str = r#"
+echo "$*" >> "$ROOT/who"
+echo '{"type":"system","subtype":"init","session_id":"s-1"}'
+case "$prompt" in "Review"*) said=APPROVED ;; *) echo more >> work.txt; said=done ;; esac
+printf '{"type":"result","subtype":"success","is_error":false,"result":"%s"}\n' "$said"
+"#;
+
+#[test]
+fn the_next_attempt_goes_on_with_the_agents_session_if_that_is_wanted() {
+    let another_call = "resume = [\"sh\", \"SCRIPT\", \"again\", \"{session}\"]\n";
+    let table = [
+        ("", "", ["", "", ""]),
+        ("resume = true\n", "", ["", "s-1", ""]),
+        ("resume = true\n", another_call, ["", "again s-1", ""]),
+    ];
+    for (settings, more, expected) in table {
+        let garden = garden("", TALKER, "");
+        let script = garden.root().join("agent.sh").display().to_string();
+        let config = format!(
+            "runner = \"talker\"\n{settings}[runners.talker]\ncommand = [\"sh\", \"{script}\", \"{{session}}\"]\nevents = \"claude\"\n{}",
+            more.replace("SCRIPT", &script)
+        );
+        std::fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
+        garden.arborist(["garden", "--test-command", "test $(wc -l < work.txt) = 2"]).succeeds();
+        assert_eq!(who(&garden), expected, "a reviewer is always in a session of its own");
+        garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 2");
+    }
+}
+
+/// Codex tells in every call what its whole session has used.
+#[test]
+fn what_a_resumed_session_had_spent_before_is_not_counted_twice() {
+    let script = r#"
+calls=$(wc -l < "$ROOT/calls" 2>/dev/null || echo 0); echo >> "$ROOT/calls"
+case "$prompt" in "Review"*) said=APPROVED; used=7 ;; *) echo more >> work.txt; said=done; used=$((100 * (calls + 1))) ;; esac
+echo '{"type":"thread.started","thread_id":"t-1"}'
+printf '{"type":"item.completed","item":{"id":"i","type":"agent_message","text":"%s"}}\n' "$said"
+printf '{"type":"turn.completed","usage":{"input_tokens":%s,"cached_input_tokens":0,"output_tokens":0}}\n' "$used"
+"#;
+    let garden = garden("", script, "");
+    let file = garden.root().join("agent.sh").display().to_string();
+    let config = format!(
+        "runner = \"talker\"\nresume = true\n[runners.talker]\ncommand = [\"sh\", \"{file}\", \"{{session}}\"]\nevents = \"codex\"\n"
+    );
+    std::fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
+    garden.arborist(["garden", "--test-command", "test $(wc -l < work.txt) = 2"]).succeeds();
+    let spent = garden
+        .git(["log", "--reverse", "--format=%(trailers:key=Arborist-Tokens-In,valueonly,separator=)"])
+        .answer();
+    let spent: Vec<&str> = spent.lines().filter(|line| !line.is_empty()).collect();
+    assert_eq!(spent, ["100", "100", "7"]);
+}
+
+#[test]
+fn the_shell_runs_the_command_of_a_task_and_somebody_else_reviews() {
+    let plan = r#"{"nodes": {"T001": {"id": "T001", "name": "a", "command": "echo mown > lawn"}}, "root_ids": ["T001"]}"#;
+    let garden = Garden::planned("task-tree.json", plan, arborist_testkit::WORKER);
+    garden
+        .arborist(["gardener", "--yes", "--runner", "shell"])
+        .exits(128)
+        .err("'shell' runs the command of a task and cannot review it")
+        .err("--review-runner");
+    garden.arborist(["gardener", "--yes", "--runner", "shell", "--review-runner", "robot"]).succeeds();
+    assert_eq!(garden.read("lawn"), "mown\n");
+}
+
+#[test]
+fn a_plan_without_commands_is_not_begun_for_the_shell() {
+    let garden = Garden::planned("tasks.md", "- [ ] T001 one\n", arborist_testkit::WORKER);
+    let before = garden.git(["rev-parse", "HEAD"]).answer();
+    garden
+        .arborist(["gardener", "--implement-runner", "shell"])
+        .exits(128)
+        .err("task 'T001' has no command for the runner 'shell' to run");
+    assert_eq!(garden.git(["rev-parse", "HEAD"]).answer(), before);
+}

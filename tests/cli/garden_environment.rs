@@ -1,0 +1,69 @@
+//! What the programs of a run find in their environment.
+
+use std::fs;
+
+use arborist_testkit::Garden;
+
+/// Notes what it finds, and works.
+const AGENT: &str = r#"
+case "$prompt" in
+  "Review"*) env > "$ROOT/review.env"; echo APPROVED ;;
+  *) env > "$ROOT/agent.env"; echo done > done.txt ;;
+esac
+"#;
+
+fn garden() -> Garden {
+    let garden = Garden::planned("tasks.md", "## Phase 1: All\n\n- [ ] T001 the only one\n", AGENT);
+    for (key, program) in
+        [("test-command", "test"), ("worktree.setup", "setup"), ("merge.gates.g.command", "gate")]
+    {
+        let note = format!("env > '{}/{program}.env'", garden.root().display());
+        garden.git(["config", &format!("arborist.{key}"), &note]).succeeds();
+    }
+    garden
+}
+
+/// A variable of a program of the run.
+fn variable(garden: &Garden, program: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(garden.root().join(format!("{program}.env"))).unwrap();
+    let start = format!("ARBORIST_{name}=");
+    text.lines().find_map(|line| line.strip_prefix(&start)).map(str::to_owned)
+}
+
+fn session(garden: &Garden) -> String {
+    let trailer = "--format=%(trailers:key=Arborist-Session,valueonly)";
+    garden.git(["log", "-1", "--grep=run started", trailer]).answer().trim().to_owned()
+}
+
+#[test]
+fn in_the_checkout_every_program_is_told_its_place() {
+    let garden = garden();
+    garden.arborist(["gardener"]).succeeds();
+    let top = garden.path("").canonicalize().unwrap().display().to_string();
+    for program in ["agent", "test", "review"] {
+        let told = |name: &str| variable(&garden, program, name).unwrap_or_default();
+        assert_eq!(told("REPO"), "repo", "{program}");
+        assert_eq!(told("BRANCH"), "main", "{program}");
+        assert_eq!(told("TASK"), "T001", "{program}");
+        assert_eq!(told("SESSION"), session(&garden), "{program}");
+        assert_eq!(told("WORKTREE").trim_end_matches('/'), top, "{program}");
+    }
+}
+
+#[test]
+fn in_a_lane_set_up_and_gates_are_told_too() {
+    let garden = garden();
+    garden.arborist(["gardener", "--isolate"]).succeeds();
+    let lane = garden.root().canonicalize().unwrap().join("repo.arborist/lane-1").display().to_string();
+    for program in ["agent", "test", "review", "setup", "gate"] {
+        let told = |name: &str| variable(&garden, program, name).unwrap_or_default();
+        assert_eq!(told("REPO"), "repo", "{program}");
+        assert_eq!(told("BRANCH"), "main", "{program}");
+        assert_eq!(told("SESSION"), session(&garden), "{program}");
+        assert!(!told("WORKTREE").is_empty(), "{program}");
+        // A gate looks at what several tasks would come to, and has its worktree set up for that.
+        let is_common = ["gate", "setup"].contains(&program);
+        assert_eq!(told("TASK"), if is_common { String::new() } else { "T001".into() }, "{program}");
+    }
+    assert_eq!(variable(&garden, "agent", "WORKTREE").unwrap(), lane);
+}

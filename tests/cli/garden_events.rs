@@ -1,0 +1,162 @@
+//! `garden --json` and `gardener --json`: a run as a program sees it, an object on each line.
+
+use arborist_testkit::Garden;
+use serde_json::Value;
+
+const TREE: &str = r#"{
+  "nodes": {
+    "T001": {"id": "T001", "name": "Create the schema"},
+    "T002": {"id": "T002", "name": "Add the form"},
+    "T003": {"id": "T003", "name": "Wire it up", "depends_on": ["T002"]}
+  },
+  "root_ids": ["T001", "T002", "T003"]
+}
+"#;
+
+/// Does T001, and fails at T002; it tells in claude's way what it says and costs.
+const WORKER: &str = r#"
+say() { printf '{"type":"assistant","message":{"content":[{"type":"text","text":"%s"}]}}\n' "$1"; }
+end() { printf '{"type":"result","subtype":"success","is_error":%s,"result":"%s","total_cost_usd":0.25,"usage":{"input_tokens":100,"output_tokens":10}}\n' "$1" "$2"; }
+echo '{"type":"system","subtype":"init","session_id":"s"}'
+case "$prompt" in
+  "Review"*) end false APPROVED ;;
+  *T002:*) say 'I cannot'; end true 'the form is \u001b[31mtoo hard' ;;
+  *) say 'I write \u001b[2Ja file'; echo x > T001.txt; end false done ;;
+esac
+"#;
+
+fn garden() -> Garden {
+    let garden = Garden::planned("task-tree.json", TREE, WORKER);
+    let config = garden.home().join(".config/git-arborist/config.toml");
+    let text = std::fs::read_to_string(&config).unwrap() + "events = \"claude\"\n";
+    std::fs::write(config, text).unwrap();
+    garden
+}
+
+fn events(said: &str) -> Vec<Value> {
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/run-event.schema.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let events: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for event in &events {
+        assert!(validator.is_valid(event), "{event:#} is not what is promised");
+        let spoilt = |key: &str, value: Value| {
+            let mut spoilt = event.clone();
+            spoilt[key] = value;
+            !validator.is_valid(&spoilt)
+        };
+        assert!(spoilt("more", 1.into()) && spoilt("event", "other".into()), "{event:#} could be anything");
+    }
+    events
+}
+
+fn kinds(events: &[Value]) -> Vec<String> {
+    events.iter().map(|event| format!("{} {}", event["event"], event["task"]).replace('"', "")).collect()
+}
+
+#[test]
+fn every_line_of_a_run_is_an_event_of_the_schema() {
+    let garden = garden();
+    let said = garden
+        .arborist(["gardener", "--json", "--keep-going", "--max-retries", "1", "--test-command", "true"])
+        .exits(1);
+    let events = events(&said.stdout());
+    assert_eq!(said.stderr(), "", "what is told in events is told nowhere else");
+    assert_eq!(
+        kinds(&events),
+        [
+            "run-begins null",
+            "step-begins T001",
+            "said T001",
+            "turn-ended T001",
+            "turn-committed T001",
+            "recorded T001",
+            "checkpoint T001",
+            "step-begins T001",
+            "recorded T001",
+            "step-begins T001",
+            "recorded T001",
+            "recorded T001",
+            "task-ended T001",
+            "checkpoint T001",
+            "step-begins T002",
+            "said T002",
+            "turn-ended T002",
+            "recorded T002",
+            "recorded T002",
+            "task-ended T002",
+            "run-ended null",
+        ]
+    );
+    let (begins, says, turn, recorded) = (&events[0], &events[2], &events[4], &events[5]);
+    assert_eq!(
+        (&begins["branch"], &begins["total"], &begins["done"]),
+        (&"main".into(), &3.into(), &0.into())
+    );
+    assert_eq!(begins["time"], "2025-02-16T14:30:22Z");
+    assert_eq!(says["words"], "I write a file", "nothing that a terminal would obey");
+    assert_eq!((&recorded["status"], &recorded["spent"]["cost"]), (&"implement-pass".into(), &0.25.into()));
+    assert_eq!(recorded["commit"], garden.git(["rev-parse", "HEAD~5"]).answer());
+    assert_eq!((&turn["turn"], &turn["words"]), (&1.into(), &"Write a file".into()));
+    assert_eq!(turn["commit"], garden.git(["rev-parse", "HEAD~6"]).answer());
+    assert_eq!(events[17]["why"], "the form is too hard");
+}
+
+#[test]
+fn the_last_event_has_what_the_summary_has() {
+    let garden = garden();
+    let before = garden.git(["rev-parse", "HEAD"]).answer();
+    let said = garden.arborist(["gardener", "--json", "--keep-going", "--max-retries", "2"]).exits(1);
+    let events = events(&said.stdout());
+    let summary = &events.last().unwrap()["summary"];
+    let expected = serde_json::json!({
+        "branch": "main",
+        "session": events[2]["session"],
+        "from": before,
+        "to": garden.git(["rev-parse", "HEAD"]).answer(),
+        "total": 3,
+        "done": 1,
+        "completed": ["T001"],
+        "unchanged": [],
+        "failed": [{"task": "T002", "name": "Add the form", "attempts": 2, "why": "the form is too hard"}],
+        "left": [{"task": "T003", "name": "Wire it up", "state": "pending", "waits_for": ["T002"]}],
+        "unlanded": [],
+        "resolved": [],
+        "parked": null,
+        "attempts": 3,
+        "spent": {"tokens_in": 400, "tokens_out": 40, "cost": 1.0},
+        "offline": false,
+        "seconds": 0,
+        "stopped": null,
+        "next": "git arborist gardener --retry-failed --keep-going --max-retries 2",
+        "worktree": null,
+        "merge": null,
+        "others": [],
+        "unpushed": [],
+    });
+    assert_eq!(summary, &expected);
+    assert_eq!(kinds(&events)[..3], ["note null", "note null", "run-begins null"]);
+    assert_eq!(events[0]["level"], "warning");
+    let again = garden.arborist(["gardener", "--json"]).exits(1);
+    let again = self::events(&again.stdout());
+    let begins = again.iter().find(|event| event["event"] == "run-begins").unwrap();
+    assert_eq!(
+        (&begins["done"], &begins["failed"]),
+        (&1.into(), &1.into()),
+        "a run goes on from where it stands"
+    );
+    assert_eq!(begins["spent"]["cost"], 1.0);
+}
+
+#[test]
+fn standard_output_has_nothing_but_events_and_errors_are_errors() {
+    let garden = garden();
+    garden.write("dirt", "");
+    let said = garden.arborist(["garden", "--json"]).exits(2).err("error: there are changes");
+    assert_eq!(events(&said.stdout()).len(), 0);
+    garden.git(["clean", "-qf"]).succeeds();
+    garden.arborist(["garden", "--json"]).succeeds();
+    let said = garden.arborist(["garden", "--json", "T001"]).succeeds();
+    assert_eq!(events(&said.stdout())[0]["words"], "T001 is complete");
+    garden.arborist(["garden", "--json", "--dry-run"]).exits(129);
+}

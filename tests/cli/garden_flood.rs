@@ -1,0 +1,47 @@
+//! An agent may print as much as it likes: the driver's memory stays small, and the log has all of it.
+
+#![cfg(target_os = "linux")]
+use arborist_testkit::Garden;
+
+/// Most that the driver may have needed at any moment, in kilobytes.
+const BOUND: u64 = 32 * 1024;
+
+/// Prints so many bytes, a fifth of them in lines and the rest in one line that does not end, then asks how much memory its
+/// parent has needed so far. The pipe is small, so by then the driver has read nearly all.
+fn flood(events: &str, bytes: u64) {
+    let garden = Garden::sprout();
+    let (lines, line) = (bytes / 5, bytes - bytes / 5);
+    garden.agent(&format!(
+        r#"case "$prompt" in
+  Review*) ;;
+  *) yes '{{"type":"assistant","message":{{"content":[{{"type":"text","text":"a line"}}]}}}}' | head -c {lines}
+     head -c {line} /dev/zero | tr '\0' x
+     grep VmHWM /proc/$PPID/status > "$ROOT/peak"; echo; echo x > x.txt ;;
+esac
+case "$prompt" in Review*) said=APPROVED ;; *) said=done ;; esac
+printf '{{"type":"result","subtype":"success","is_error":false,"result":"%s"}}\n' "$said"; echo "$said""#
+    ));
+    let file = garden.home().join(".config/git-arborist/config.toml");
+    let known = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{known}events = \"{events}\"\n")).unwrap();
+    garden.arborist(["garden", "-m", "flood"]).succeeds();
+    let peak = std::fs::read_to_string(garden.root().join("peak")).unwrap();
+    let peak: u64 = peak.split_whitespace().nth(1).unwrap().parse().unwrap();
+    assert!(peak < BOUND, "{peak} kB were needed for {bytes} bytes of {events}");
+    let logs = std::fs::read_dir(garden.path("spec/logs")).unwrap().flatten();
+    let longest = logs.map(|log| log.metadata().unwrap().len()).max().unwrap();
+    assert!(longest >= bytes, "the log has only {longest} of {bytes} bytes");
+}
+
+#[test]
+fn a_flood_of_output_costs_no_memory() {
+    flood("claude", 100 << 20);
+    flood("text", 100 << 20);
+}
+
+#[test]
+#[ignore = "writes a log of 1 GB, twice; run it with --ignored"]
+fn a_gigabyte_of_output_costs_no_memory() {
+    flood("claude", 1 << 30);
+    flood("text", 1 << 30);
+}

@@ -1,0 +1,228 @@
+//! Every key of the configuration that drives agents changes something that can be seen.
+
+use arborist_core::settings::SETTINGS;
+use arborist_testkit::Garden;
+
+const WORKER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) echo "$1 $MODE" > done.txt; echo done ;;
+esac
+"#;
+
+fn garden() -> Garden {
+    Garden::planned(
+        "task-tree.json",
+        r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#,
+        WORKER,
+    )
+}
+
+/// A garden whose user has these settings too.
+fn with(settings: &str) -> Garden {
+    let garden = garden();
+    let file = garden.home().join(".config/git-arborist/config.toml");
+    let known = std::fs::read_to_string(&file).unwrap();
+    let (top, tables) = known.split_once('[').unwrap();
+    let (own_top, own_tables) =
+        settings.split_once("\n[").map_or((settings, String::new()), |(top, rest)| (top, format!("[{rest}")));
+    std::fs::write(&file, format!("{top}{own_top}\n[{tables}{own_tables}\n")).unwrap();
+    garden
+}
+
+#[test]
+fn the_number_of_attempts() {
+    let garden = with("max-retries = 2\ntest-command = \"false\"");
+    garden.arborist(["garden"]).exits(1);
+    assert_eq!(garden.calls(), 2);
+}
+
+#[test]
+fn the_test_command() {
+    let garden = with("test-command = \"touch tested\"");
+    garden.arborist(["garden"]).succeeds();
+    assert!(garden.path("tested").exists());
+    assert!(!garden.git(["log", "--format=%s"]).answer().contains("no test command"));
+}
+
+#[test]
+fn where_reports_and_logs_go() {
+    let garden = with("report-dir = \"r\"\nlog-dir = \"l\"");
+    garden.arborist(["garden"]).succeeds();
+    assert!(garden.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer().contains("r/T1_run_"));
+    assert!(garden.path("l").is_dir() && !garden.path("spec").exists());
+    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+}
+
+#[test]
+fn whether_a_dirty_checkout_is_allowed() {
+    let garden = with("allow-dirty = true");
+    garden.write("mine", "mine");
+    garden.arborist(["garden"]).succeeds();
+}
+
+#[test]
+fn the_model_and_the_environment_of_a_runner() {
+    let garden = garden();
+    let file = garden.home().join(".config/git-arborist/config.toml");
+    let script = garden.root().join("agent.sh");
+    let config = format!(
+        "runner = \"robot\"\nmodel = \"big\"\n[runners.robot]\ncommand = [\"sh\", \"{}\", \"{{model}}\"]\nevents = \"text\"\nenv = {{ MODE = \"batch\" }}\n",
+        script.display()
+    );
+    std::fs::write(file, config).unwrap();
+    garden.arborist(["garden"]).succeeds();
+    assert_eq!(garden.read("done.txt"), "big batch\n");
+}
+
+#[test]
+fn who_does_a_step() {
+    let garden = with("\n[steps.review]\nrunner = \"demo\"\nmodel = \"small\"");
+    garden.arborist(["garden"]).succeeds().err("T1 review \"a\" (demo)");
+    assert_eq!(garden.calls(), 1, "the demo agent reviewed");
+}
+
+#[test]
+fn what_a_runner_prints() {
+    let garden = with("");
+    let file = garden.home().join(".config/git-arborist/config.toml");
+    let known = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{known}events = \"claude\"\n")).unwrap();
+    garden.arborist(["garden", "--max-retries", "1"]).exits(1).err("ended without a result");
+    std::fs::write(&file, format!("{known}events = \"morse\"\n")).unwrap();
+    garden.arborist(["garden"]).exits(128).err("morse");
+}
+
+#[test]
+fn how_long_agents_and_tests_may_take() {
+    let garden = with("test-command = \"sleep 30\"\nmax-retries = 1\n[timeouts]\ntest = 1");
+    garden.arborist(["garden"]).exits(1).err("timed out after 1 s");
+    let garden = with("max-retries = 1\n[timeouts]\nrunner = 1");
+    garden.agent("sleep 30");
+    let file = garden.home().join(".config/git-arborist/config.toml");
+    let known = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{known}[timeouts]\nrunner = 1\n")).unwrap();
+    garden.arborist(["garden", "--max-retries", "1"]).exits(1).err("timed out after 1 s");
+}
+
+#[test]
+fn commands_in_a_tracked_configuration_need_consent() {
+    let garden = garden();
+    garden.write(".arborist/config.toml", "test-command = \"touch ../ran\"\n");
+    garden.commit("configuration\n");
+    garden.arborist(["garden"]).exits(2).err("test: touch ../ran");
+    assert!(!garden.root().join("ran").exists());
+    let mut command = garden.command("git", &garden.path(""));
+    arborist_testkit::Run::of(command.env("ARBORIST_TRUST", "1").args(["arborist", "garden"]), b"")
+        .succeeds();
+    assert!(garden.root().join("ran").exists());
+}
+
+#[test]
+fn so_does_an_environment_for_a_runner_of_the_users() {
+    let garden = garden();
+    garden.write(".arborist/config.toml", "[runners.robot.env]\nLD_PRELOAD = \"./evil.so\"\n");
+    garden.commit("configuration\n");
+    garden.arborist(["garden"]).exits(2).err("runner robot: LD_PRELOAD=./evil.so");
+    assert_eq!(garden.calls(), 0);
+}
+
+#[test]
+fn a_changed_configuration_stops_a_run_until_it_is_accepted() {
+    let garden = garden();
+    garden.write("task-tree.json", r#"{"nodes": {"T1": {"id": "T1", "name": "a"}, "T2": {"id": "T2", "name": "b"}}, "root_ids": ["T1", "T2"]}"#);
+    garden.commit("two tasks\n");
+    garden.arborist(["garden"]).succeeds();
+    garden.write(".arborist/config.toml", "max-retries = 3\n");
+    garden.arborist(["garden"]).exits(2).err("has changed since the run began").err("--accept-changes");
+    garden.arborist(["garden", "--accept-changes"]).succeeds();
+}
+
+/// The tests above and in `garden_crew.rs` and `garden_limits.rs`, by the keys that they are about.
+#[test]
+fn no_key_is_forgotten() {
+    let tested = [
+        "tree",
+        "runner",
+        "model",
+        "fallback",
+        "tools",
+        "resume",
+        "max-retries",
+        "test-command",
+        "allow-dirty",
+        "report-dir",
+        "log-dir",
+        "steps.*.runner",
+        "steps.*.model",
+        "steps.*.fallback",
+        "runners.*.command",
+        "runners.*.resume",
+        "runners.*.events",
+        "runners.*.tools",
+        "runners.*.env.*",
+        "timeouts.runner",
+        "timeouts.silence",
+        "timeouts.test",
+        "timeouts.limit",
+        "review.diff-limit",
+        // tests/cli/gardener_jobs.rs
+        "jobs",
+        // tests/cli/worktree_settings.rs
+        "timeouts.setup",
+        "worktree.base",
+        "worktree.max",
+        "worktree.min-free",
+        "worktree.setup",
+        "worktree.copy",
+        "worktree.exclude",
+        "worktree.keep",
+        "worktree.lfs",
+        "worktree.save-every",
+        // Those of `merge` are tested in tests/cli/merge*.rs.
+        "merge.auto",
+        "merge.gates.*.command",
+        "merge.gates.*.timeout",
+        "merge.gates.*.when",
+        "merge.batch",
+        "merge.keep",
+        "merge.red-target",
+        "merge.assist",
+        "merge.resolve-attempts",
+        "merge.on-conflict",
+        "merge.delete-branches",
+        "merge.wait-limit",
+        // tests/cli/garden_limits.rs
+        "budget.cost",
+        "budget.tokens",
+        "budget.time",
+        "budget.task-cost",
+        "budget.task-tokens",
+        "budget.task-time",
+        // tests/cli/workspace*.rs, tests/remote*.rs
+        // tests/cli/session_branch.rs
+        "session.branch",
+        // tests/cli/turns_records.rs
+        "session.transcripts",
+        // tests/cli/turns_words.rs
+        "session.commit-message",
+        "timeouts.commit-message",
+        "workspace.repos.*.path",
+        "workspace.repos.*.remote",
+        "workspace.repos.*.branch-prefix",
+        "workspace.repos.*.push",
+        "workspace.repos.*.clone-depth",
+        "workspace.repos.*.default-branch",
+        "workspace.repos.*.tools.*",
+        "timeouts.network",
+        // tests/cli/cleanup*.rs
+        "cleanup.older-than",
+        "cleanup.keep-saved",
+        "cleanup.keep-records",
+        "cleanup.reclaim",
+        "cleanup.warn-worktrees",
+        "cleanup.warn-free",
+    ];
+    let keys: Vec<&str> = SETTINGS.iter().map(|setting| setting.key).collect();
+    assert_eq!(keys, tested);
+}

@@ -1,0 +1,171 @@
+//! Ctrl-C and its relatives while `git arborist garden` waits for an agent or a test.
+
+use std::{
+    os::unix::process::ExitStatusExt,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use arborist_testkit::Garden;
+
+/// Leaves half a file and its process id, then does not end unless `$ROOT/well` is there.
+const SLEEPER: &str = r#"
+case "$prompt" in
+  "Review"*) [ -e "$ROOT/well" ] || { echo $$ > "$ROOT/pid"; sleep 60; }; echo APPROVED ;;
+  *) echo half >> half.txt; [ -e "$ROOT/well" ] || { echo $$ > "$ROOT/pid"; sleep 60; }; echo done ;;
+esac
+"#;
+
+/// A `garden` that waits for an agent.
+struct Waiting<'a> {
+    garden: &'a Garden,
+    child: Child,
+    agent: String,
+}
+
+impl<'a> Waiting<'a> {
+    fn start(garden: &'a Garden, args: &[&str]) -> Self {
+        let mut command = garden.command("git-arborist-garden", &garden.path(""));
+        let child = command.args(args).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let file = garden.root().join("pid");
+        let begun = Instant::now();
+        let mut agent = String::new();
+        while !agent.ends_with('\n') {
+            assert!(begun.elapsed() < Duration::from_secs(30), "the agent was not called");
+            std::thread::sleep(Duration::from_millis(10));
+            agent = std::fs::read_to_string(&file).unwrap_or_default();
+        }
+        Self { garden, child, agent: agent.trim().to_owned() }
+    }
+
+    fn send(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    /// Its exit code and what it said; nothing of the agent lives any more.
+    fn end(self) -> (i32, String) {
+        let ended = self.child.wait_with_output().unwrap();
+        let code = ended.status.code().unwrap_or_else(|| 1000 + ended.status.signal().unwrap_or(0));
+        let listed = Command::new("ps").args(["-o", "stat=", "-p", &self.agent]).output().unwrap();
+        let state = String::from_utf8_lossy(&listed.stdout).trim().to_owned();
+        assert!(state.is_empty() || state.starts_with('Z'), "the agent was left alive: {state}");
+        std::fs::remove_file(self.garden.root().join("pid")).unwrap();
+        std::fs::write(self.garden.root().join("well"), "").unwrap();
+        (code, String::from_utf8_lossy(&ended.stderr).into_owned())
+    }
+}
+
+fn garden(agent: &str) -> Garden {
+    Garden::planned(
+        "task-tree.json",
+        r#"{"nodes": {"T1": {"id": "T1", "name": "a"}}, "root_ids": ["T1"]}"#,
+        agent,
+    )
+}
+
+#[test]
+fn a_signal_ends_the_agent_keeps_its_work_and_is_told_by_the_exit_code() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let garden = garden(SLEEPER);
+        let waiting = Waiting::start(&garden, &[]);
+        waiting.send(signal);
+        let (ended, said) = waiting.end();
+        assert_eq!(ended, code, "{said}");
+        assert!(
+            said.contains("error: stopped") && said.contains("hint: run the same command again"),
+            "{said}"
+        );
+        assert_eq!(garden.git(["show", "HEAD:half.txt"]).answer(), "half", "what is known is committed");
+        let told = garden.git(["log", "-1", "--format=%B"]).answer();
+        assert!(told.contains("@T1@implement-fail") && told.contains("> interrupted"), "{told}");
+        assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+        garden.arborist(["state"]).succeeds().out("interrupted").never("the agent failed");
+        let told = garden.arborist(["state", "T1"]).succeeds().out("attempt 1, interrupted").stdout();
+        let log = told.lines().find_map(|line| line.trim().strip_prefix("agent log")).unwrap();
+        assert!(garden.path(log.trim()).is_file(), "{told}");
+        garden.arborist(["garden"]).succeeds();
+        garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 2").never("interrupted,");
+    }
+}
+
+#[test]
+fn what_a_run_has_in_hand_is_not_ready_for_anybody_else() {
+    let garden = garden(SLEEPER);
+    let waiting = Waiting::start(&garden, &[]);
+    let pid = waiting.child.id();
+    garden.arborist(["state"]).succeeds().out("1 under way").out(&format!("process {pid}"));
+    garden.arborist(["state"]).succeeds().out("implementing").out("attempt 1, robot, begun ");
+    let detail = garden.arborist(["state", "T1"]).succeeds();
+    detail.out("implementing, attempt 1, robot, begun ").out("log spec/logs/T1_implement_");
+    garden.arborist(["state", "--ready"]).succeeds().out("nothing is ready");
+    let document =
+        serde_json::from_str::<serde_json::Value>(&garden.arborist(["state", "--json"]).answer()).unwrap();
+    assert_eq!((&document["running"]["pid"], &document["tasks"][0]["running"]), (&pid.into(), &true.into()));
+    assert_eq!(document["tasks"][0]["ready"], false);
+    let doing = &document["tasks"][0]["doing"];
+    assert_eq!((&doing["step"], &doing["attempt"]), (&"implement".into(), &0.into()), "{doing}");
+    waiting.send("-KILL");
+    assert_eq!(waiting.child.wait_with_output().unwrap().status.signal(), Some(9));
+    garden.arborist(["state"]).succeeds().never("goes on").out("ready").out("cut off");
+    garden.arborist(["state", "T1"]).succeeds().out("the last attempt was cut off");
+    std::fs::write(garden.root().join("well"), "").unwrap();
+    garden.arborist(["garden"]).succeeds();
+    garden.arborist(["state"]).succeeds().never("cut off");
+}
+
+#[test]
+fn an_agent_that_had_done_nothing_loses_no_attempt_by_a_signal() {
+    let garden = garden(&SLEEPER.replace("echo half >> half.txt;", ""));
+    let waiting = Waiting::start(&garden, &[]);
+    waiting.send("-INT");
+    assert_eq!(waiting.end().0, 130);
+    assert!(!garden.git(["log", "--format=%s"]).answer().contains("T1"));
+    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+    garden.arborist(["garden"]).succeeds();
+    garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+}
+
+#[test]
+fn a_reviewer_that_a_signal_ended_has_rejected_nothing() {
+    let garden = garden(&SLEEPER.replace("half.txt; [ -e", "half.txt; true || [ -e"));
+    let waiting = Waiting::start(&garden, &[]);
+    waiting.send("-TERM");
+    assert_eq!(waiting.end().0, 143);
+    let log = garden.git(["log", "--format=%s"]).answer();
+    assert!(log.contains("test-pass") && !log.contains("review"), "{log}");
+    garden.arborist(["garden"]).succeeds();
+    assert_eq!(garden.calls(), 3, "the work is not done again");
+}
+
+#[test]
+fn a_test_that_a_signal_ended_has_not_failed() {
+    let garden = garden(
+        "[ -e \"$ROOT/well\" ] || : ; case \"$prompt\" in Review*) echo APPROVED ;; *) echo x > x.txt ;; esac",
+    );
+    let root = garden.root().display().to_string();
+    let test = format!("[ -e '{root}/well' ] || {{ echo $$ > '{root}/pid'; sleep 60; }}");
+    let waiting = Waiting::start(&garden, &["--test-command", &test]);
+    waiting.send("-INT");
+    assert_eq!(waiting.end().0, 130);
+    assert!(!garden.git(["log", "--format=%s"]).answer().contains("@test-"));
+    garden.arborist(["garden", "--test-command", &test]).succeeds();
+    garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 1");
+}
+
+#[test]
+fn the_second_signal_ends_all_at_once_and_the_next_run_tidies_up() {
+    let garden =
+        garden(&format!("trap '' TERM INT\n{}", SLEEPER.replace("sleep 60", "while :; do sleep 1; done")));
+    let waiting = Waiting::start(&garden, &[]);
+    let begun = Instant::now();
+    waiting.send("-INT");
+    std::thread::sleep(Duration::from_millis(500));
+    waiting.send("-INT");
+    let (code, said) = waiting.end();
+    assert_eq!(code, 130, "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(4), "nobody is asked politely any more");
+    garden.arborist(["garden"]).succeeds().err("was interrupted");
+    assert_eq!(garden.read("half.txt"), "half\nhalf\n");
+    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+}

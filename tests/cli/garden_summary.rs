@@ -1,0 +1,130 @@
+//! The end of a run: what it came to, in lines that a person can paste into a message.
+
+use arborist_testkit::Garden;
+
+const TREE: &str = r#"{
+  "nodes": {
+    "T001": {"id": "T001", "name": "Create the schema"},
+    "T002": {"id": "T002", "name": "Add the form"},
+    "T003": {"id": "T003", "name": "Wire it up", "depends_on": ["T002"]}
+  },
+  "root_ids": ["T001", "T002", "T003"]
+}
+"#;
+
+/// Fails at T002 as long as there is no file `mended`.
+const WORKER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *T002:*) [ -e "$ROOT/mended" ] || { echo 'the form is too hard' >&2; exit 4; } ;;
+  *) echo fine; echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt" ;;
+esac
+"#;
+
+fn garden() -> Garden {
+    Garden::planned("task-tree.json", TREE, WORKER)
+}
+
+fn short(garden: &Garden, revision: &str) -> String {
+    garden.git(["rev-parse", revision]).answer()[..10].to_owned()
+}
+
+#[test]
+fn it_says_what_failed_and_why_what_waits_for_it_and_what_to_type_next() {
+    let garden = garden();
+    let from = short(&garden, "HEAD");
+    let said = garden.arborist(["gardener", "--keep-going", "--max-retries", "2"]).exits(1);
+    let to = short(&garden, "HEAD");
+    let expected = format!(
+        "1 completed (T001), 1 failed (T002), 1 left (T003)
+  failed T002 \"Add the form\" after 2 attempts: it exited with code 4: the form is too hard
+  left   T003 \"Wire it up\": waits for T002
+  run    main, 1 of 3 done, 3 attempts in 0s
+  log    git log {from}..{to}
+  next   git arborist gardener --retry-failed --keep-going --max-retries 2
+"
+    );
+    assert_eq!(said.stdout(), expected);
+    std::fs::write(garden.root().join("mended"), "").unwrap();
+    let said = garden
+        .arborist(["gardener", "--retry-failed"])
+        .succeeds()
+        .out("2 completed (T002, T003)\n  empty  no file was changed for T002\n  run    main, 3 of 3 done");
+    assert!(!said.stdout().contains("next"), "{}", said.stdout());
+}
+
+#[test]
+fn what_was_not_taken_up_is_left_with_its_state() {
+    let garden = garden();
+    let said = garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    said.out("left   T003 \"Wire it up\": waits for T002");
+    let said = garden.arborist(["gardener"]).exits(1).out("2 left (T002, T003)\n");
+    said.out("left   T002 \"Add the form\": failed").out("next   git arborist gardener --retry-failed");
+}
+
+#[test]
+fn a_run_that_is_stopped_tells_what_was_done_until_then() {
+    let garden = garden();
+    garden.agent(&WORKER.replace("*T002:*)", "*T002:*) kill -INT $PPID; sleep 30;;\n  *never*)"));
+    let said = garden.arborist(["gardener"]).exits(130).err("error: ").out("1 completed (T001)\n");
+    said.out("run    main, 1 of 3 done").out("next   git arborist gardener\n");
+}
+
+#[test]
+fn quiet_says_only_what_went_wrong() {
+    let garden = garden();
+    let said = garden.arborist(["garden", "--quiet", "--test-command", "true"]).succeeds().silent();
+    assert_eq!(said.stderr(), "");
+    let said = garden.arborist(["gardener", "-q", "--test-command", "true", "--max-retries", "1"]).exits(1);
+    assert_eq!(said.stderr().lines().count(), 1, "{}", said.stderr());
+    said.out("1 failed (T002), 1 left (T003)");
+}
+
+#[test]
+fn attempts_that_were_killed_are_counted() {
+    let garden = Garden::planned("task-tree.json", TREE, "kill -9 $PPID; sleep 30");
+    let run = || garden.arborist(["gardener", "--max-retries", "2"]);
+    assert_ne!((run().code(), run().code()), (0, 0));
+    run().exits(1).out("failed T001 \"Create the schema\" after 2 attempts");
+}
+
+/// What the summary says is to be typed next, typed.
+fn type_next(garden: &Garden, summary: &str) -> arborist_testkit::Run {
+    let next = summary.lines().find_map(|line| line.trim().strip_prefix("next   git ")).unwrap();
+    garden.git(next.split_whitespace())
+}
+
+#[test]
+fn what_is_typed_next_means_the_same_tasks_in_the_same_checkout() {
+    let garden = garden();
+    garden.write("notes.txt", "mine\n");
+    let options = ["gardener", "--only", "T002", "--max-retries", "2", "--allow-dirty"];
+    let said = garden.arborist(options).exits(1);
+    let said =
+        said.out("next   git arborist gardener --retry-failed --max-retries 2 --allow-dirty --only T002\n");
+    std::fs::write(garden.root().join("mended"), "").unwrap();
+    type_next(&garden, &said.stdout()).succeeds().out("1 completed (T002)\n").never("T001");
+}
+
+#[test]
+fn a_budget_that_is_used_up_is_raised_in_what_is_typed_next() {
+    let garden = garden();
+    let spend = r#"printf '{"type":"result","subtype":"success","is_error":false,"result":"APPROVED","total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":1}}\n'"#;
+    garden.agent(&format!("echo x > \"$ARBORIST_TASK.txt\"; {spend}"));
+    let file = garden.home().join(".config/git-arborist/config.toml");
+    let known = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{known}events = \"claude\"\n")).unwrap();
+    let said = garden.arborist(["gardener", "--max-cost", "0.6", "--max-retries", "1"]).exits(1);
+    let said = said.out("next   git arborist gardener --max-retries 1 --max-cost 1.60\n");
+    let said = type_next(&garden, &said.stdout()).exits(1).out("1 completed (T002)\n");
+    type_next(&garden, &said.stdout()).succeeds().out("3 of 3 done");
+}
+
+#[test]
+fn how_many_files_were_changed_is_told_and_what_changed_none() {
+    let garden = garden();
+    std::fs::write(garden.root().join("mended"), "").unwrap();
+    let said = garden.arborist(["gardener"]).succeeds();
+    let said = said.err("T001 implement-pass (1 file)\n").err("T002 implement-pass: no file was changed\n");
+    said.out("3 completed (T001, T002, T003)\n  empty  no file was changed for T002\n  run    main");
+}

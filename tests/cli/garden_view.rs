@@ -1,0 +1,173 @@
+//! The live view: what a person sees on a terminal while a run goes on.
+
+use std::time::Duration;
+
+use arborist_testkit::{Garden, Run, Terminal};
+
+const TREE: &str = r#"{
+  "nodes": {
+    "T001": {"id": "T001", "name": "Create the schema"},
+    "T002": {"id": "T002", "name": "Add the form", "depends_on": ["T001"]}
+  },
+  "root_ids": ["T001", "T002"]
+}
+"#;
+
+/// Says something, and works on T002 until there is a file `go`.
+const WORKER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *T002:*) printf 'I read \033[2Jthe 日本語 form, all of it, from its first line to its very last line\n'
+    until [ -e "$ROOT/go" ]; do sleep 0.02; done ;;
+  *) echo done ;;
+esac
+"#;
+
+fn garden() -> Garden {
+    Garden::planned("task-tree.json", TREE, WORKER)
+}
+
+fn start(garden: &Garden, columns: u16, args: &[&str], env: &[(&str, &str)]) -> Terminal {
+    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+    command.args(["--test-command", "true"]).args(args).envs(env.iter().copied());
+    Terminal::start(command, columns)
+}
+
+fn go(garden: &Garden) {
+    std::fs::write(garden.root().join("go"), "").unwrap();
+}
+
+/// The lines that end with the whole: those that are kept at the bottom.
+fn bottom(screen: &str) -> Vec<&str> {
+    let lines: Vec<&str> = screen.lines().filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(2)..].to_vec()
+}
+
+#[test]
+fn it_shows_what_runs_and_leaves_the_lines_that_a_pipe_would_have() {
+    let garden = garden();
+    let terminal = start(&garden, 80, &[], &[]);
+    let screen = terminal.shows("日本語");
+    let rows = bottom(&screen);
+    assert!(rows[0].starts_with(" T002 implement 1/5 robot 00:0"), "{screen}");
+    assert!(rows[0].ends_with("I read the 日本語 form, all of it, from its f…"), "{screen}");
+    assert!(rows[1].starts_with(" ━━━━━━━━━━━━━━━─────────────── 1/2 done 00:0"), "{screen}");
+    go(&garden);
+    let (code, screen, bytes) = terminal.ends();
+    assert_eq!(code, 0);
+    let piped = Run::of(
+        garden.command("git", &garden.path("")).args([
+            "arborist",
+            "gardener",
+            "--new-run",
+            "--test-command",
+            "true",
+        ]),
+        b"",
+    );
+    let without_ids = |text: &str| {
+        let is_id = |word: &str| word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let words = |line: &str| line.split(' ').filter(|word| !is_id(word)).collect::<Vec<_>>().join(" ");
+        text.lines().filter(|line| !line.contains("git log")).map(words).collect::<Vec<_>>()
+    };
+    let expected = piped.stderr() + &piped.stdout();
+    assert_eq!(without_ids(&screen), without_ids(&expected), "the view is gone, the story stays");
+    assert!(
+        !bytes.contains("\x1b[?25l") && !bytes.contains("\x1b[6n"),
+        "nothing is hidden, nothing is asked"
+    );
+}
+
+#[test]
+fn a_narrow_terminal_shows_what_matters_and_resizing_tears_nothing() {
+    let garden = garden();
+    let terminal = start(&garden, 120, &[], &[]);
+    terminal.shows("its very last line");
+    terminal.resize(40);
+    let screen = terminal.shows(" T002 implement 1/5 00:0");
+    let rows = bottom(&screen);
+    assert!(rows[0].ends_with('…') && rows[0].contains("I read the"), "{screen}");
+    assert!(rows[1].contains("━─") && rows[1].contains(" 1/2 done 00:0"), "{screen}");
+    terminal.resize(120);
+    let screen = terminal.shows("last line");
+    assert_eq!(screen.matches(" done 00:0").count(), 1, "{screen}");
+    go(&garden);
+    let (code, screen, _) = terminal.ends();
+    assert_eq!((code, screen.matches(" done 00:0").count()), (0, 0), "{screen}");
+}
+
+#[test]
+fn colour_is_left_out_where_it_is_not_wanted_and_the_view_where_it_cannot_be() {
+    for (args, env, has_view, has_colour) in [
+        (&[][..], &[][..], true, true),
+        (&[], &[("NO_COLOR", "1")], true, false),
+        (&["--quiet"], &[], false, false),
+        (&["--json"], &[], false, false),
+    ] {
+        let garden = garden();
+        go(&garden);
+        let (code, screen, bytes) = start(&garden, 80, args, env).ends();
+        assert_eq!(code, 0, "{screen}");
+        assert_eq!(bytes.contains("\x1b[?7l"), has_view, "{args:?} {env:?}: {bytes}");
+        assert_eq!(bytes.contains("\x1b[32m"), has_colour, "{args:?} {env:?}: {bytes}");
+    }
+}
+
+#[test]
+fn what_is_typed_meanwhile_is_cleared_away() {
+    let garden = garden();
+    let mut terminal = start(&garden, 80, &[], &[]);
+    terminal.shows("日本語");
+    terminal.types("hello");
+    terminal.shows("hello");
+    let end = std::time::Instant::now() + Duration::from_secs(10);
+    while terminal.screen().contains("hello") {
+        assert!(std::time::Instant::now() < end, "{}", terminal.screen());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    go(&garden);
+    assert_eq!(terminal.ends().0, 0);
+}
+
+#[test]
+fn signals_end_the_view_and_leave_the_terminal_as_it_was() {
+    let garden = garden();
+    let terminal = start(&garden, 80, &[], &[]);
+    terminal.shows("日本語");
+    terminal.signals("INT");
+    let (code, screen, bytes) = terminal.ends();
+    assert_eq!(code, 130, "{screen}");
+    assert!(screen.contains("error: stopped") && screen.contains("1 completed (T001)"), "{screen}");
+    assert!(!screen.contains(" done 00:"), "{screen}");
+    assert!(bytes.rfind("\x1b[?7h") > bytes.rfind("\x1b[?7l"), "rows are broken again");
+}
+
+#[test]
+fn a_second_signal_ends_all_at_once_and_still_clears_the_view() {
+    let garden = garden();
+    garden.agent(&WORKER.replace("until", "trap '' INT TERM HUP; echo ready; until"));
+    let terminal = start(&garden, 80, &[], &[]);
+    terminal.shows("ready");
+    terminal.signals("TERM");
+    std::thread::sleep(Duration::from_millis(400));
+    terminal.signals("TERM");
+    let (code, screen, _) = terminal.ends();
+    assert_eq!(code, 143, "{screen}");
+    assert!(!screen.contains(" done 00:"), "{screen}");
+    go(&garden);
+}
+
+#[test]
+fn tasks_that_run_at_once_have_a_row_each() {
+    let garden = garden();
+    garden.write("task-tree.json", TREE.replace(", \"depends_on\": [\"T001\"]", ""));
+    garden.commit("at once\n");
+    garden.agent(&WORKER.replace("*T002:*)", "Implement*)"));
+    let terminal = start(&garden, 80, &["--jobs", "2"], &[]);
+    terminal.shows(" T001 implement 1/5 robot");
+    let screen = terminal.shows(" T002 implement 1/5 robot");
+    assert!(bottom(&screen)[1].contains(" 0/2 done"), "{screen}");
+    go(&garden);
+    let (code, screen, _) = terminal.ends();
+    assert!(code == 0 && screen.contains("2 completed"), "{screen}");
+}

@@ -1,0 +1,42 @@
+//! A budget of a run of several jobs: what one spends counts for the others at once.
+
+use arborist_testkit::Garden;
+
+const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n- [ ] T003 [P] do c\n";
+
+/// Each call costs 50 cents. T002 works until T001 has landed.
+const SPENDER: &str = r#"
+say() { printf '{"type":"result","subtype":"success","is_error":false,"result":"%s","total_cost_usd":0.5,"usage":{"input_tokens":100,"output_tokens":50}}\n' "$1"; }
+case "$prompt" in
+  "Review"*) say APPROVED ;;
+  *) echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt"
+     [ $ARBORIST_TASK != T002 ] || until git -C "$ROOT/repo" log --format=%s main | grep -q '@T001@merge'; do sleep 0.02; done
+     say done ;;
+esac
+"#;
+
+#[test]
+fn nobody_is_called_any_more_when_the_budget_of_the_run_is_used_up() {
+    for (flag, low, high, sentence) in [
+        ("--max-cost", "0.8", "9", "the run has cost $1.00 of $0.80"),
+        ("--max-tokens", "300", "9000", "the run has used 300 of 300 tokens"),
+    ] {
+        let garden = Garden::sprout();
+        garden.write("tasks.md", PLAN);
+        garden.commit("a plan\n");
+        garden.agent(SPENDER);
+        let file = garden.home().join(".config/git-arborist/config.toml");
+        let known = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, format!("{known}events = \"claude\"\n")).unwrap();
+        garden
+            .arborist(["gardener", "--jobs", "2", flag, low])
+            .exits(1)
+            .err(&format!("error: {sentence}"))
+            .err(&format!("hint: go on with a higher limit: {flag}"));
+        assert_eq!(garden.calls(), 3, "T001 twice, T002 once, T003 never");
+        let log = garden.git(["log", "--format=%s", "--all"]).answer();
+        assert!(log.contains("@T002@test-pass)") && !log.contains("@T002@review"), "{log}");
+        garden.arborist(["gardener", "--jobs", "2", flag, high]).succeeds().out("2 completed");
+        assert_eq!(garden.calls(), 6, "nothing is done twice");
+    }
+}

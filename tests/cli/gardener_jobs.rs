@@ -1,0 +1,250 @@
+//! `git arborist gardener --jobs N`: several tasks at once, each in a worktree of its own.
+
+use std::{fs, time::Duration};
+
+use arborist_testkit::Garden;
+
+/// Four tasks side by side, and one that needs them all.
+const PLAN: &str = "\
+## Phase 1: Ground
+
+- [ ] T001 [P] do a
+- [ ] T002 [P] do b
+- [ ] T003 [P] do c
+- [ ] T004 [P] do d
+
+## Phase 2: House
+
+- [ ] T005 build on it
+
+## Dependencies
+
+- T005 depends on T001, T002, T003, T004
+";
+
+/// Writes a file for each task, says what it sees of the others, and approves of everything.
+const WORKER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) task=$(printf '%s' "$prompt" | sed -n '1s/Implement task \([^:]*\):.*/\1/p')
+     mkdir -p "$ROOT/seen"; ls T*.txt 2>/dev/null | tr '\n' ' ' > "$ROOT/seen/$task"; pwd > "$ROOT/seen/$task.dir"
+     echo "$ARBORIST_WORKTREE" > "$ROOT/seen/$task.worktree"
+     if grep -qs "$task" "$ROOT/broken"; then echo "cannot do $task" >&2; exit 1; fi
+     echo "$task" > "$task.txt" ;;
+esac
+"#;
+
+fn garden(agent: &str) -> Garden {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", PLAN);
+    garden.write(".gitignore", "*.log\n");
+    garden.commit("a plan\n");
+    garden.agent(agent);
+    garden
+}
+
+fn tracked(garden: &Garden) -> String {
+    garden.git(["ls-files", "T*.txt"]).answer().replace('\n', " ")
+}
+
+fn seen(garden: &Garden, name: &str) -> String {
+    fs::read_to_string(garden.root().join("seen").join(name)).unwrap_or_default().trim().to_owned()
+}
+
+fn merges(garden: &Garden) -> usize {
+    garden
+        .git(["log", "--merges", "--format=%s"])
+        .answer()
+        .lines()
+        .filter(|line| line.contains("@merge)"))
+        .count()
+}
+
+#[test]
+fn tasks_are_worked_on_apart_and_land_as_one_merge_each() {
+    let garden = garden(WORKER);
+    garden.arborist(["gardener", "--jobs", "4"]).succeeds().out("5 completed");
+    assert_eq!(tracked(&garden), "T001.txt T002.txt T003.txt T004.txt T005.txt");
+    assert_eq!(merges(&garden), 5);
+    assert_eq!(seen(&garden, "T003"), "", "no task sees another that has not landed");
+    assert_eq!(
+        seen(&garden, "T005"),
+        "T001.txt T002.txt T003.txt T004.txt",
+        "a dependant begins with what landed"
+    );
+    assert_ne!(seen(&garden, "T001.dir"), garden.path("").display().to_string());
+    assert_eq!(seen(&garden, "T001.dir"), seen(&garden, "T001.worktree"));
+    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "the checkout is up to date and clean");
+    garden.arborist(["state", "--exit-code"]).succeeds();
+    garden.arborist(["trailers", "check", "HEAD~5.."]).succeeds();
+    garden.arborist(["gardener", "--jobs", "4"]).succeeds().out("nothing was left to do");
+    assert_eq!(garden.calls(), 10, "what is done is not done again");
+    let lanes = garden.git(["worktree", "list"]).answer();
+    assert!(lanes.lines().skip(1).all(|lane| lane.contains("detached")), "all lanes are free again: {lanes}");
+}
+
+#[test]
+fn one_job_can_leave_the_checkout_alone_too() {
+    let garden = garden(WORKER);
+    garden.arborist(["gardener", "--isolate", "--until", "T002"]).succeeds().out("2 completed");
+    assert_ne!(seen(&garden, "T001.dir"), garden.path("").display().to_string());
+    assert_eq!(seen(&garden, "T001.dir"), seen(&garden, "T002.dir"), "the lane is used again");
+    assert_eq!(merges(&garden), 2);
+}
+
+#[test]
+fn how_many_jobs_can_be_configured() {
+    let garden = garden(WORKER);
+    garden.arborist(["gardener", "--jobs", "none"]).exits(129).err("not a number of jobs");
+    garden.git(["config", "arborist.jobs", "2"]).succeeds();
+    garden.arborist(["gardener", "--until", "T002"]).succeeds();
+    assert_eq!(merges(&garden), 2);
+}
+
+#[test]
+fn a_failed_task_keeps_its_lane_and_stops_only_its_dependants() {
+    let garden = garden(WORKER);
+    garden.write("../broken", "T002\n");
+    let flags = ["gardener", "--jobs", "2", "--max-retries", "1", "--keep-going"];
+    garden.arborist(flags).exits(1).out("1 failed (T002)").out("T005").out("waits for T002");
+    assert_eq!(tracked(&garden), "T001.txt T003.txt T004.txt");
+    garden.arborist(["state", "T002"]).succeeds().out("failed");
+    let lanes = garden.git(["worktree", "list"]).answer();
+    assert!(lanes.contains("[arborist/task/main/T002]"), "it stays for inspection: {lanes}");
+    garden.write("../broken", "");
+    garden.arborist(["gardener", "--jobs", "2", "--retry-failed"]).succeeds().out("2 completed");
+    assert_eq!(tracked(&garden), "T001.txt T002.txt T003.txt T004.txt T005.txt");
+}
+
+#[test]
+fn what_the_user_has_not_committed_stays_as_it_is() {
+    let garden = garden(WORKER);
+    garden.write("notes.txt", "mine\n");
+    garden.write(".gitignore", "*.log\nmine\n");
+    let before = garden.git(["status", "--porcelain"]).answer();
+    garden.arborist(["gardener", "--jobs", "2", "--until", "T002"]).succeeds().err("stays in your checkout");
+    assert_eq!(garden.git(["status", "--porcelain"]).answer(), before);
+    assert_eq!(garden.read("notes.txt"), "mine\n");
+    assert_eq!(tracked(&garden), "T001.txt T002.txt");
+}
+
+#[test]
+fn a_landing_that_would_touch_the_users_files_is_parked() {
+    let garden = garden(WORKER);
+    garden.write("T001.txt", "mine\n");
+    garden
+        .arborist(["gardener", "--jobs", "2"])
+        .exits(2)
+        .out("parked")
+        .out("git merge --ff-only refs/arborist/landing/main");
+    assert_eq!(garden.read("T001.txt"), "mine\n");
+    garden
+        .arborist(["state", "--exit-code"])
+        .exits(1)
+        .out("done, parked")
+        .out("  git merge --ff-only refs/arborist/landing/main");
+    assert_eq!(
+        seen(&garden, "T005"),
+        "T001.txt T002.txt T003.txt T004.txt",
+        "dependants build on what is parked"
+    );
+    fs::remove_file(garden.path("T001.txt")).unwrap();
+    garden.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
+    garden.arborist(["state", "--exit-code"]).succeeds().never("parked");
+    garden.arborist(["gardener", "--jobs", "2"]).succeeds().out("nothing was left to do");
+    assert_eq!(tracked(&garden), "T001.txt T002.txt T003.txt T004.txt T005.txt");
+}
+
+#[test]
+fn tasks_that_conflict_land_one_and_tell_of_the_other() {
+    let both = "echo \"$task\" > same.txt; touch \"$ROOT/at-$task\"; until [ -e \"$ROOT/at-T001\" ] && [ -e \"$ROOT/at-T002\" ]; do sleep 0.02; done";
+    let garden = garden(&WORKER.replace("echo \"$task\" > \"$task.txt\"", both));
+    garden.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    garden
+        .arborist(["gardener", "--jobs", "2", "--until", "T002", "--keep-going"])
+        .exits(2)
+        .out("1 completed")
+        .out("1 did not land")
+        .out("same.txt");
+    let state = garden.arborist(["state", "--json"]).succeeds().stdout();
+    let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    let tasks = state["tasks"].as_array().unwrap();
+    let landed = |id: &str| tasks.iter().find(|task| task["id"] == id).unwrap()["landed"].clone();
+    assert_ne!(landed("T001"), landed("T002"), "{state}");
+}
+
+#[test]
+fn the_tests_of_a_phase_decide_over_the_landing_of_its_last_task() {
+    let garden = Garden::sprout();
+    let tree = r#"{"nodes": {
+      "P1": {"id": "P1", "name": "Phase", "children": ["T001", "T002"],
+             "test_commands": [{"type": "integration", "command": "test -e T001.txt && test -e T002.txt"}]},
+      "T001": {"id": "T001", "name": "a", "parent": "P1"},
+      "T002": {"id": "T002", "name": "b", "parent": "P1"}},
+      "root_ids": ["P1"]}"#;
+    garden.write("task-tree.json", tree);
+    garden.commit("a plan\n");
+    garden.agent(WORKER);
+    garden.arborist(["gardener", "--jobs", "2", "--yes"]).succeeds().out("2 completed");
+    garden.arborist(["state", "--exit-code"]).succeeds();
+    let log = garden.git(["log", "--format=%s"]).answer();
+    assert!(log.contains("task(main@P1@test-pass)"), "{log}");
+    let branches = garden.git(["branch", "--list", "arborist/task/main/P1"]).answer();
+    assert_eq!(branches, "", "a place for tests leaves no branch");
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_in_its_lanes_and_loses_nothing() {
+    let garden = garden(
+        r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) task=$(printf '%s' "$prompt" | sed -n '1s/Implement task \([^:]*\):.*/\1/p')
+     echo "$task" >> "$task.txt"
+     if [ ! -e "$ROOT/calm" ]; then touch "$ROOT/begun-$task"; sleep 60; fi ;;
+esac
+"#,
+    );
+    let mut driver = garden.command("git-arborist-gardener", &garden.path(""));
+    let quiet = std::process::Stdio::null;
+    let mut child = driver.args(["--jobs", "2"]).stdout(quiet()).stderr(quiet()).spawn().unwrap();
+    let begun = |task: &str| garden.root().join(format!("begun-{task}"));
+    for _ in 0..600 {
+        if begun("T001").exists() && begun("T002").exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    fs::write(garden.root().join("calm"), "").unwrap();
+    garden
+        .arborist(["gardener", "--jobs", "2"])
+        .succeeds()
+        .err("ended what a crashed run had left")
+        .out("5 completed");
+    let history = garden.git(["log", "--format=%s", "--all"]).answer();
+    assert!(history.contains("task(main@T001@implement-fail)"), "{history}");
+    assert_eq!(
+        garden.read("T001.txt"),
+        "T001\nT001\n",
+        "what the first attempt left was there for the second"
+    );
+    garden.arborist(["state", "--exit-code"]).succeeds();
+}
+
+#[test]
+fn what_was_begun_in_a_lane_is_not_begun_anew_in_the_checkout() {
+    let garden = garden("echo half > half.txt; kill -9 $PPID; exit 1\n");
+    assert_ne!(garden.arborist(["gardener", "--isolate", "--only", "T002"]).code(), 0);
+    garden.agent(WORKER);
+    let hint = "git arborist gardener --isolate --only T002";
+    let said = garden.arborist(["garden", "T002"]).exits(2);
+    said.err("task 'T002' was begun on a branch of its own, 'arborist/task/main/T002'").err(hint);
+    garden.arborist(["gardener"]).exits(2).err(hint);
+    garden.arborist(["worktree", "list"]).succeeds().out("arborist/task/main/T002").never("free");
+    garden.arborist(["garden", "T001"]).succeeds();
+    garden.arborist(["gardener", "--isolate", "--only", "T002"]).succeeds();
+    assert_eq!(garden.git(["show", "arborist/task/main/T002:half.txt"]).answer(), "half", "nothing is lost");
+    garden.arborist(["gardener", "--new-run"]).succeeds();
+}

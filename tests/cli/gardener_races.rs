@@ -1,0 +1,97 @@
+//! Several gardeners on one repository at once: on one branch exactly one works, on two branches both do.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Stdio},
+    time::{Duration, Instant},
+};
+
+use arborist_testkit::{Garden, Run};
+
+const PLAN: &str =
+    "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n- [ ] T003 [P] do c\n- [ ] T004 [P] do d\n";
+
+/// Waits for `$ROOT/go`, then writes a file of its own.
+const WAITER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) until [ -e "$ROOT/go" ]; do sleep 0.05; done; echo "$ARBORIST_TASK" >> "$ARBORIST_TASK.txt" ;;
+esac
+"#;
+
+fn garden() -> Garden {
+    Garden::planned("tasks.md", PLAN, WAITER)
+}
+
+fn start(garden: &Garden, dir: &Path) -> Child {
+    let mut command = garden.command("git-arborist-gardener", dir);
+    let piped = command.args(["--jobs", "2"]).stdin(Stdio::null()).stdout(Stdio::piped());
+    piped.stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn merges(garden: &Garden, branch: &str) -> usize {
+    let log = garden.git(["log", "--first-parent", "--format=%s", branch]).answer();
+    log.lines()
+        .filter(|line| line.starts_with(&format!("task({branch}@")) && line.contains("@merge)"))
+        .count()
+}
+
+fn is_tidy(garden: &Garden) {
+    garden.git(["fsck", "--strict", "--no-dangling"]).succeeds().silent();
+    let locks = Run::of(garden.command("find", &garden.path(".git")).args([".", "-name", "*.lock"]), b"");
+    assert_eq!(locks.answer(), "");
+    for kind in ["wip", "queue/tickets", "landing"] {
+        assert_eq!(garden.git(["for-each-ref", &format!("refs/arborist/{kind}")]).answer(), "");
+    }
+}
+
+#[test]
+fn of_four_gardeners_on_one_branch_one_works_and_the_others_say_who() {
+    let garden = garden();
+    let mut gardeners: Vec<Child> = (0..4).map(|_| start(&garden, &garden.path(""))).collect();
+    let begun = Instant::now();
+    while gardeners.iter_mut().filter_map(|gardener| gardener.try_wait().unwrap()).count() < 3 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "more than one works");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    fs::write(garden.root().join("go"), "").unwrap();
+    let mut codes = Vec::new();
+    for gardener in gardeners {
+        let ended = gardener.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        if ended.status.code() == Some(3) {
+            assert!(
+                said.contains("error: another run of 'main' is going on") && said.contains("process"),
+                "{said}"
+            );
+        }
+        codes.push(ended.status.code().unwrap());
+    }
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 3, 3, 3]);
+    assert_eq!((merges(&garden, "main"), garden.calls()), (4, 8), "nothing is done twice");
+    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+    is_tidy(&garden);
+}
+
+#[test]
+fn gardeners_of_two_branches_work_at_once_and_both_finish() {
+    let garden = garden();
+    let other = garden.root().join("other");
+    garden.git(["worktree", "add", "-q", "-b", "other", other.to_str().unwrap()]).succeeds();
+    let gardeners = [start(&garden, &garden.path("")), start(&garden, &other)];
+    fs::write(garden.root().join("go"), "").unwrap();
+    for gardener in gardeners {
+        let ended = gardener.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    }
+    for (branch, dir) in [("main", garden.path("")), ("other", other)] {
+        assert_eq!(merges(&garden, branch), 4);
+        assert_eq!(garden.git_in(&dir, ["status", "--porcelain"]).answer(), "", "{branch} is clean");
+        assert_eq!(fs::read_to_string(dir.join("T003.txt")).unwrap(), "T003\n");
+        garden.arborist_in(&dir, ["state", "--exit-code"]).succeeds();
+    }
+    assert_eq!(garden.calls(), 16);
+    is_tidy(&garden);
+}

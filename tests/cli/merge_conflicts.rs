@@ -1,0 +1,172 @@
+//! Conflicts of `git arborist merge`: typed, told, and in nobody's way.
+
+use std::fs;
+
+use crate::orchard::{Orchard, clash, content};
+use serde_json::Value;
+
+fn ticket(orchard: &Orchard) -> Value {
+    let queue: Value = serde_json::from_str(&orchard.merge(&["list", "--json"]).answer()).unwrap();
+    queue["tickets"][0].clone()
+}
+
+#[test]
+fn a_conflict_is_told_with_its_file_its_kind_and_all_three_versions() {
+    let orchard = content();
+    let main = orchard.git(["rev-parse", "main"]).answer();
+    orchard
+        .merge(&["T2"])
+        .exits(2)
+        .err("T2 is in conflict: content in a.txt; a person is needed")
+        .err("git arborist merge resolve T2");
+    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
+    assert_eq!(orchard.git(["status", "--porcelain"]).answer(), "");
+    let conflict = &ticket(&orchard)["conflicts"][0];
+    assert_eq!((&conflict["kind"], &conflict["paths"][0]), (&"content".into(), &"a.txt".into()));
+    let text = |side: &str| orchard.git(["cat-file", "-p", conflict[side]["id"].as_str().unwrap()]).answer();
+    assert_eq!([text("base"), text("ours"), text("theirs")], ["one", "ours", "theirs"]);
+    orchard.merge(&["status", "T2"]).exits(2).out("escalated").out("CONFLICT (content)").out("theirs 100644");
+    orchard.merge(&["run"]).exits(2).out("1 escalated (T2)").never("git arborist merge resolve");
+}
+
+#[test]
+fn every_kind_of_conflict_has_its_name() {
+    type Work = fn(&Orchard);
+    let nothing: Work = |_| {};
+    let file: Work = |orchard| orchard.write("a.txt", "1\n2\n3\n4\n5\n6\n");
+    let table: [(&str, Work, Work, Work); 8] = [
+        ("add/add", nothing, |o| o.write("a.txt", "x\n"), |o| o.write("a.txt", "y\n")),
+        ("modify/delete", file, |o| o.write("a.txt", "x\n"), |o| fs::remove_file(o.path("a.txt")).unwrap()),
+        (
+            "rename/rename",
+            file,
+            |o| fs::rename(o.path("a.txt"), o.path("b.txt")).unwrap(),
+            |o| fs::rename(o.path("a.txt"), o.path("c.txt")).unwrap(),
+        ),
+        (
+            "rename/delete",
+            file,
+            |o| fs::rename(o.path("a.txt"), o.path("b.txt")).unwrap(),
+            |o| fs::remove_file(o.path("a.txt")).unwrap(),
+        ),
+        ("file/directory", nothing, |o| o.write("d", "a file\n"), |o| o.write("d/e", "inside\n")),
+        (
+            "mode",
+            nothing,
+            |o| o.write("a.txt", "a file\n"),
+            |o| std::os::unix::fs::symlink("kept.txt", o.path("a.txt")).unwrap(),
+        ),
+        (
+            "binary",
+            |o| o.write("a.txt", b"\0base"),
+            |o| o.write("a.txt", b"\0ours"),
+            |o| o.write("a.txt", b"\0theirs"),
+        ),
+        ("content", file, |o| o.write("a.txt", "x\n"), |o| o.write("a.txt", "y\n")),
+    ];
+    for (kind, base, ours, theirs) in table {
+        let orchard = clash(base, ours, theirs);
+        orchard.merge(&["T2"]).exits(2);
+        let ticket = ticket(&orchard);
+        let kinds: Vec<&str> =
+            ticket["conflicts"].as_array().unwrap().iter().map(|one| one["kind"].as_str().unwrap()).collect();
+        assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
+        assert!(!kinds.contains(&"unknown"), "{kind}: {kinds:?}");
+        if kind == "binary" {
+            assert_eq!(kinds, ["binary"]);
+        }
+    }
+}
+
+#[test]
+fn a_submodule_that_both_moved_is_a_conflict() {
+    let orchard = Orchard::bare_orchard();
+    let link = |orchard: &Orchard, id: &str| {
+        orchard.git(["update-index", "--add", "--cacheinfo", &format!("160000,{id},sub")]).succeeds();
+    };
+    link(&orchard, &"1".repeat(40));
+    let tree = orchard.git(["write-tree"]).answer();
+    let head = orchard.git(["rev-parse", "HEAD"]).answer();
+    let base = orchard.commit_object(&tree, &[head], "sub\n");
+    orchard.git(["reset", "-q", "--soft", &base]).succeeds();
+    fs::create_dir(orchard.path("sub")).unwrap();
+    let start = arborist_testkit::TaskCommit::run_start("main", "s1", &base).to_string();
+    let start = orchard.commit_object(&tree, &[base], start);
+    orchard.git(["reset", "-q", "--soft", &start]).succeeds();
+    for (task, digit) in [("T1", "2"), ("T2", "3")] {
+        link(&orchard, &digit.repeat(40));
+        let tree = orchard.git(["write-tree"]).answer();
+        let done = arborist_testkit::TaskCommit::new(task, "complete").trailer("Session", "s1").to_string();
+        let commit = orchard.commit_object(&tree, std::slice::from_ref(&start), done);
+        orchard.git(["branch", &format!("arborist/task/main/{task}"), &commit]).succeeds();
+    }
+    orchard.git(["read-tree", "HEAD"]).succeeds();
+    orchard.elsewhere();
+    orchard.merge(&["T1", "T2"]).exits(2).err("T2 is in conflict: submodule in sub");
+}
+
+#[test]
+fn one_conflict_does_not_hold_up_the_queue() {
+    let orchard = content();
+    orchard.branch_off("T3", "complete");
+    orchard.merge(&["add", "T2", "T3"]).succeeds();
+    orchard.merge(&["run"]).exits(2).out("1 landed (T3), 1 escalated (T2)");
+    assert!(orchard.git(["rev-parse", "-q", "--verify", "arborist/task/main/T2"]).code() == 0);
+}
+
+#[test]
+fn all_land_or_none_if_that_is_wanted() {
+    let orchard = content();
+    orchard.branch_off("T3", "complete");
+    orchard.branch_off("T4", "complete");
+    let main = orchard.git(["rev-parse", "main"]).answer();
+    orchard
+        .merge(&["T3", "T2", "T4", "--policy", "all-or-nothing"])
+        .exits(1)
+        .out("1 conflict (T2), 2 waiting (T3, T4)")
+        .err("T3 waits for all of them: not all of them can be merged");
+    orchard.merge(&["T3", "T2", "--policy", "all-or-nothing"]).exits(1).out("1 waiting (T3)");
+    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
+    orchard.merge(&["T3", "T4", "--policy", "all-or-nothing"]).succeeds().out("2 landed (T3, T4)");
+
+    orchard.branch_off("T5", "complete");
+    orchard.branch_off("T6", "complete");
+    orchard.git(["config", "arborist.merge.gates.check.command", "! test -e T6.txt"]).succeeds();
+    orchard
+        .merge(&["T5", "T6", "--policy", "all-or-nothing"])
+        .exits(1)
+        .out("2 waiting (T5, T6)")
+        .err("together they are red");
+    orchard.merge(&["T5", "T6"]).exits(1).out("1 landed (T5), 1 red (T6)");
+}
+
+#[test]
+fn of_several_the_first_that_can_land_are_chosen() {
+    let orchard = content();
+    for task in ["T3", "T4", "T5"] {
+        orchard.branch_off(task, "complete");
+    }
+    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    orchard
+        .merge(&["T2", "T3", "T4", "--policy", "first"])
+        .exits(2)
+        .out("1 landed (T3), 1 not chosen (T4)")
+        .err("T4 is not needed: others have landed");
+    orchard.merge(&["log"]).succeeds().out("T4    not-chosen");
+    orchard.merge(&["T3", "T5", "--policy", "1"]).succeeds().out("1 not chosen (T5)");
+    orchard.merge(&["T5", "--policy", "most"]).exits(129).err("it must be keep-clean, all-or-nothing, first");
+}
+
+#[test]
+fn paths_cannot_speak_to_the_terminal() {
+    let name = "a\u{1b}[31mb.txt";
+    let orchard = clash(
+        |orchard| orchard.write(name, "one\n"),
+        |orchard| orchard.write(name, "ours\n"),
+        |orchard| orchard.write(name, "theirs\n"),
+    );
+    orchard.merge(&["T2"]).exits(2).never("\u{1b}");
+    orchard.merge(&["status", "T2"]).exits(2).out("theirs 100644").never("\u{1b}");
+    orchard.merge(&["resolve", "T2"]).succeeds();
+    orchard.merge(&["resolve", "T2"]).exits(1).err("not resolved yet: ab.txt").never("\u{1b}");
+}

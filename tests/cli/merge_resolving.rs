@@ -1,0 +1,291 @@
+//! Conflicts of `git arborist merge` that are resolved: by an agent, or by doing the task anew; never landed untested.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use crate::orchard::{Orchard, clash, content};
+
+#[test]
+fn an_agent_resolves_it_with_both_tasks_before_its_eyes() {
+    let orchard = content();
+    orchard.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
+    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)").err("an agent resolves the conflict of T2, try 1");
+    assert_eq!(orchard.show("main", "a.txt"), "ours\ntheirs");
+    let prompt = orchard.prompt(0);
+    for part in [
+        "Resolve the merge conflict of task T2: T2 does it",
+        "Task T1",
+        "content in a.txt",
+        "--- a.txt as both found it ---\none\n",
+        "--- a.txt on main ---\nours\n",
+        "--- a.txt of the task ---\ntheirs\n",
+    ] {
+        assert!(prompt.contains(part), "{part} in {prompt}");
+    }
+    let parents = orchard.git(["rev-parse", "main^2"]).answer();
+    assert_eq!(
+        parents,
+        orchard.git(["rev-parse", "arborist/task/main/T2"]).answer(),
+        "one merge for the task"
+    );
+    assert_eq!(orchard.git(["status", "--porcelain"]).answer(), "");
+    assert_eq!(orchard.git(["worktree", "list", "--porcelain"]).answer().matches("worktree ").count(), 1);
+}
+
+#[test]
+fn who_resolved_it_is_told_wherever_the_landing_is() {
+    let orchard = content();
+    orchard.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
+    let whose = "its conflict was resolved by the agent robot, and not reviewed";
+    orchard.merge(&["T2"]).succeeds().err(whose);
+    let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
+    assert!(trailers.contains("Arborist-Resolved-By: agent robot"), "{trailers}");
+    assert!(trailers.contains("Arborist-Runtime: "), "{trailers}");
+    orchard.arborist(["trailers", "check", "main"]).succeeds();
+    orchard.merge(&["log"]).succeeds().out(whose);
+    orchard.merge(&["status", "T2"]).succeeds().out(whose);
+
+    let orchard = content();
+    orchard.write("a.txt", "mine\n");
+    orchard.agent("echo both > a.txt");
+    orchard.merge(&["T2"]).exits(2).out("1 parked (T2)").err(whose);
+    orchard.merge(&["list"]).succeeds().out(whose);
+    let queue = orchard.merge(&["list", "--json"]).answer();
+    assert!(queue.contains("\"resolved_by\": \"agent robot\""), "{queue}");
+}
+
+#[test]
+fn what_an_agent_resolved_goes_through_the_gate_like_everything_else() {
+    let orchard = content();
+    orchard
+        .git(["config", "arborist.merge.gates.check.command", "grep -q both a.txt || grep -q ours$ a.txt"])
+        .succeeds();
+    orchard.agent("if test -e \"$ROOT/again\"; then echo both > a.txt; else touch \"$ROOT/again\"; echo neither > a.txt; fi");
+    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
+    assert_eq!(orchard.show("main", "a.txt"), "both");
+    assert!(
+        orchard.prompt(1).contains("Earlier tries failed:\n- the gate 'check' is red"),
+        "{}",
+        orchard.prompt(1)
+    );
+}
+
+#[test]
+fn marks_of_conflict_are_no_resolution_and_two_tries_are_enough() {
+    let orchard = content();
+    orchard.agent("echo more >> a.txt");
+    orchard
+        .merge(&["T2"])
+        .exits(2)
+        .out("1 escalated (T2)")
+        .err("try 2")
+        .err("resolve it:    git arborist merge resolve T2");
+    assert_eq!(orchard.calls(), 2);
+    orchard.merge(&["status", "T2"]).exits(2).out("try 2: marks of conflict are left in a.txt");
+    orchard.merge(&["run"]).exits(2);
+    assert_eq!(orchard.calls(), 2, "it is escalated once, and tries are counted in git");
+    orchard.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
+    orchard.merge(&["retry", "T2"]).succeeds();
+    orchard.merge(&["run"]).exits(2);
+    assert_eq!(orchard.calls(), 3);
+}
+
+#[test]
+fn an_agent_that_does_nothing_or_fails_has_resolved_nothing() {
+    for (script, why) in [("true", "nothing was changed"), ("exit 3", "robot failed")] {
+        let orchard = content();
+        orchard.agent(script);
+        orchard.merge(&["T2"]).exits(2);
+        orchard.merge(&["status", "T2"]).exits(2).out(why);
+    }
+}
+
+#[test]
+fn a_task_can_be_done_anew_instead() {
+    let orchard = content();
+    orchard.git(["config", "arborist.merge.on-conflict", "reimplement"]).succeeds();
+    let tip = orchard.git(["rev-parse", "arborist/task/main/T2"]).answer();
+    orchard.merge(&["T2"]).exits(1).out("1 withdrawn (T2)").err("is to be done anew on top of it");
+    let saved = orchard.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
+    assert_eq!(saved, tip);
+    assert_eq!(orchard.git(["for-each-ref", "refs/heads/arborist/task/main/T2"]).answer(), "");
+    orchard.merge(&["list"]).succeeds().silent();
+    orchard.git(["config", "arborist.merge.on-conflict", "argue"]).succeeds();
+    orchard.merge(&["run"]).exits(128).err("must be resolve or reimplement");
+}
+
+#[test]
+fn marks_of_any_length_and_in_files_of_any_name_are_no_resolution() {
+    let odd = OsStr::from_bytes(b"odd\xff.txt");
+    let write = |orchard: &Orchard, text: &str| {
+        orchard.write("a.txt", text);
+        fs::write(orchard.path("").join(odd), text).unwrap();
+    };
+    let orchard = clash(
+        |orchard| {
+            orchard.write(".gitattributes", "a.txt conflict-marker-size=32\n");
+            write(orchard, "one\n");
+        },
+        |orchard| write(orchard, "ours\n"),
+        |orchard| write(orchard, "theirs\n"),
+    );
+    orchard.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
+    for (script, left) in
+        [("echo more >> a.txt; echo both > odd*", "a.txt"), ("echo both > a.txt; echo x >> odd*", "odd")]
+    {
+        orchard.agent(script);
+        orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+        orchard
+            .merge(&["status", "T2"])
+            .exits(2)
+            .out(&format!("try 1: marks of conflict are left in {left}"));
+        orchard.merge(&["drop", "T2"]).succeeds();
+    }
+    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    orchard.merge(&["T2"]).exits(2);
+    let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
+    orchard.git_in(&place, ["add", "-A"]).succeeds();
+    orchard.merge(&["resolve", "T2"]).exits(1).err("not resolved yet: a.txt, odd");
+}
+
+#[test]
+fn an_agent_has_to_do_something_about_every_conflict() {
+    let orchard = clash(
+        |orchard| {
+            orchard.write("a.txt", "one\n");
+            orchard.write("b.bin", b"\0base");
+        },
+        |orchard| {
+            orchard.write("a.txt", "ours\n");
+            orchard.write("b.bin", b"\0ours");
+        },
+        |orchard| {
+            orchard.write("a.txt", "theirs\n");
+            orchard.write("b.bin", b"\0theirs");
+        },
+    );
+    orchard.agent("echo both > a.txt");
+    orchard.merge(&["T2"]).exits(2);
+    orchard.merge(&["status", "T2"]).exits(2).out("try 1: nothing was done about b.bin");
+}
+
+#[test]
+fn an_agent_that_resolves_leaves_the_repository_alone() {
+    let table = [
+        ("git branch mine", "refs/heads/mine was moved while it ran"),
+        ("git branch -D spare", "refs/heads/spare was moved while it ran"),
+        (
+            "git update-ref refs/arborist/landing/main HEAD",
+            "refs/arborist/landing/main was moved while it ran",
+        ),
+        (
+            "git update-ref refs/heads/arborist/task/main/T2 main",
+            "arborist/task/main/T2 was moved while it ran",
+        ),
+        ("git config alias.x '!evil'", "config was changed while it ran"),
+        (
+            "h=$(git rev-parse --git-common-dir)/hooks; mkdir -p \"$h\"; echo evil > \"$h/post-merge\"",
+            "the hook post-merge was added while it ran",
+        ),
+    ];
+    for (trespass, said) in table {
+        let orchard = content();
+        orchard.git(["branch", "spare"]).succeeds();
+        orchard.git(["config", "arborist.merge.resolve-attempts", "1"]).succeeds();
+        orchard.agent(&format!("{trespass}; echo both > a.txt"));
+        let state = || {
+            let refs = orchard.git(["for-each-ref", "refs/heads", "refs/arborist/landing"]).answer();
+            (refs, orchard.git(["config", "--local", "--list"]).answer())
+        };
+        let before = state();
+        orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+        orchard.merge(&["status", "T2"]).exits(2).out(said);
+        assert_eq!(state(), before, "{trespass}");
+        assert!(!orchard.path(".git/hooks/post-merge").exists());
+    }
+}
+
+#[test]
+fn commits_of_a_resolving_agent_are_folded_and_saved() {
+    let orchard = content();
+    orchard.agent("echo both > a.txt; git commit -qam mine");
+    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)");
+    assert_eq!(orchard.show("main", "a.txt"), "both");
+    let saved = orchard.git(["for-each-ref", "--format=%(subject)", "refs/arborist/saved/main/T2"]).answer();
+    assert_eq!(saved, "mine");
+    assert!(!orchard.git(["log", "--format=%s", "main"]).answer().contains("mine"));
+}
+
+#[test]
+fn an_agent_sees_the_target_as_it_is_and_knows_whose_conflict_it_is() {
+    let orchard = content();
+    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    orchard.merge(&["T2"]).exits(2);
+    orchard.git(["branch", "arborist/task/main/T3"]).succeeds();
+    orchard.on_branch("T3", |orchard| {
+        orchard.write("a.txt", "ours, later\n");
+        orchard.finish("T3");
+    });
+    orchard.merge(&["T3"]).succeeds();
+    orchard.git(["config", "arborist.merge.assist", "true"]).succeeds();
+    orchard.agent("echo \"$ARBORIST_TASK in $(basename \"$ARBORIST_WORKTREE\")\" > a.txt");
+    let stale = orchard.git(["for-each-ref", "--format=%(refname)", "refs/arborist/queue/tickets"]).answer();
+    let body = orchard.git(["log", "-1", "--format=%b", &stale]).answer();
+    let waiting = body.replace("\"escalated\":true", "\"escalated\":false");
+    let tree = orchard.git(["rev-parse", &format!("{stale}^{{tree}}")]).answer();
+    let parent = orchard.git(["rev-parse", &stale]).answer();
+    let ticket = orchard.commit_object(&tree, &[parent], format!("queue: T2 is conflict\n\n{waiting}\n"));
+    orchard.git(["update-ref", &stale, &ticket]).succeeds();
+    orchard.merge(&["run"]).succeeds().out("1 landed (T2)");
+    assert_eq!(orchard.calls(), 1);
+    assert!(orchard.prompt(0).contains("--- a.txt on main ---\nours, later\n"), "{}", orchard.prompt(0));
+    assert_eq!(orchard.show("main", "a.txt"), "T2 in agent-T2");
+}
+
+#[test]
+fn without_gates_a_resolution_has_to_pass_the_tests_of_its_task() {
+    let orchard = content();
+    orchard.git(["config", "arborist.test-command", "grep -q good a.txt"]).succeeds();
+    orchard.agent(
+        "if test -e \"$ROOT/again\"; then echo good > a.txt; else touch \"$ROOT/again\"; echo bad > a.txt; fi",
+    );
+    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
+    assert_eq!(orchard.show("main", "a.txt"), "good");
+    assert!(orchard.prompt(1).contains("- the gate 'test' is red"), "{}", orchard.prompt(1));
+    let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
+    assert!(trailers.contains("Arborist-Gate: test\n"), "{trailers}");
+
+    let orchard = content();
+    orchard.git(["config", "arborist.test-command", "grep -q good a.txt"]).succeeds();
+    orchard.agent("echo bad > a.txt");
+    orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+    assert_eq!(orchard.show("main", "a.txt"), "ours", "that the target fails it too is no excuse");
+}
+
+#[test]
+fn a_signal_stops_the_agent_and_uses_up_no_try() {
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let orchard = content();
+        orchard.agent("test -e \"$ROOT/well\" || { touch \"$ROOT/there\"; sleep 60; }; echo both > a.txt");
+        let mut command = orchard.command("git-arborist-merge", &orchard.path(""));
+        let quiet = command.args(["T2", "--scope", "main"]).stdin(Stdio::null()).stdout(Stdio::null());
+        let child = quiet.stderr(Stdio::piped()).spawn().unwrap();
+        while !orchard.root().join("there").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        let ended = child.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(code), "{said}");
+        assert!(said.contains("error: stopped"), "{said}");
+        let queue = orchard.merge(&["list", "--json"]).answer();
+        assert!(queue.contains("\"tries\": []"), "{queue}");
+        fs::write(orchard.root().join("well"), "").unwrap();
+        orchard.merge(&["run"]).succeeds().out("1 landed (T2)").err("try 1");
+    }
+}

@@ -1,0 +1,186 @@
+//! `git arborist plan --ai` through the command line, with scripted agents.
+
+use arborist_testkit::{Garden, Run};
+use serde_json::Value;
+
+const SPEC: &str = "# Login\n\nUsers log in with a name and a password.\n";
+
+/// A tree of two tasks, the second with a test.
+const TREE: &str = r#"{
+  "nodes": {
+    "T001": {"id": "T001", "name": "Add users", "description": "a table", "children": [], "depends_on": [], "test_commands": []},
+    "T002": {"id": "T002", "name": "Add the form", "description": "with a button", "children": [], "depends_on": ["T001"],
+             "test_commands": [{"type": "unit", "command": "touch tested; cargo test form"}]}
+  },
+  "root_ids": ["T001", "T002"],
+  "execution_order": ["T001", "T002"],
+  "spec_files": ["elsewhere.md"]
+}"#;
+
+fn garden(script: &str) -> Garden {
+    let garden = Garden::sprout();
+    garden.write("spec.md", SPEC);
+    garden.commit("a spec\n");
+    std::fs::write(garden.root().join("tree.json"), TREE).unwrap();
+    garden.agent(script);
+    garden
+}
+
+/// An agent whose first replies have a dependency that leads nowhere.
+fn wrong_at_first(times: usize) -> Garden {
+    garden(&format!(
+        "if [ $n -lt {times} ]; then sed 's/\\[\"T001\"\\],$/[\"T009\"],/' \"$ROOT/tree.json\"; else cat \"$ROOT/tree.json\"; fi"
+    ))
+}
+
+#[test]
+fn an_agent_makes_the_tree_that_drives_state() {
+    let garden = garden("cat \"$ROOT/tree.json\"");
+    garden
+        .arborist(["plan", "--ai", "spec.md", "-o", "task-tree.json"])
+        .succeeds()
+        .silent()
+        .err("robot is asked for a plan, call 1 of at most 3")
+        .err("wrote task-tree.json")
+        .err("2 tasks in 0 phases: 2 to do; 2 waves left")
+        .never("warning");
+    let tree: Value = serde_json::from_str(&garden.read("task-tree.json")).unwrap();
+    assert_eq!(tree["spec_files"], serde_json::json!(["spec.md"]), "what was read, not what the reply says");
+    assert_eq!(tree["nodes"]["T002"]["test_commands"][0]["command"], "touch tested; cargo test form");
+    assert!(!garden.path("tested").exists(), "a command in a reply is only text");
+    assert!(
+        garden.prompt(0).contains("Users log in with a name") && garden.prompt(0).contains("\"$schema\"")
+    );
+    assert_eq!(garden.calls(), 1);
+    garden.arborist(["state", "--ready"]).succeeds().out("T001").never("T002");
+}
+
+#[test]
+fn it_goes_on_as_with_any_other_plan() {
+    let garden = garden("cat \"$ROOT/tree.json\"");
+    garden.arborist(["plan", "--ai", "spec.md"]).succeeds().out("[ ] T002 Add the form  < T001");
+    garden.arborist(["plan", "--ai", "spec.md", "--waves"]).succeeds().out("wave 2, 1 task\n  T002");
+    garden.arborist(["plan", "--ai", "spec.md", "--format", "mermaid"]).succeeds().out("n0 --> n1");
+    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "nothing is left lying about");
+}
+
+#[test]
+fn what_is_wrong_is_told_to_the_agent() {
+    let garden = wrong_at_first(2);
+    garden
+        .arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
+        .succeeds()
+        .err("the tree of call 1 is wrong: reply:")
+        .err("call 3 of at most 3")
+        .err("wrote tree.json");
+    assert_eq!(garden.calls(), 3);
+    assert!(!garden.prompt(0).contains("T009"));
+    for call in [1, 2] {
+        let prompt = garden.prompt(call);
+        assert!(prompt.contains("Users log in") && prompt.contains("cannot be used"), "{prompt}");
+        assert!(prompt.contains("'T009'"), "the problem itself: {prompt}");
+    }
+}
+
+#[test]
+fn an_invalid_tree_is_never_written() {
+    let garden = wrong_at_first(3);
+    garden
+        .arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
+        .exits(1)
+        .silent()
+        .err("error: 'robot' gave no valid tree:\nreply:")
+        .err("T009")
+        .err("hint: all that it printed is in ");
+    assert_eq!(garden.calls(), 3);
+    assert!(!garden.path("tree.json").exists());
+}
+
+#[test]
+fn words_around_the_tree_do_no_harm_and_words_alone_are_no_tree() {
+    let around = garden(
+        "echo 'Here {it} is:'; echo '```json'; cat \"$ROOT/tree.json\"; echo; echo '```'; echo 'Fine?'",
+    );
+    around.arborist(["plan", "--ai", "spec.md"]).succeeds().out("T002 Add the form");
+    let alone = garden("echo 'I would rather talk.'");
+    alone.arborist(["plan", "--ai", "spec.md"]).exits(1).silent().err("there is no JSON object");
+    let empty = garden("echo '{\"nodes\": {}, \"root_ids\": []}'");
+    empty.arborist(["plan", "--ai", "spec.md"]).exits(1).silent();
+}
+
+#[test]
+fn an_agent_that_fails_is_not_asked_again() {
+    let garden = garden("cat \"$ROOT/tree.json\"; echo 'no credit left' >&2; exit 3");
+    garden
+        .arborist(["plan", "--ai", "spec.md", "-o", "tree.json"])
+        .exits(1)
+        .silent()
+        .err("error: 'robot' made no plan: it exited with code 3: no credit left");
+    assert_eq!(garden.calls(), 1);
+    assert!(!garden.path("tree.json").exists());
+}
+
+#[test]
+fn an_agent_that_changes_the_checkout_is_told_of() {
+    let garden = garden("echo hello > new.txt; git commit -q --allow-empty -m mine; cat \"$ROOT/tree.json\"");
+    garden
+        .arborist(["plan", "--ai", "spec.md"])
+        .succeeds()
+        .err("warning: the agent was to change nothing, and has changed: new.txt")
+        .err("warning: the agent was to change nothing, and has moved HEAD");
+    assert_eq!(garden.read("new.txt"), "hello\n", "it is the user's to judge");
+}
+
+#[test]
+fn warnings_are_told_to_the_agent_too_if_they_are_errors() {
+    let source = r#""source_file": "spec.md", "source_line": 3, "files": ["a.rs"], "children"#;
+    let garden =
+        garden(&format!("sed 's/\"children/{source}/; s/\\[\"T001\"\\],$/[],/' \"$ROOT/tree.json\""));
+    garden.arborist(["plan", "--ai", "spec.md"]).succeeds();
+    garden
+        .arborist(["plan", "--ai", "--strict", "spec.md"])
+        .exits(1)
+        .err("spec.md:3:1: 'T001' and 'T002' may");
+    assert_eq!(garden.calls(), 4);
+    assert!(garden.prompt(3).contains("- spec.md:3:1: 'T001' and 'T002' may run at once"));
+}
+
+#[test]
+fn a_signal_stops_the_agent_and_nothing_is_written() {
+    let garden = garden("touch \"$ROOT/begun\"; sleep 60; cat \"$ROOT/tree.json\"");
+    let script = r#"
+        git-arborist-plan --ai spec.md -o tree.json & plan=$!
+        while [ ! -e "$1/begun" ]; do sleep 0.05; done
+        kill -TERM $plan; wait $plan"#;
+    let mut command = garden.command("sh", &garden.path(""));
+    Run::of(command.args(["-c", script, "sh"]).arg(garden.root()), b"").exits(143).err("error: stopped");
+    assert_eq!(garden.calls(), 1);
+    assert!(!garden.path("tree.json").exists());
+}
+
+#[test]
+fn the_planner_is_the_runner_of_the_step_plan() {
+    let garden = garden("cat \"$ROOT/tree.json\"");
+    let agent = garden.root().join("agent.sh").display().to_string();
+    garden.git(["config", "arborist.runner", "gemini"]).succeeds();
+    garden.write(
+        ".arborist/config.toml",
+        format!("[steps.plan]\nrunner = \"oracle\"\n[runners.oracle]\ncommand = [\"sh\", \"{agent}\"]\n"),
+    );
+    let ask = ["plan", "--ai", "spec.md"];
+    garden.arborist(ask).exits(2).silent().err("runner oracle: sh ");
+    assert_eq!(garden.calls(), 0, "a runner that the repository brings along is not called unseen");
+    garden.arborist(["plan", "--ai", "--yes", "spec.md"]).succeeds().err("oracle is asked for a plan");
+    garden.arborist(ask).succeeds().err("oracle is asked");
+    garden.arborist(["plan", "--ai", "--runner", "robot", "spec.md"]).succeeds().err("robot is asked");
+    for name in ["shell", "demo"] {
+        let error = format!("error: the runner '{name}' cannot make a plan");
+        garden.arborist(["plan", "--ai", "--runner", name, "spec.md"]).exits(128).err(&error);
+    }
+    garden
+        .arborist(["plan", "--ai", "--runner", "goose", "spec.md"])
+        .exits(128)
+        .err("'goose' is not installed")
+        .err("hint: install it with: ");
+    garden.arborist(["plan", "--model", "m", "spec.md"]).exits(129);
+}

@@ -1,0 +1,234 @@
+//! The JSON documents match their published schemas, and these match the code. `BLESS=1` writes them anew.
+
+use std::fs;
+
+use crate::orchard::Orchard;
+use arborist_core::{plan::TreeDocument, session::Record};
+use arborist_testkit::{Garden, TaskCommit};
+use git_arborist::{
+    cleanup::document::{CleanupDocument, SavedDocument},
+    gardening::event::RunEvent,
+    hooks::HooksStatus,
+    merge::{
+        document::{MergeLogDocument, QueueDocument, RunDocument},
+        resolve::ResolveDocument,
+    },
+    plan::WavesDocument,
+    session::document::{
+        DiffDocument, ExportDocument, RecordedDocument, SessionListDocument, SessionShowDocument,
+        TurnDocument, TurnsDocument, WhichDocument,
+    },
+    state::document::StateDocument,
+    trailers::{log::LogDocument, parse::ParseDocument},
+    workspace::document::{PushDocument, StatusDocument, SyncDocument},
+    worktree::document::{ListDocument, RowDocument},
+};
+use schemars::{Schema, schema_for};
+use serde_json::Value;
+
+fn schemas() -> Vec<(&'static str, Schema)> {
+    vec![
+        ("task-tree", schema_for!(TreeDocument)),
+        ("plan-waves", schema_for!(WavesDocument)),
+        ("state", schema_for!(StateDocument)),
+        ("trailers-parse", schema_for!(ParseDocument)),
+        ("trailers-log", schema_for!(LogDocument)),
+        ("hooks-status", schema_for!(HooksStatus)),
+        ("run-event", schema_for!(RunEvent)),
+        ("worktree-list", schema_for!(ListDocument)),
+        ("worktree-show", schema_for!(RowDocument)),
+        ("workspace-status", schema_for!(StatusDocument)),
+        ("workspace-sync", schema_for!(SyncDocument)),
+        ("workspace-push", schema_for!(PushDocument)),
+        ("session-record", schema_for!(Record)),
+        ("session-list", schema_for!(SessionListDocument)),
+        ("session-show", schema_for!(SessionShowDocument)),
+        ("session-turn", schema_for!(TurnDocument)),
+        ("session-turns", schema_for!(TurnsDocument)),
+        ("session-which", schema_for!(WhichDocument)),
+        ("session-recorded", schema_for!(RecordedDocument)),
+        ("session-diff", schema_for!(DiffDocument)),
+        ("session-export", schema_for!(ExportDocument)),
+        ("merge-queue", schema_for!(QueueDocument)),
+        ("merge-run", schema_for!(RunDocument)),
+        ("merge-log", schema_for!(MergeLogDocument)),
+        ("merge-resolve", schema_for!(ResolveDocument)),
+        ("cleanup", schema_for!(CleanupDocument)),
+        ("cleanup-saved", schema_for!(SavedDocument)),
+    ]
+}
+
+fn file_of(name: &str) -> String {
+    format!("{}/schemas/{name}.schema.json", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn the_schemas_are_those_of_the_code() {
+    for (name, schema) in schemas() {
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("BLESS").is_some() {
+            fs::write(file_of(name), &text).unwrap();
+        }
+        assert_eq!(fs::read_to_string(file_of(name)).unwrap_or_default(), text, "run with BLESS=1: {name}");
+    }
+}
+
+fn published(name: &str) -> Value {
+    serde_json::from_str(&fs::read_to_string(file_of(name)).unwrap()).unwrap()
+}
+
+fn validate(name: &str, document: &str) {
+    let document: Value = serde_json::from_str(document).unwrap();
+    if let Err(error) = jsonschema::validate(&published(name), &document) {
+        panic!("{name}: {error} in {document:#}");
+    }
+}
+
+#[test]
+fn what_is_printed_is_what_is_promised() {
+    let garden = Garden::bare_ground(&[]);
+    validate("state", &garden.arborist(["state", "--json"]).answer());
+    garden.commit("begin\n");
+    garden.run_start("main", "s1");
+    garden
+        .commit(TaskCommit::new("T1", "test-fail").trailer("Cost", "0.5").body("Test:\n> no\n").to_string());
+    garden.task("T2", "complete");
+    validate("state", &garden.arborist(["state", "--json", "--history"]).answer());
+    validate("state", &garden.arborist(["state", "--json", "T1"]).answer());
+    validate("trailers-log", &garden.arborist(["trailers", "log", "--json"]).answer());
+    validate("trailers-parse", &garden.arborist(["trailers", "parse", "--json", "HEAD"]).answer());
+    validate("hooks-status", &garden.arborist(["hooks", "status", "--json"]).answer());
+    garden.arborist(["hooks", "install", "-q"]).succeeds();
+    validate("hooks-status", &garden.arborist(["hooks", "status", "--json"]).answer());
+    garden.write(
+        "tasks.md",
+        "## Phase 1: a\n- [x] T1 [P] [US1] a in `a.rs`\n- [-] T2 [P] b\n- [~] T3 c (after T2)\n",
+    );
+    garden.write("Cargo.toml", "");
+    validate("task-tree", &garden.arborist(["plan", "--format", "json"]).answer());
+    validate("plan-waves", &garden.arborist(["plan", "--waves", "--format", "json"]).answer());
+    garden.arborist(["worktree", "add", "T1", "--allow-dirty"]).succeeds();
+    validate("worktree-list", &garden.arborist(["worktree", "list", "--json"]).answer());
+    validate(
+        "worktree-list",
+        &garden.arborist(["worktree", "list", "--json", "--long", "--branches"]).answer(),
+    );
+    validate("worktree-show", &garden.arborist(["worktree", "show", "--json", "T1"]).answer());
+    let unsound = b"x\n\nArborist-Step: complete\n";
+    validate("trailers-parse", &garden.arborist_with(["trailers", "parse", "--json"], unsound).answer());
+}
+
+#[test]
+fn a_session_is_what_is_promised() {
+    let garden = Garden::sprout();
+    let session = |args: &[&str]| garden.arborist(["session"].iter().chain(args)).answer();
+    validate("session-recorded", &session(&["start", "--id", "s1", "--json"]));
+    validate("session-recorded", &session(&["checkpoint", "--session", "s1", "--node", "T1", "--json"]));
+    garden.write("a", "a");
+    let turn = ["turn", "--session", "s1", "--node", "T1", "--model", "m", "--json"];
+    validate("session-turn", &session(&turn));
+    validate("session-turn", &session(&turn));
+    validate("session-turn", &session(&["show", "s1", "--turn", "1", "--patch", "--json"]));
+    validate("session-which", &session(&["which", "HEAD", "--json"]));
+    validate("session-diff", &session(&["diff", "s1", "0", "1", "--json"]));
+    validate("session-export", &session(&["export", "s1"]));
+    garden.commit(TaskCommit::new("T1", "complete").trailer("Session", "s1").to_string());
+    let record = garden.git(["log", "-1", "--format=%b", "refs/arborist/sessions/s1"]).answer();
+    validate("session-record", &record);
+    validate("session-list", &session(&["list", "--json"]));
+    validate("session-show", &session(&["show", "s1", "--json"]));
+    validate("session-turns", &session(&["turns", "s1", "--json"]));
+    validate("session-which", &session(&["which", "HEAD", "--json"]));
+}
+
+#[test]
+fn the_queue_is_what_is_promised() {
+    let orchard = Orchard::grown(&["T1", "T2"]);
+    orchard.on_branch("T2", |orchard| {
+        orchard.write("T1.txt", "mine");
+        orchard.finish("T2");
+    });
+    validate("merge-queue", &orchard.merge(&["add", "T1", "T2", "--json"]).answer());
+    let ran = orchard.merge(&["run", "--json"]).exits(2);
+    validate("merge-run", &ran.stdout());
+    let queue = orchard.merge(&["list", "--json"]).answer();
+    assert!(queue.contains("\"kind\": \"add/add\""), "{queue}");
+    validate("merge-queue", &queue);
+    validate("merge-queue", &orchard.merge(&["status", "--json", "T2"]).exits(2).stdout());
+    validate("merge-log", &orchard.merge(&["log", "--json"]).answer());
+    validate("merge-log", &orchard.merge(&["status", "--json", "T1"]).answer());
+    validate("merge-resolve", &orchard.merge(&["resolve", "--json", "T2"]).answer());
+    validate("merge-resolve", &orchard.merge(&["resolve", "--json", "T2"]).exits(1).stdout());
+    validate("merge-queue", &orchard.merge(&["retry", "--json", "T2"]).answer());
+    validate("merge-queue", &orchard.merge(&["drop", "--json", "T2"]).answer());
+}
+
+#[test]
+fn what_was_cleaned_up_is_what_is_promised() {
+    let orchard = Orchard::grown(&["T1", "T2"]);
+    orchard.merge(&["add", "T1"]).succeeds();
+    orchard.merge(&["run"]).succeeds();
+    let path = orchard.arborist(["worktree", "add", "T3", "--allow-dirty"]).answer();
+    fs::write(format!("{path}/new"), "new").unwrap();
+    orchard.write("spec/logs/T1_test_20250216T143022.log", "x");
+    let clean =
+        |args: &[&str]| orchard.arborist(["cleanup", "--older-than", "0", "--json"].iter().chain(args));
+    for args in [&["--dry-run", "--reclaim"][..], &[], &["--force"]] {
+        validate("cleanup", &clean(args).answer());
+    }
+    validate("cleanup-saved", &orchard.arborist(["cleanup", "saved", "--json"]).answer());
+}
+
+#[test]
+fn a_document_with_a_key_missing_would_be_noticed() {
+    let schema: Value = serde_json::from_str(&fs::read_to_string(file_of("state")).unwrap()).unwrap();
+    for key in ["scope", "head", "session", "summary", "tasks"] {
+        let required = schema["required"].as_array().unwrap();
+        let is_nullable = schema["properties"][key]["type"].to_string().contains("null");
+        assert!(required.iter().any(|name| name == key) || is_nullable, "{key}");
+    }
+}
+
+#[test]
+fn a_word_or_a_field_that_nobody_prints_is_refused() {
+    let garden = Garden::sprout();
+    garden.task("T1", "complete");
+    let answer = garden.arborist(["trailers", "log", "--json"]).answer();
+    let document: Value = serde_json::from_str(&answer).unwrap();
+    let schema = published("trailers-log");
+    let refuses = |spoil: fn(&mut Value)| {
+        let mut document = document.clone();
+        spoil(&mut document);
+        assert_ne!(document, serde_json::from_str::<Value>(&answer).unwrap());
+        assert!(!jsonschema::is_valid(&schema, &document), "{document:#}");
+    };
+    assert!(jsonschema::is_valid(&schema, &document));
+    refuses(|document| document["more"] = 1.into());
+    refuses(|document| document["commits"][0]["more"] = 1.into());
+    refuses(|document| document["commits"][0]["status"] = "compleet".into());
+    refuses(|document| document["commits"][0]["step"] = "compleet".into());
+    refuses(|document| document["commits"][0]["result"] = "passed".into());
+    refuses(|document| document["commits"][0]["trailers"]["Arborist-Stop"] = "x".into());
+    refuses(|document| document["commits"][0]["trailers"]["Arborist-Step"] = 1.into());
+}
+
+#[test]
+fn the_objects_of_our_documents_are_closed() {
+    for name in [
+        "trailers-parse",
+        "trailers-log",
+        "hooks-status",
+        "worktree-list",
+        "merge-queue",
+        "merge-run",
+        "merge-log",
+        "cleanup",
+        "cleanup-saved",
+    ] {
+        let schema = published(name);
+        let definitions = schema["$defs"].as_object().unwrap().values();
+        for object in definitions.chain([&schema]).filter(|schema| schema["type"] == "object") {
+            assert_eq!(object["additionalProperties"], false, "{name}: {object:#}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! What sessions have spent: told by turns, told at the end of a call, or not spent at all.
+
+use std::fs;
+
+use crate::turning::garden;
+use arborist_testkit::Garden;
+use serde_json::Value;
+
+/// Two turns that tell their tokens, and an end that tells the cost and all tokens.
+const WORK: &str = r#"
+opens
+calls 1 "I add a"; echo a$n > a; answers 1
+calls 2 "I add b"; echo b$n > b; answers 2
+echo '{"type":"assistant","message":{"id":"last","content":[{"type":"text","text":"done"}]}}'
+echo '{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":0.25,"usage":{"input_tokens":30,"output_tokens":7}}'
+"#;
+
+fn sessions(garden: &Garden) -> Vec<Value> {
+    let list: Value = serde_json::from_str(&garden.arborist(["session", "list", "--json"]).answer()).unwrap();
+    list["sessions"].as_array().unwrap().clone()
+}
+
+/// What the only session came to, by its newest record: tokens and cost.
+fn spent(garden: &Garden) -> (u64, u64, Option<f64>) {
+    let all = sessions(garden);
+    assert_eq!(all.len(), 1, "{all:#?}");
+    (all[0]["tokens_in"].as_u64().unwrap(), all[0]["tokens_out"].as_u64().unwrap(), all[0]["cost"].as_f64())
+}
+
+/// The sum of a trailer over a branch.
+fn sum_of(garden: &Garden, key: &str, branch: &str) -> Option<f64> {
+    let format = format!("--format=%(trailers:key=Arborist-{key},valueonly)");
+    let told = garden.git(["log", &format, branch]).answer();
+    let values: Vec<f64> = told.split_whitespace().map(|value| value.parse().unwrap()).collect();
+    (!values.is_empty()).then(|| values.iter().sum())
+}
+
+#[test]
+fn what_is_told_at_the_end_of_a_call_enters_the_totals_once() {
+    let garden = garden("claude", WORK);
+    garden.arborist(["gardener"]).succeeds();
+    assert_eq!(spent(&garden), (30, 7, Some(0.25)), "the turns have told 20 and 4 of it");
+    let id = sessions(&garden)[0]["id"].as_str().unwrap().to_owned();
+    garden.arborist(["session", "list"]).succeeds().out("30 in, 7 out").out("$0.25");
+    garden.arborist(["session", "show", &id]).succeeds().out("$0.25");
+    let export: Value = serde_json::from_str(&garden.arborist(["session", "export", &id]).answer()).unwrap();
+    let told: Vec<&Value> = export["records"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|record| !record["beside_turns"].is_null())
+        .collect();
+    assert_eq!(told.len(), 1);
+    assert_eq!((&told[0]["kind"], &told[0]["status"]), (&"checkpoint".into(), &"implement-pass".into()));
+    assert_eq!(
+        told[0]["beside_turns"],
+        serde_json::json!({"tokens": {"read": 10, "written": 3}, "cost": 0.25})
+    );
+}
+
+#[test]
+fn a_session_has_spent_what_its_commits_tell_whoever_works() {
+    for program in ["claude", "codex", "gemini", "opencode"] {
+        let garden = crate::turning::recorded(program);
+        let (read, written, cost) = spent(&garden);
+        let sum = |key: &str| sum_of(&garden, key, "main");
+        assert_eq!(
+            (Some(read as f64), Some(written as f64)),
+            (sum("Tokens-In"), sum("Tokens-Out")),
+            "{program}"
+        );
+        assert!(read > 0, "{program}");
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-6;
+        assert!(
+            match (cost, sum("Cost")) {
+                (Some(told), Some(committed)) => close(told, committed),
+                (told, committed) => told == committed,
+            },
+            "{program}: {cost:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_rejected_review_cost_enters_the_totals_too() {
+    let garden = garden("claude", WORK);
+    let judge = r#"if [ ! -e "$HOME/seen" ]; then touch "$HOME/seen"
+echo '{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"REJECTED: no"}]}}'
+echo '{"type":"result","subtype":"success","is_error":false,"result":"REJECTED: no","total_cost_usd":0.5}'
+else echo '{"type":"result","subtype":"success","is_error":false,"result":"APPROVED","total_cost_usd":0.5,"usage":{"input_tokens":1,"output_tokens":1}}'; fi
+"#;
+    crate::turning::judge(&garden, judge);
+    let file = garden.home().join(".config/git-arborist/config.toml");
+    let config = fs::read_to_string(&file).unwrap() + "events = \"claude\"\n";
+    fs::write(&file, config).unwrap();
+    garden.arborist(["gardener"]).succeeds();
+    let (_, _, cost) = spent(&garden);
+    assert_eq!(cost, sum_of(&garden, "Cost", "main"));
+}
+
+#[test]
+fn records_of_older_versions_are_read() {
+    let garden = Garden::sprout();
+    let head = garden.git(["rev-parse", "HEAD"]).answer();
+    let record = format!(
+        r#"{{"session":"old1","sequence":0,"time":"2026-01-01T00:00:00Z","totals":{{"turns":0,"commits":0,"tokens_in":0,"tokens_out":0,"cost":null}},"context":{{"started":"2026-01-01T00:00:00Z","branch":"main","plan":null,"pipeline":"mine","driver":"other","forked_from":null,"head":"{head}","tip":"{head}","start":null,"checkpoint":null}},"kind":"start","repositories":[{{"name":"repo","branch":"main","base":"{head}"}}],"plan":null,"pipeline":"mine","driver":"other","options":{{}},"forked_from":null}}"#
+    );
+    let empty = garden.git(["hash-object", "-t", "tree", "-w", "/dev/null"]).answer();
+    let commit = garden.commit_object(&empty, &[head], format!("session old1: start\n\n{record}\n"));
+    garden.git(["update-ref", "refs/arborist/sessions/old1", &commit]).succeeds();
+    garden.arborist(["session", "list"]).succeeds().out("old1").never("cannot be read");
+    garden.arborist(["session", "end", "--session", "old1"]).succeeds();
+    garden.arborist(["session", "show", "old1"]).succeeds().out("complete");
+}
+
+/// Nobody can be called from now on.
+fn send_everybody_home(garden: &Garden, test: &str) {
+    let config = format!(
+        "runner = \"robot\"\ntest-command = \"{test}\"\n[runners.robot]\ncommand = [\"nobody-is-called-so\"]\n"
+    );
+    fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
+}
+
+#[test]
+fn what_is_played_offline_costs_nothing_and_says_so() {
+    let garden = garden("claude", WORK);
+    garden.arborist(["gardener"]).succeeds();
+    let id = sessions(&garden)[0]["id"].as_str().unwrap().to_owned();
+    send_everybody_home(&garden, "true");
+    let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
+    said.out("offline: no model was called").never("tokens").never("$0.25");
+    let played = sessions(&garden).into_iter().find(|session| session["id"] != id.as_str()).unwrap();
+    assert_eq!((&played["tokens_in"], &played["cost"]), (&0.into(), &Value::Null));
+    assert_eq!((&played["offline"], &played["state"]), (&true.into(), &"complete".into()));
+    let branch = played["branch"].as_str().unwrap();
+    assert_eq!(sum_of(&garden, "Cost", &format!("main..{branch}")), None);
+    garden
+        .arborist(["session", "show", played["id"].as_str().unwrap()])
+        .succeeds()
+        .out(&format!("turn 0 of {id}, offline"));
+    let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline", "--json"]).succeeds();
+    let lines: Vec<Value> = said.stdout().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let last = &lines.last().unwrap()["summary"];
+    assert_eq!((&last["offline"], &last["spent"]["cost"]), (&true.into(), &Value::Null));
+    assert!(lines.iter().all(|line| line["spent"]["tokens_in"].as_u64().unwrap_or(0) == 0), "{lines:#?}");
+}
+
+#[test]
+fn a_played_session_that_was_killed_calls_nobody_when_it_is_gone_on_with() {
+    let garden = garden("claude", WORK);
+    garden.arborist(["gardener"]).succeeds();
+    let id = sessions(&garden)[0]["id"].as_str().unwrap().to_owned();
+    let (config, calls) = (garden.home().join(".config/git-arborist/config.toml"), garden.calls());
+    let before = fs::read_to_string(&config).unwrap();
+    send_everybody_home(&garden, "kill -9 $PPID; sleep 60");
+    garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).exits(137);
+    let played = sessions(&garden).into_iter().find(|session| session["id"] != id.as_str()).unwrap();
+    let new = played["id"].as_str().unwrap();
+    fs::write(&config, before).unwrap();
+    let house = garden.path(&format!("../repo.arborist/session-{new}"));
+    let refused = [
+        garden.arborist(["session", "resume", new]),
+        garden.arborist_in(&house, ["gardener"]),
+        garden.arborist(["session", "resume", new, "--turn", "1"]),
+    ];
+    for said in refused {
+        said.exits(1)
+            .err("no model is called in it")
+            .err(&format!("session replay {id} --turn 0 --offline"))
+            .err(&format!("session replay {new} --turn 3"));
+    }
+    garden.arborist(["session", "resume"]).exits(1).err("there is no session to go on with");
+    assert_eq!(garden.calls(), calls);
+    garden.arborist(["session", "replay", new, "--turn", "3"]).succeeds();
+}

@@ -1,0 +1,225 @@
+//! Going back to a turn, or forking at one: everything stands as it stood right after that turn.
+
+use crate::turning::{agent, garden};
+use arborist_testkit::Garden;
+use serde_json::Value;
+
+/// Two turns that write; what they write is new in every call.
+const WORK: &str = r#"
+opens
+calls 1 "I add a"; echo "$ARBORIST_TASK $n" >> a; answers 1
+calls 2 "I add b"; echo "$ARBORIST_TASK $n" >> b; answers 2
+ends "done"
+"#;
+
+/// Rejects the first work on T001.
+const JUDGE: &str = r#"prompt=$(cat)
+echo asked >> "$HOME/asked"
+case "$prompt" in *T001*) if [ ! -e "$HOME/seen" ]; then touch "$HOME/seen"; echo 'REJECTED: no foreign key'; exit; fi;; esac
+echo APPROVED
+"#;
+
+fn json(garden: &Garden, args: &[&str]) -> Value {
+    serde_json::from_str(&garden.arborist(args).answer()).unwrap()
+}
+
+/// Two tasks, of which the first needed two attempts; the session, and its turns.
+fn worked() -> (Garden, String, Vec<Value>) {
+    let garden = garden("claude", WORK);
+    garden.write("tasks.md", "- [ ] T001 the work\n- [ ] T002 more (after T001)\n");
+    garden.commit("two tasks\n");
+    crate::turning::judge(&garden, JUDGE);
+    garden.arborist(["gardener"]).succeeds();
+    let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let turns = json(&garden, &["session", "turns", &id, "--json"])["turns"].as_array().unwrap().clone();
+    (garden, id, turns)
+}
+
+/// The number of a task's turn in a step of an attempt: the first or the last.
+fn number(turns: &[Value], (node, step, attempt): (&str, &str, u32), is_last: bool) -> String {
+    let is_it = |turn: &&Value| turn["node"] == node && turn["step"] == step && turn["attempt"] == attempt;
+    let found = if is_last { turns.iter().rfind(is_it) } else { turns.iter().find(is_it) };
+    found.unwrap()["number"].to_string()
+}
+
+/// What happened on a branch since a commit, oldest first.
+fn since(garden: &Garden, base: &str, branch: &str) -> Vec<String> {
+    let log = garden.git(["log", "--reverse", "--format=%s", &format!("{base}..{branch}")]).answer();
+    let told =
+        log.lines().filter_map(|line| Some(line.split_once(&format!("({branch}@"))?.1.split_once("): ")?.0));
+    told.map(str::to_owned).filter(|line| !line.starts_with('@')).collect()
+}
+
+fn head(garden: &Garden) -> String {
+    garden.git(["rev-parse", "main"]).answer()
+}
+
+fn asked(garden: &Garden) -> usize {
+    std::fs::read_to_string(garden.home().join("asked")).unwrap().lines().count()
+}
+
+#[test]
+fn after_an_approved_review_its_task_is_done_and_the_next_one_comes() {
+    let (garden, id, turns) = worked();
+    let (before, calls) = (head(&garden), garden.calls());
+    let turn = number(&turns, ("T001", "review", 1), true);
+    let done = garden.git(["log", "-1", "--format=%H", "--grep=T001@complete)"]).answer();
+    let said = garden.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
+    said.err("tasks stand as then: T002 pending");
+    assert_eq!(garden.calls(), calls + 1, "only T002 is done again");
+    let told = since(&garden, &before, "main");
+    assert_eq!(told.first().unwrap(), "T002@reset");
+    assert!(told.iter().all(|line| line.starts_with("T002@")), "{told:#?}");
+    assert_eq!(told.last().unwrap(), "T002@complete");
+    let reset = garden.git(["log", "-1", "--format=%H", "--grep=@reset)"]).answer();
+    let tree = |commit: &str| garden.git(["rev-parse", &format!("{commit}^{{tree}}")]).answer();
+    assert_eq!(tree(&reset), tree(&done), "as it was when T001 was complete");
+    garden.arborist(["state", "--exit-code"]).succeeds();
+    garden.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();
+}
+
+#[test]
+fn after_the_last_turn_of_all_there_is_nothing_to_do() {
+    let (garden, id, turns) = worked();
+    let (before, calls) = (head(&garden), garden.calls());
+    let turn = turns.last().unwrap()["number"].to_string();
+    let said = garden.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
+    said.err(&format!("nothing came after turn {turn}")).out("nothing was left to do");
+    assert_eq!((head(&garden), garden.calls()), (before, calls));
+    let state = &json(&garden, &["session", "list", "--json"])["sessions"][0]["state"];
+    assert_eq!(state, "complete");
+}
+
+#[test]
+fn within_an_attempt_the_ones_before_count_with_what_was_said_of_them() {
+    let (garden, id, turns) = worked();
+    let (before, calls) = (head(&garden), garden.calls());
+    let spent = |key: &str| {
+        let format = format!("--format=%(trailers:key=Arborist-{key},valueonly)");
+        garden.git(["log", &format, &format!("{before}..main")]).answer().split_whitespace().count()
+    };
+    let turn = number(&turns, ("T001", "implement", 1), false);
+    garden
+        .arborist(["session", "resume", &id, "--turn", &turn])
+        .succeeds()
+        .err("T001 implementing, T002 pending");
+    assert_eq!(garden.calls(), calls + 2);
+    assert!(garden.prompt(calls).contains("no foreign key"), "{}", garden.prompt(calls));
+    let told = since(&garden, &before, "main");
+    assert_eq!(
+        told[..7],
+        [
+            "T001@reset",
+            "T001@implement-pass",
+            "T001@test-pass",
+            "T001@review-rejected",
+            "T002@reset",
+            "T001@turn",
+            "T001@turn"
+        ]
+    );
+    let retries = garden.git([
+        "log",
+        "-1",
+        "--format=%(trailers:key=Arborist-Retry,valueonly)",
+        "--grep=T001@review-approved)",
+    ]);
+    assert_eq!(retries.answer().trim(), "1", "the attempt that it was in goes on");
+    assert_eq!(spent("Tokens-In"), 2, "what was spent before is not counted again");
+    garden.arborist(["trailers", "check", &format!("{before}..main")]).succeeds();
+}
+
+#[test]
+fn after_the_last_turn_of_the_work_it_is_tested_and_reviewed() {
+    let (garden, id, turns) = worked();
+    let (before, calls, reviews) = (head(&garden), garden.calls(), asked(&garden));
+    let turn = number(&turns, ("T002", "implement", 0), true);
+    garden.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().err("T002 implementing");
+    assert_eq!((garden.calls(), asked(&garden)), (calls, reviews + 1), "the work is not done again");
+    let told = since(&garden, &before, "main");
+    let expected =
+        ["T002@reset", "T002@implement-pass", "T002@test-pass", "T002@review-approved", "T002@complete"];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_killed_attempt_goes_on_as_the_same_one() {
+    let killed = "opens\ncalls 1 \"I add a\"; echo a > a; answers 1\nkill -9 $PPID\nexit 1\n";
+    let garden = garden("claude", killed);
+    garden.arborist(["gardener", "--max-retries", "1"]).exits(137);
+    let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    agent(&garden, "claude", WORK);
+    garden.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
+    let told = garden.git(["log", "--format=%s"]).answer();
+    assert!(!told.contains("implement-fail"), "{told}");
+    assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
+}
+
+#[test]
+fn a_replay_begins_where_the_session_stood() {
+    let (garden, id, turns) = worked();
+    let replay = |turn: &str| {
+        let said = garden.arborist(["session", "replay", &id, "--turn", turn]).succeeds();
+        let branch = format!("arborist/tasks/{}", said.stdout().lines().next().unwrap());
+        let start = garden.git(["log", "-1", "--format=%H", "--grep=@@run-start)", &branch]).answer();
+        since(&garden, &start, &branch)
+    };
+    let calls = garden.calls();
+    let told = replay(&number(&turns, ("T001", "review", 1), true));
+    assert_eq!((told[0].as_str(), told[1].as_str()), ("T001@complete", "T002@turn"), "{told:#?}");
+    assert_eq!(garden.calls(), calls + 1);
+    let told = replay(&number(&turns, ("T001", "implement", 1), false));
+    let before = ["T001@implement-pass", "T001@test-pass", "T001@review-rejected", "T001@turn"];
+    assert_eq!(told[..4], before);
+    assert!(garden.prompt(calls + 1).contains("no foreign key"));
+    let told = replay(turns.last().unwrap()["number"].to_string().as_str());
+    assert_eq!(told, ["T001@complete", "T002@complete"]);
+    assert_eq!(garden.calls(), calls + 3);
+}
+
+#[test]
+fn a_failed_task_is_failed_again_unless_it_is_to_be_tried() {
+    let garden = garden("claude", WORK);
+    garden.write("tasks.md", "- [ ] T001 [P] the work\n- [ ] T002 [P] more\n");
+    garden.commit("two tasks\n");
+    crate::turning::judge(
+        &garden,
+        "case \"$(cat)\" in *\"the work\"*) echo REJECTED: no;; *) echo APPROVED;; esac\n",
+    );
+    garden.arborist(["gardener", "--keep-going", "--max-retries", "1"]).exits(1);
+    let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let turns = json(&garden, &["session", "turns", &id, "--json"])["turns"].as_array().unwrap().clone();
+    let (turn, calls) = (number(&turns, ("T002", "implement", 0), false), garden.calls());
+    for verb in ["resume", "replay"] {
+        let said = garden.arborist(["session", verb, &id, "--turn", &turn]).exits(1);
+        said.out("1 completed (T002)");
+    }
+    assert_eq!(garden.calls(), calls + 2);
+    crate::turning::judge(&garden, "echo APPROVED\n");
+    garden.arborist(["session", "resume", &id, "--turn", &turn, "--", "--retry-failed"]).succeeds();
+}
+
+/// What tells of no turns is one turn, whose commit is the failed end of its step.
+#[test]
+fn a_turn_of_the_last_failed_attempt_is_tried_again() {
+    for verb in ["resume", "replay"] {
+        let garden = Garden::planned("tasks.md", "- [ ] T001 the work\n", "echo half > half; exit 1");
+        garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
+        let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].clone();
+        let id = id.as_str().unwrap();
+        let work =
+            "case \"$prompt\" in \"Review\"*) echo REJECTED: no;; *) echo whole >> half; echo done;; esac";
+        garden.agent(work);
+        garden.wait(5);
+        let said = garden.arborist(["session", verb, id, "--turn", "1"]).exits(1);
+        said.out("1 failed (T001)");
+        assert_eq!(garden.calls(), 3, "{verb}: it works on, and is judged");
+        let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].clone();
+        let (id, calls) = (id.as_str().unwrap(), garden.calls());
+        garden.agent(&work.replace("REJECTED: no", "APPROVED"));
+        let turns = json(&garden, &["session", "turns", id, "--json"])["turns"].as_array().unwrap().clone();
+        let turn = number(&turns, ("T001", "review", 0), true);
+        garden.arborist(["session", verb, id, "--turn", &turn]).succeeds().out("1 completed (T001)");
+        assert_eq!(garden.calls(), calls + 1, "{verb}: it is judged again, and not done again");
+    }
+}

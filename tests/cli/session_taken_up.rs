@@ -1,0 +1,182 @@
+//! What a session takes up again when it is resumed, which one is meant, and what is refused before anything is written.
+
+use std::fs;
+
+use arborist_testkit::{Garden, WORKER};
+use serde_json::Value;
+
+fn garden() -> Garden {
+    Garden::planned("tasks.md", "- [ ] T001 do a\n", WORKER)
+}
+
+fn sessions(garden: &Garden) -> Vec<Value> {
+    let list: Value = serde_json::from_str(&garden.arborist(["session", "list", "--json"]).answer()).unwrap();
+    list["sessions"].as_array().unwrap().clone()
+}
+
+fn id(session: &Value) -> String {
+    session["id"].as_str().unwrap().to_owned()
+}
+
+fn records(garden: &Garden, id: &str) -> String {
+    garden.git(["rev-list", "--count", &format!("refs/arborist/sessions/{id}")]).answer()
+}
+
+/// A session on a branch of its own whose test command fails.
+fn failed(more: &[&str]) -> (Garden, String) {
+    let garden = garden();
+    let run = ["gardener", "--session-branch", "--test-command", "test -f mended", "--max-retries", "1"];
+    garden.arborist(run.iter().chain(more)).exits(1);
+    let id = id(&sessions(&garden)[0]);
+    (garden, id)
+}
+
+#[test]
+fn what_failed_its_tests_is_tested_by_them_again() {
+    let (garden, id) = failed(&[]);
+    garden.arborist(["session", "resume", &id]).exits(1);
+    assert_eq!(sessions(&garden)[0]["state"], "failed");
+    garden.arborist(["session", "resume", &id, "--", "--test-command", "true"]).succeeds();
+    assert_eq!(sessions(&garden)[0]["state"], "complete");
+}
+
+#[test]
+fn who_reviews_and_what_may_be_spent_is_taken_up_again() {
+    let (garden, id) = failed(&[
+        "--review-runner",
+        "demo",
+        "--max-tokens",
+        "900",
+        "--max-task-time",
+        "80",
+        "--max-cost",
+        "2",
+    ]);
+    let start = garden.git(["log", "--format=%B", &format!("refs/arborist/sessions/{id}")]).answer();
+    for (name, value) in [
+        ("review-runner", "demo"),
+        ("max-tokens", "900"),
+        ("max-task-time", "80"),
+        ("max-cost", "2"),
+        ("test-command", "test -f mended"),
+    ] {
+        assert!(start.contains(&format!("\"{name}\":\"{value}\"")), "{name}: {start}");
+    }
+    // Nobody but the demo approves: it is asked again.
+    garden
+        .agent("case \"$prompt\" in \"Review\"*) echo REJECTED: no ;; *) touch mended; echo done ;; esac\n");
+    garden.arborist(["session", "resume", &id]).succeeds();
+}
+
+#[test]
+fn a_test_command_of_a_record_is_run_only_if_it_is_approved() {
+    let (garden, id) = failed(&[]);
+    fs::remove_dir_all(garden.home().join(".local/state/git-arborist/approved")).unwrap();
+    let before = records(&garden, &id);
+    garden.arborist(["session", "resume", &id]).exits(2).err("test -f mended").err("--yes");
+    assert_eq!(records(&garden, &id), before);
+    garden.arborist(["session", "replay", &id, "--turn", "0"]).exits(2).err("test -f mended");
+    garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
+    garden.arborist(["session", "resume", &id, "--yes"]).succeeds();
+}
+
+#[test]
+fn options_that_are_wrong_are_refused_before_anything_is_written() {
+    let (garden, id) = failed(&[]);
+    let before = records(&garden, &id);
+    garden.arborist(["session", "resume", &id, "--", "--nonsense"]).exits(129).err("'--nonsense'");
+    assert_eq!(records(&garden, &id), before);
+    assert_eq!(sessions(&garden)[0]["state"], "failed");
+    garden.arborist(["session", "resume", &id, "--", "--retry-failed", "--isolate"]).exits(1);
+}
+
+#[test]
+fn without_a_name_only_what_is_left_alone_is_gone_on_with() {
+    let (garden, first) = failed(&[]);
+    garden.arborist(["session", "resume"]).exits(1).err(&format!("session '{first}' goes on"));
+    let again =
+        ["gardener", "--session-branch", "--new-run", "--test-command", "false", "--max-retries", "1"];
+    garden.arborist(again).exits(1);
+    let second = sessions(&garden).iter().map(id).find(|id| *id != first).unwrap();
+    let said = garden.arborist(["session", "resume"]).exits(2).err("several sessions");
+    said.err(&first).err(&second);
+    garden.arborist(["session", "resume", &second, "--", "--test-command=true"]).succeeds();
+    garden.arborist(["session", "resume", "--", "--test-command=true"]).succeeds();
+}
+
+#[test]
+fn what_may_be_at_work_elsewhere_is_only_gone_on_with_by_name() {
+    let garden = garden();
+    garden.agent("touch half; kill -9 $PPID; sleep 60\n");
+    garden.arborist(["gardener", "--session-branch"]).exits(137);
+    let id = id(&sessions(&garden)[0]);
+    garden.agent(WORKER);
+    let clone = garden.path("../clone");
+    let from = garden.path("");
+    garden.git_in(garden.root(), ["clone", "-q", from.to_str().unwrap(), clone.to_str().unwrap()]).succeeds();
+    let fetch = [
+        "fetch",
+        "-q",
+        "origin",
+        "refs/arborist/*:refs/arborist/*",
+        "refs/heads/arborist/*:refs/heads/arborist/*",
+    ];
+    garden.git_in(&clone, fetch).succeeds();
+    let said = garden.arborist_in(&clone, ["session", "resume"]).exits(2);
+    said.err("may be at work elsewhere").err(&format!("session resume {id}"));
+    garden.arborist_in(&clone, ["session", "resume", &id]).succeeds();
+}
+
+#[test]
+fn a_plan_whose_session_was_merged_is_not_done_again_in_silence() {
+    let garden = garden();
+    garden.arborist(["gardener", "--session-branch"]).succeeds();
+    let branch = sessions(&garden)[0]["branch"].as_str().unwrap().to_owned();
+    let id = id(&sessions(&garden)[0]);
+    garden.git(["merge", "-q", &branch]).succeeds();
+    let (head, calls) = (garden.git(["rev-parse", "HEAD"]).answer(), garden.calls());
+    let said = garden.arborist(["gardener"]).exits(2);
+    said.err(&format!("session '{id}'")).err("--session-branch").err("--new-run");
+    assert_eq!((garden.git(["rev-parse", "HEAD"]).answer(), garden.calls()), (head, calls));
+    garden.arborist(["gardener", "--session-branch"]).succeeds().out("nothing was left to do");
+    garden.arborist(["gardener", "--new-run"]).succeeds().out("1 completed");
+}
+
+#[test]
+fn a_commit_of_an_agent_without_turns_has_one_all_the_same() {
+    let garden = garden();
+    garden.arborist(["gardener"]).succeeds();
+    let commit = garden.git(["log", "-1", "--format=%H", "--", "T001.txt"]).answer();
+    garden.arborist(["session", "which", &commit]).succeeds().out("task T001\nturn 1\n");
+    let start = garden.git(["log", "-1", "--format=%H", "--grep=run-start"]).answer();
+    garden.arborist(["session", "which", &start]).succeeds().never("turn");
+}
+
+#[test]
+fn a_new_run_that_was_stopped_names_what_goes_on_with_it() {
+    let garden = garden();
+    garden.agent("echo half > half; kill -INT $PPID; sleep 60\n");
+    let said = garden.arborist(["gardener", "--session-branch", "--new-run"]).exits(130);
+    let id = id(&sessions(&garden)[0]);
+    said.err(&format!("hint: run 'git arborist session resume {id}' to go on")).never("same command");
+    garden.agent(WORKER);
+    let said = garden.arborist(["gardener", "--session-branch"]).succeeds();
+    said.err(&format!("goes on with session '{id}'"));
+}
+
+/// Killed between the first record and the start of the run.
+#[test]
+fn a_session_without_a_start_is_begun_by_the_run() {
+    let (garden, id) = failed(&[]);
+    let branch = sessions(&garden)[0]["branch"].as_str().unwrap().to_owned();
+    let place = garden.path(&format!("../repo.arborist/session-{id}"));
+    garden.git(["worktree", "remove", "-f", "-f", place.to_str().unwrap()]).succeeds();
+    let records = format!("refs/arborist/sessions/{id}");
+    let first = format!("--grep=^session {id}: start");
+    let start = garden.git(["log", "-1", "--first-parent", "--format=%H", &first, &records]).answer();
+    garden.git(["update-ref", &records, &start]).succeeds();
+    garden.git(["branch", "-f", &branch, "main"]).succeeds();
+    garden.arborist(["session", "resume", &id]).exits(2).err("gardener --session-branch");
+    garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
+    garden.arborist(["gardener", "--session-branch"]).succeeds().err(&format!("goes on with session '{id}'"));
+}

@@ -1,0 +1,264 @@
+//! `git arborist trailers`: parse, check, log.
+
+use std::time::{Duration, Instant};
+
+use arborist_testkit::{Garden, Run, TaskCommit};
+use serde_json::Value;
+
+fn sound() -> TaskCommit {
+    TaskCommit::new("T1", "complete").body("Completed after 1 attempt(s).\n> Arborist-Result: fail\n")
+}
+
+#[test]
+fn parse_prints_what_interpret_trailers_prints_for_sound_messages() {
+    let garden = Garden::sprout();
+    for status in ["implement-pass", "test-fail", "review-rejected", "complete", "failed", "merge", "reset"] {
+        let message = TaskCommit::new("T1", status).to_string();
+        let mut git = garden.command("git", &garden.path(""));
+        let theirs = Run::of(git.args(["interpret-trailers", "--parse"]), message.as_bytes()).answer();
+        assert_eq!(garden.arborist_with(["trailers", "parse"], message.as_bytes()).answer(), theirs);
+        garden.commit(&message);
+        assert_eq!(garden.arborist(["trailers", "parse", "HEAD"]).answer(), theirs);
+        garden.write("message", &message);
+        assert_eq!(garden.arborist(["trailers", "parse", "message"]).answer(), theirs);
+        assert_eq!(garden.arborist(["trailers", "parse", "--file", "message"]).answer(), theirs);
+        std::fs::remove_file(garden.path("message")).unwrap();
+    }
+}
+
+#[test]
+fn parse_reads_other_messages_as_git_log_does_and_no_setting_changes_that() {
+    let garden = Garden::sprout();
+    garden.commit("fix it\n\nbody\n---\nmore\n\nSigned-off-by: A <a@b>\nFixes: #1\n");
+    garden.git(["config", "trailer.separators", "="]).succeeds();
+    garden.git(["config", "core.commentChar", "S"]).succeeds();
+    assert_eq!(garden.arborist(["trailers", "parse", "HEAD"]).answer(), "Signed-off-by: A <a@b>\nFixes: #1");
+}
+
+#[test]
+fn parse_as_json_says_whether_a_message_is_sound() {
+    let garden = Garden::sprout();
+    let parse = |message: &str| -> Value {
+        serde_json::from_str(
+            &garden.arborist_with(["trailers", "parse", "--json", "-"], message.as_bytes()).answer(),
+        )
+        .unwrap()
+    };
+    let document = parse(&sound().to_string());
+    assert_eq!((&document["claims"], &document["sound"]), (&true.into(), &true.into()));
+    assert_eq!(document["trailers"][1]["key"], "Arborist-Result");
+    let document = parse(&sound().trailer("Result", "passed").to_string());
+    assert_eq!((&document["claims"], &document["sound"]), (&true.into(), &false.into()));
+    assert_eq!(document["faults"][0]["line"], 7);
+    assert_eq!(parse("fix it\n")["claims"], false);
+}
+
+#[test]
+fn parse_warns_of_a_message_that_claims_and_does_not_count() {
+    let garden = Garden::sprout();
+    let forged = "fix it\n\nArborist-Step: complete\nArborist-Result: pass\n";
+    garden
+        .arborist_with(["trailers", "parse"], forged.as_bytes())
+        .succeeds()
+        .out("Arborist-Result: pass")
+        .err("does not count");
+}
+
+#[test]
+fn check_names_commit_line_fault_and_fix() {
+    let garden = Garden::sprout();
+    let base = garden.git(["rev-parse", "HEAD"]).answer();
+    garden.commit(sound().to_string());
+    garden.commit("an ordinary commit\n");
+    let bad = garden.commit(sound().trailer("Result", "passed").to_string());
+    let range = format!("{base}..");
+    let said = garden.arborist(["trailers", "check", &range]).exits(1);
+    said.out(&format!("{}:7: 'passed' is not a legal value of Arborist-Result", &bad[..10]))
+        .out("    | Arborist-Result: passed")
+        .out("    = write: Arborist-Result: <pass or fail>")
+        .err("3 messages checked, 1 task commit sound, 1 that does not count");
+    garden
+        .arborist(["trailers", "check", "HEAD~2..HEAD~1"])
+        .succeeds()
+        .silent()
+        .err("1 message checked, 0 task commits among them");
+    garden.arborist(["trailers", "check", "-q", "HEAD~1"]).succeeds().silent().never("checked");
+    garden.arborist(["trailers", "check", "HEAD"]).exits(1);
+}
+
+#[test]
+fn check_takes_a_file_or_standard_input_also_outside_of_a_repository() {
+    let garden = Garden::sprout();
+    std::fs::write(garden.root().join("message"), sound().to_string()).unwrap();
+    garden.arborist_in(garden.root(), ["trailers", "check", "message"]).succeeds();
+    garden
+        .arborist_with(["trailers", "check"], b"\n")
+        .exits(129)
+        .err("there is no message in standard input")
+        .err("check main..HEAD");
+    garden
+        .arborist_with(["trailers", "check", "-"], b"x\n\nArborist-Step: complete\n")
+        .exits(1)
+        .out("standard input:1:");
+    garden
+        .arborist_in(garden.root(), ["trailers", "check", "nothing"])
+        .exits(128)
+        .err("not a git repository");
+    garden
+        .arborist(["trailers", "check", "nothing"])
+        .exits(128)
+        .err("neither a revision nor a file")
+        .err("hint: ");
+    garden.write("main", "a file with the branch's name");
+    garden.arborist(["trailers", "check", "main"]).exits(129).err("both a revision and a file").err("--file");
+}
+
+#[test]
+fn check_survives_every_kind_of_bytes() {
+    let garden = Garden::sprout();
+    let nul = [sound().to_string().as_bytes(), b"\0Arborist-Result: fail\n"].concat();
+    garden.arborist_with(["trailers", "check"], &nul).exits(1).out("NUL");
+    let latin = [b"caf\xe9\n\n".as_slice(), sound().to_string().as_bytes()].concat();
+    garden.arborist_with(["trailers", "check"], &latin).exits(1).out("not UTF-8");
+    let crlf = sound().to_string().replace('\n', "\r\n");
+    garden.arborist_with(["trailers", "check"], crlf.as_bytes()).succeeds();
+    let long = sound().body(&"> x\n".repeat(1_250_000)).to_string();
+    garden.arborist_with(["trailers", "check"], long.as_bytes()).succeeds();
+    let escape = "task(main@T1@complete): \u{1b}[2Jx\n\nArborist-Step: complete\n";
+    garden.arborist_with(["trailers", "check"], escape.as_bytes()).exits(1).never("\u{1b}");
+}
+
+#[test]
+fn log_answers_by_task_step_result_session_and_date() {
+    let garden = Garden::sprout();
+    garden.run_start("main", "s1");
+    garden.task("T1", "implement-pass");
+    garden.task("T10", "implement-pass");
+    garden.commit(TaskCommit::new("T1", "test-fail").trailer("Session", "s1").to_string());
+    garden.wait(86_400 * 30);
+    garden.commit("an ordinary commit\n\nArborist-Result: pass\n");
+    garden.task("T1", "complete");
+    let log = |args: &[&str]| garden.arborist(["trailers", "log"].iter().chain(args)).answer();
+    assert_eq!(log(&[]).lines().count(), 5);
+    assert_eq!(log(&["--task", "T1"]).lines().count(), 3);
+    assert_eq!(log(&["--step", "implement"]).lines().count(), 2);
+    assert_eq!(log(&["--result", "fail"]).lines().count(), 1);
+    assert_eq!(log(&["--session", "s1"]).lines().count(), 2);
+    assert_eq!(log(&["--since", "1 week ago"]).lines().count(), 1);
+    assert_eq!(log(&["-n", "2"]).lines().count(), 2);
+    assert_eq!(log(&["HEAD~3..HEAD~2"]).lines().count(), 1);
+    assert!(log(&["--task", "T1", "--step", "test"]).contains("4w T1 test-fail #1  test-fail"));
+    let document: Value = serde_json::from_str(&log(&["--json", "--task", "T1"])).unwrap();
+    assert_eq!(document["commits"][0]["status"], "complete");
+    assert_eq!(document["commits"][1]["trailers"]["Arborist-Test"], "fail");
+}
+
+#[test]
+fn wrong_arguments_are_refused_with_129() {
+    let garden = Garden::sprout();
+    garden.arborist(["trailers", "log", "--step", "bake"]).exits(129).err("possible values: run-start");
+    garden.arborist(["trailers", "log", "--task", "a b"]).exits(129).err("not a valid task id");
+    garden.arborist(["trailers", "log", "--result", "good"]).exits(129).err("approved");
+    garden.arborist(["trailers", "log", "no-such-branch"]).exits(128).err("names no commit");
+    garden.arborist(["trailers", "log", "--", "--output=x"]).exits(128).err("names no commit");
+    garden.arborist(["trailers", "parse", "HEAD~1..HEAD"]).exits(128);
+    garden.arborist(["trailers"]).exits(129).err("git arborist trailers");
+    garden.arborist(["trailers", "prase"]).exits(129).err("parse");
+}
+
+#[test]
+fn three_dots_are_what_either_side_adds() {
+    let garden = Garden::sprout();
+    garden.git(["checkout", "-q", "-b", "side"]).succeeds();
+    garden.task("T1", "complete");
+    garden.git(["checkout", "-q", "main"]).succeeds();
+    garden.task("T2", "complete");
+    garden.task("T3", "complete");
+    for (range, count) in [
+        ("side...main", 3),
+        ("main...side", 3),
+        ("side..main", 2),
+        ("main..side", 1),
+        ("side..", 2),
+        ("side...", 3),
+        ("..side", 1),
+        ("...side", 3),
+        ("..", 0),
+    ] {
+        let log = garden.arborist(["trailers", "log", range]).answer();
+        assert_eq!(log.lines().count(), count, "{range}: {log}");
+        let sound = if count == 1 { "1 task commit".into() } else { format!("{count} task commits") };
+        garden.arborist(["trailers", "check", range]).succeeds().err(&format!("{sound} among them"));
+    }
+    garden.arborist(["trailers", "log", "side....main"]).exits(128).err("'.main' names no commit");
+}
+
+#[test]
+fn an_end_of_a_range_that_is_not_there_is_named_with_what_to_try() {
+    let garden = Garden::sprout();
+    for verb in ["log", "check"] {
+        garden.arborist(["trailers", verb, "HEAD~20.."]).exits(128).err("'HEAD~20' names no commit").err(
+            "hint: the history of 'HEAD' is shorter; its first commit: git rev-list --max-parents=0 HEAD",
+        );
+        for range in ["origin/main..HEAD", "HEAD...origin/main", "origin/main~2.."] {
+            garden.arborist(["trailers", verb, range]).exits(128).err("git branch --all").err("git fetch");
+        }
+    }
+    garden.arborist(["trailers", "log", "nowhere"]).exits(128).err("'nowhere' names no commit").err("hint: ");
+    let empty = Garden::bare_ground(&[]);
+    empty.arborist(["trailers", "log"]).exits(128).err("hint: there is no commit yet");
+}
+
+#[test]
+fn parse_repeats_a_range_as_it_was_typed() {
+    let garden = Garden::sprout();
+    garden.commit("more\n");
+    garden
+        .arborist(["trailers", "parse", "HEAD~1..HEAD"])
+        .exits(129)
+        .err("error: 'HEAD~1..HEAD' is a range, and one message can be parsed");
+}
+
+#[test]
+fn a_subject_below_empty_lines_claims_and_does_not_count() {
+    let garden = Garden::sprout();
+    garden.commit(format!("\n\n{}", sound()));
+    assert!(garden.git(["log", "-1", "--format=%s"]).answer().starts_with("task(main@T1@complete): "));
+    for source in ["HEAD", "HEAD~1.."] {
+        garden
+            .arborist(["trailers", "check", source])
+            .exits(1)
+            .out(":1: empty lines before the subject")
+            .err("1 message checked, 0 task commits sound, 1 that does not count");
+    }
+    garden.arborist(["trailers", "log"]).succeeds().silent();
+    garden.arborist(["trailers", "parse", "HEAD"]).succeeds().err("does not count");
+}
+
+#[test]
+fn a_message_that_is_wrong_in_every_line_is_answered_at_once() {
+    let garden = Garden::sprout();
+    let message = format!("x\n\n{}", "Arborist-Foo: x\n".repeat(320_000));
+    garden.commit(&message);
+    let begun = Instant::now();
+    garden.arborist(["trailers", "parse", "HEAD"]).succeeds().err("does not count");
+    garden
+        .arborist_with(["trailers", "check"], message.as_bytes())
+        .exits(1)
+        .out("standard input: and many more");
+    garden.arborist(["state"]).succeeds();
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn help_and_errors_spell_usage_as_git_does_and_no_command_has_a_version_of_its_own() {
+    let garden = Garden::sprout();
+    for verb in ["state", "trailers", "hooks", "install-assets"] {
+        garden.arborist([verb, "-h"]).succeeds().out("usage: git arborist ").never("Usage:");
+        garden.arborist([verb, "--help"]).succeeds().out("usage: git arborist ").never("Usage:");
+        garden.arborist([verb, "--frobnicate"]).exits(129).err("usage: git arborist ").never("Usage:");
+        garden.arborist([verb, "--version"]).exits(129).err("unexpected argument '--version'");
+    }
+    garden.arborist(["hooks"]).exits(129).err("usage: git arborist hooks").never("Usage:");
+    garden.arborist(["hooks", "uninstall", "-h"]).succeeds().out("all that are ours").never("commit-msg and");
+}

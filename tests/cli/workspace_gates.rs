@@ -1,0 +1,235 @@
+//! Gates of tasks that work in another repository: they are asked there, about what the session has there.
+
+use std::fs;
+
+use crate::town::Town;
+use arborist_testkit::Run;
+
+const PLAN: &str = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] [repo:backend] a\n- [ ] T002 [P] b\n";
+const WORKER: &str =
+    "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) echo x > \"$ARBORIST_TASK.txt\" ;;\nesac";
+
+fn town(gate: &str) -> Town {
+    let town = Town::of(&["backend"], PLAN);
+    town.agent(WORKER);
+    town.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
+    town
+}
+
+#[test]
+fn a_gate_is_asked_in_the_repository_of_its_task() {
+    let town = town(
+        "echo \"$ARBORIST_REPO $(ls T00*.txt | tr '\\n' ' ')\" >> \"$HOME/asked\"; test -e kept.txt -o -e tasks.md",
+    );
+    town.arborist(["gardener", "--jobs", "2"]).succeeds().out("2 completed");
+    let asked = fs::read_to_string(town.home().join("asked")).unwrap();
+    let mut lines: Vec<&str> = asked.lines().map(str::trim).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    assert_eq!(lines, ["backend T001.txt", "repo T002.txt"]);
+    let clone = town.clone_of("backend");
+    assert_eq!(town.git_in(&clone, ["status", "--porcelain"]).answer(), "", "the checkout is the user's");
+    town.arborist(["state", "--exit-code"]).succeeds();
+}
+
+#[test]
+fn one_that_names_paths_is_asked_there_only_for_tasks_that_change_them() {
+    let plan = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n- [ ] T002 [repo:backend] b\n- [ ] T003 c\n";
+    let town = Town::of(&["backend"], plan);
+    town.agent(WORKER);
+    let config = |key: &str, value: &str| {
+        town.git(["config", &format!("arborist.merge.gates.{key}"), value]).succeeds();
+    };
+    config("second.command", "echo \"$ARBORIST_REPO\" >> \"$HOME/second\"");
+    config("second.when", "T002*");
+    // Nobody changes that, neither here nor there; what was there before the session is no change.
+    config("never.command", "echo \"$ARBORIST_REPO\" >> \"$HOME/never\"");
+    config("never.when", "kept.txt");
+    town.arborist(["gardener", "--isolate"]).succeeds().out("3 completed");
+    assert_eq!(fs::read_to_string(town.home().join("second")).unwrap(), "backend\n");
+    assert!(!town.home().join("never").exists());
+    let gates = |task: &str| {
+        let format = "--format=%(trailers:key=Arborist-Gate,valueonly)";
+        let merge = format!("--grep=@{task}@merge");
+        town.git(["log", "--branches", format, &merge]).answer().trim().to_owned()
+    };
+    assert_eq!(["T001", "T002", "T003"].map(gates), ["none", "second", "none"]);
+}
+
+#[test]
+fn one_that_nobody_can_ask_there_lets_nothing_through() {
+    let town = town("true");
+    town.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    town.arborist(["gardener", "--jobs", "2"]).exits(1);
+    let sessions =
+        town.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
+    let scope = format!("arborist/tasks/{}", sessions.trim());
+    fs::rename(town.clone_of("backend"), town.root().join("gone")).unwrap();
+    let said = town.arborist(["merge", "run", "--scope", &scope]);
+    assert_eq!(said.code(), 2, "{}", said.report());
+    assert!(
+        said.report().contains("the session has no branch in the repository 'backend' here"),
+        "{}",
+        said.report()
+    );
+    fs::rename(town.root().join("gone"), town.clone_of("backend")).unwrap();
+    town.arborist(["merge", "run", "--scope", &scope]).succeeds().err("T001 landed as");
+}
+
+/// Changes something in both repositories.
+const BOTH: &str = r#"
+place() { echo "$prompt" | sed -n "s/^- $1: //p"; }
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) mkdir -p "$(place repo)/src"; echo x > "$(place repo)/src/caller.txt"; echo x > "$(place backend)/api.txt" ;;
+esac
+"#;
+
+fn town_of_both(repos: &str, command: &str, when: &str) -> Town {
+    let plan = format!("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:{repos}] both\n");
+    let town = Town::of(&["backend"], &plan);
+    town.agent(BOTH);
+    let command = format!("echo \"$ARBORIST_REPO\" >> \"$HOME/asked\"; {command}");
+    town.git(["config", "arborist.merge.gates.check.command", &command]).succeeds();
+    town.git(["config", "arborist.merge.gates.check.when", when]).succeeds();
+    town
+}
+
+fn asked(town: &Town) -> Vec<String> {
+    let asked = fs::read_to_string(town.home().join("asked")).unwrap_or_default();
+    let mut names: Vec<String> = asked.lines().map(str::to_owned).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[test]
+fn one_that_is_red_in_any_repository_of_a_task_keeps_it_from_landing() {
+    for (repos, command, when, wanted) in [
+        ("backend,repo", "test ! -e src/caller.txt", "src/", vec!["repo"]),
+        ("backend,repo", "test ! -e src/caller.txt", "always", vec!["backend", "repo"]),
+        ("repo,backend", "test ! -e api.txt", "api.txt", vec!["backend"]),
+    ] {
+        let town = town_of_both(repos, command, when);
+        let said = town.arborist(["gardener", "--jobs", "2"]).exits(1);
+        said.out("the gate 'check' is red");
+        assert_eq!(asked(&town), wanted, "{repos} {when}");
+        let landed = format!("{}:src/caller.txt", town.session_branch("repo"));
+        assert_ne!(town.git(["cat-file", "-e", &landed]).code(), 0, "{repos} {when}");
+    }
+}
+
+#[test]
+fn one_that_is_green_in_all_repositories_of_a_task_is_named_once() {
+    let town = town_of_both("backend,repo", "true", "always");
+    town.arborist(["gardener", "--jobs", "2"]).succeeds().out("1 completed");
+    assert_eq!(asked(&town), ["backend", "repo"]);
+    let format = "--format=%(trailers:key=Arborist-Gate,valueonly)";
+    assert_eq!(town.git(["log", "--branches", format, "--grep=@T001@merge"]).answer().trim(), "check");
+}
+
+/// The gate is red in backend whatever the task does there.
+fn town_that_was_red() -> Town {
+    town("test ! -e kept.txt")
+}
+
+#[test]
+fn one_that_was_red_there_before_blames_nobody_and_holds_back_only_its_task() {
+    let town = town_that_was_red();
+    let said = town.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(2);
+    said.out("1 completed (T002)").out("the gate 'check' was red before in 'backend'");
+    let scope = town.session_branch("repo");
+    let said = town.arborist(["merge", "run", "--scope", &scope]).exits(2);
+    said.err("T001 waits: the gate 'check' was red in 'backend' before it").out("1 red before (T001)");
+    town.git(["config", "arborist.merge.red-target", "land"]).succeeds();
+    let said = town.arborist(["merge", "run", "--scope", &scope]).succeeds();
+    said.err("T001 need not pass what is red without it too: check in 'backend'").out("1 landed (T001)");
+    let body = town.git(["log", "--branches", "--format=%B", "--grep=@T001@merge"]).answer();
+    assert!(body.contains("Gates that were red before:\n> check"), "{body}");
+}
+
+#[test]
+fn one_that_is_red_there_keeps_only_its_task_from_landing() {
+    let town = town("test ! -e T001.txt");
+    town.git(["config", "arborist.merge.red-target", "land"]).succeeds();
+    let said = town.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
+    said.out("1 completed (T002)").out("the gate 'check' is red:");
+}
+
+/// Two tasks that are done in backend, one after the other, and are in the queue; and the run's branch.
+fn town_of_two(worker: &str, gate: &str) -> (Town, String) {
+    let plan =
+        "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] [repo:backend] a\n- [ ] T002 [P] [repo:backend] b\n";
+    let town = Town::of(&["backend"], plan);
+    town.agent(worker);
+    town.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    town.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
+    town.arborist(["gardener", "--isolate", "--keep-going"]).exits(1);
+    let scope = town.session_branch("repo");
+    (town, scope)
+}
+
+/// The second of two is tried first.
+fn turn_round(town: &Town, scope: &str) {
+    town.arborist(["merge", "drop", "T001", "--scope", scope]).succeeds();
+    town.arborist(["merge", "add", "T001", "--priority", "9", "--scope", scope]).succeeds();
+}
+
+#[test]
+fn several_that_were_red_there_before_land_each_with_one_word_about_it() {
+    for is_turned in [false, true] {
+        let (town, scope) = town_of_two(WORKER, "test ! -e kept.txt");
+        town.git(["config", "arborist.merge.red-target", "land"]).succeeds();
+        if is_turned {
+            turn_round(&town, &scope);
+        }
+        let said = town.arborist(["merge", "run", "--scope", &scope]).succeeds().stderr();
+        assert_eq!(said.matches("need not pass what is red without it too").count(), 2, "{said}");
+        assert!(!said.contains("check in 'backend', check"), "{said}");
+        assert!(said.contains("T001 landed as") && said.contains("T002 landed as"), "{said}");
+    }
+}
+
+#[test]
+fn whoever_made_it_red_there_is_named_whichever_is_tried_first() {
+    let worker = WORKER.replace("*) echo x", "*) [ $ARBORIST_TASK = T002 ] || touch bad; echo x");
+    for is_turned in [false, true] {
+        let (town, scope) = town_of_two(&worker, "test ! -e bad");
+        if is_turned {
+            turn_round(&town, &scope);
+        }
+        let said = town.arborist(["merge", "run", "--scope", &scope]).exits(2);
+        let said = said.err("T001 is red: ").never("T002 is red: ").never("T001 waits");
+        said.err("T002 waits: the gate 'check' was red in 'backend' before it");
+    }
+}
+
+/// How often a run is read in the session's branch of backend while these many tasks land.
+fn readings(count: usize) -> usize {
+    let tasks: String = (1..=count).map(|n| format!("- [ ] T00{n} [P] [repo:backend] do {n}\n")).collect();
+    let town = Town::of(&["backend"], &format!("# Tasks\n\n## Phase 1: Work\n{tasks}"));
+    town.agent(WORKER);
+    town.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    town.git(["config", "arborist.merge.gates.check.command", "true"]).succeeds();
+    town.arborist(["gardener", "--isolate", "--keep-going"]).exits(1);
+    let scope = town.session_branch("repo");
+    let log = town.root().join("calls");
+    let real = town.command("sh", town.root()).args(["-c", "command -v git"]).output().unwrap();
+    let real = String::from_utf8(real.stdout).unwrap();
+    town.plant(
+        "git",
+        &format!("#!/bin/sh\necho \"$PWD $*\" >> '{}'\nexec '{}' \"$@\"\n", log.display(), real.trim()),
+    );
+    // Not through git, which would put its own programs first.
+    let mut merge = town.command("git-arborist-merge", &town.path(""));
+    Run::of(merge.args(["run", "--scope", &scope]), b"").succeeds().out(&format!("{count} landed"));
+    let calls = fs::read_to_string(log).unwrap();
+    calls.lines().filter(|line| line.contains("/backend") && line.contains("rev-list")).count()
+}
+
+#[test]
+fn what_happened_there_is_read_once_however_many_land() {
+    let once = readings(1);
+    assert!(once > 0);
+    assert_eq!(readings(3), once);
+}

@@ -1,0 +1,215 @@
+//! Push policies: what a run has committed reaches remotes exactly when it should, and a remote that fails costs nothing.
+
+use std::{fs, net::TcpListener};
+
+use crate::town::Town;
+
+const WORKER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) task=$(echo "$prompt" | sed -n 's/^Implement task \([^:]*\):.*/\1/p')
+     echo x > "$task.txt"; echo done ;;
+esac
+"#;
+
+const PLAN: &str = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] a\n- [ ] T002 [repo:web] b\n- [ ] T003 [repo:backend] c\n";
+
+fn town() -> Town {
+    let town = Town::of(&["backend", "web"], PLAN);
+    town.agent(WORKER);
+    town
+}
+
+fn with_remotes() -> Town {
+    let town = town();
+    for repo in ["backend", "web"] {
+        town.set(repo, "remote", town.remote_of(repo).to_str().unwrap());
+    }
+    town
+}
+
+/// The branches of a remote that are not its own.
+fn pushed(town: &Town, repo: &str) -> Vec<String> {
+    let list = town.git_in(&town.remote_of(repo), ["for-each-ref", "--format=%(refname)"]).answer();
+    list.lines().filter(|name| *name != "refs/heads/main").map(str::to_owned).collect()
+}
+
+fn files(town: &Town, repo: &str) -> String {
+    let branch = town.session_branch(repo);
+    town.git_in(&town.remote_of(repo), ["ls-tree", "--name-only", &branch]).answer()
+}
+
+#[test]
+fn with_a_remote_a_run_that_succeeded_is_pushed_in_every_repository() {
+    let town = with_remotes();
+    town.arborist(["gardener"])
+        .succeeds()
+        .err("fetched 'backend' from origin")
+        .err("pushed backend: arborist/tasks/");
+    town.arborist(["plan"]).succeeds().out("T001 [repo:backend]");
+    assert_eq!(pushed(&town, "backend"), [format!("refs/heads/{}", town.session_branch("backend"))]);
+    assert!(files(&town, "backend").contains("T003.txt") && files(&town, "web").contains("T002.txt"));
+    town.arborist(["workspace", "status"]).succeeds().never("unpushed");
+}
+
+#[test]
+fn without_a_remote_nothing_is_fetched_or_pushed() {
+    let town = town();
+    town.arborist(["gardener"]).succeeds().never("fetched").never("pushed");
+    assert_eq!(pushed(&town, "backend"), [""; 0]);
+}
+
+#[test]
+fn never_is_never_also_with_a_remote() {
+    let town = with_remotes();
+    town.set("backend", "push", "never");
+    town.arborist(["gardener"]).succeeds();
+    assert_eq!((pushed(&town, "backend").len(), pushed(&town, "web").len()), (0, 1));
+    town.arborist(["workspace", "status"]).succeeds().out("unpushed by");
+}
+
+#[test]
+fn a_run_that_failed_is_not_pushed_until_it_succeeds() {
+    let town = with_remotes();
+    town.arborist(["gardener", "--test-command", "false", "--max-retries", "1"]).exits(1);
+    assert_eq!(pushed(&town, "backend"), [""; 0]);
+    town.arborist(["gardener", "--retry-failed", "--test-command", "true"]).succeeds();
+    assert_eq!((pushed(&town, "backend").len(), pushed(&town, "web").len()), (1, 1));
+}
+
+/// The last task waits until the remote has the first one's work: a run that pushed only at its end would fail.
+const PATIENT: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *T003*) n=0
+    until git --git-dir="$ROOT/backend.git" log --all --format=%s | grep -q T001@implement-pass; do
+      n=$((n+1)); [ $n -gt 200 ] && exit 1; sleep 0.05
+    done
+    git --git-dir="$ROOT/web.git" for-each-ref | grep -q session && exit 1
+    echo x > T003.txt; echo done ;;
+  *) task=$(echo "$prompt" | sed -n 's/^Implement task \([^:]*\):.*/\1/p')
+     echo x > "$task.txt"; echo done ;;
+esac
+"#;
+
+#[test]
+fn at_checkpoints_the_remote_follows_while_the_run_goes_on() {
+    let town = with_remotes();
+    town.set("backend", "push", "on_checkpoint");
+    town.agent(PATIENT);
+    town.arborist(["gardener", "--max-retries", "1"]).succeeds();
+    assert!(files(&town, "backend").contains("T003.txt") && files(&town, "web").contains("T002.txt"));
+}
+
+#[test]
+fn a_failed_run_has_pushed_its_checkpoints_and_goes_on_pushing() {
+    let town = with_remotes();
+    town.set("backend", "push", "on_checkpoint");
+    town.arborist(["gardener", "--test-command", "false", "--max-retries", "1"]).exits(1);
+    assert!(files(&town, "backend").contains("T001.txt"));
+    assert_eq!(pushed(&town, "web"), [""; 0]);
+    town.arborist(["gardener", "--retry-failed", "--test-command", "true"]).succeeds();
+    assert!(files(&town, "backend").contains("T003.txt"));
+    town.arborist(["workspace", "status"]).succeeds().never("unpushed");
+}
+
+#[test]
+fn a_remote_that_vanishes_in_mid_run_costs_a_warning_and_no_work() {
+    let town = with_remotes();
+    town.set("backend", "push", "on_checkpoint");
+    town.arborist(["gardener", "--dry-run"]).succeeds().out("    in         backend\n");
+    town.agent(&WORKER.replace("echo x >", "mv \"$ROOT/backend.git\" \"$ROOT/gone\" 2>/dev/null; echo x >"));
+    let run = town.arborist(["gardener"]).succeeds().err("warning: 'backend' was not pushed");
+    let run =
+        run.out("  unpushed backend: the last push failed\n").out("  next   git arborist workspace push\n");
+    let run = run.err("  pushed web: ").out("  merge  in backend: git merge ");
+    assert_eq!(run.stderr().matches("was not pushed").count(), 1, "said once: {}", run.stderr());
+    town.arborist(["state", "--exit-code"]).succeeds().out("backend: unpushed by ").never("web: unpushed");
+    town.arborist(["workspace", "status"]).succeeds().out("unpushed by");
+    fs::rename(town.root().join("gone"), town.remote_of("backend")).unwrap();
+    town.arborist(["workspace", "push"]).succeeds();
+    assert!(files(&town, "backend").contains("T003.txt"));
+    town.arborist(["state"]).succeeds().never("unpushed");
+}
+
+#[test]
+fn a_remote_that_hangs_is_given_up_and_the_run_says_where_it_begins() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let town = town();
+    town.set("backend", "remote", &format!("git://{}/backend.git", listener.local_addr().unwrap()));
+    town.git(["config", "--global", "arborist.timeouts.network", "1"]).succeeds();
+    let base = town.git_in(&town.clone_of("backend"), ["rev-parse", "--short=10", "HEAD"]).answer();
+    let run = town.arborist(["gardener"]).succeeds();
+    let run = run.err("offline: the remote of 'backend' could not be reached").err(&base);
+    assert!(run.stderr().contains("'backend' was not pushed"), "{}", run.stderr());
+    town.arborist(["state", "--exit-code"]).succeeds();
+}
+
+#[test]
+fn a_run_begins_at_what_the_remote_has_and_leaves_the_users_branch_alone() {
+    let town = with_remotes();
+    town.git_in(town.root(), ["clone", "-q", "backend.git", "other"]).succeeds();
+    let other = town.root().join("other");
+    fs::write(other.join("theirs.txt"), "x").unwrap();
+    town.git_in(&other, ["add", "-A"]).succeeds();
+    town.git_in(&other, ["commit", "-q", "-m", "theirs"]).succeeds();
+    town.git_in(&other, ["push", "-q"]).succeeds();
+    let before = town.git_in(&town.clone_of("backend"), ["rev-parse", "main"]).answer();
+    town.arborist(["gardener"]).succeeds();
+    assert!(files(&town, "backend").contains("theirs.txt"));
+    assert_eq!(town.git_in(&town.clone_of("backend"), ["rev-parse", "main"]).answer(), before);
+}
+
+#[test]
+fn what_is_missing_is_cloned_when_a_run_begins_and_events_tell_of_it() {
+    let town = with_remotes();
+    fs::remove_dir_all(town.clone_of("backend")).unwrap();
+    town.set("backend", "clone-depth", "1");
+    let run = town.arborist(["gardener", "--json"]).succeeds();
+    for event in [
+        "\"event\":\"cloned\"",
+        "\"event\":\"fetched\"",
+        "\"event\":\"branch-created\"",
+        "\"event\":\"pushed\"",
+    ] {
+        assert!(run.stdout().contains(event), "no {event} in {}", run.stdout());
+    }
+    assert!(files(&town, "backend").contains("T003.txt"));
+    fs::remove_dir_all(town.clone_of("web")).unwrap();
+    town.git(["config", "--global", "--unset", "arborist.workspace.repos.web.remote"]).succeeds();
+    town.arborist(["gardener", "--new-run"]).exits(128).err("workspace.repos.web.remote");
+}
+
+/// The repository with the plan has a remote too, by a path that is right only in the checkout.
+fn with_own_remote() -> Town {
+    let town = town();
+    town.git_in(town.root(), ["clone", "-q", "--bare", "repo", "repo.git"]).succeeds();
+    town.git(["remote", "add", "origin", "../repo.git"]).succeeds();
+    town.git(["config", "--global", "arborist.workspace.repos.plan.path", "."]).succeeds();
+    town.set("plan", "remote", "origin");
+    town.set("plan", "push", "on_completion");
+    town
+}
+
+#[test]
+fn the_repository_with_the_plan_is_pushed_like_any_other() {
+    let town = with_own_remote();
+    town.arborist(["gardener"]).succeeds().never("was not pushed");
+    let branch = town.session_branch("repo");
+    let (_, id) = branch.rsplit_once('/').unwrap();
+    let expected = [format!("refs/arborist/sessions/{id}"), format!("refs/heads/{branch}")];
+    assert_eq!(pushed(&town, "repo"), expected, "and nothing else");
+    town.arborist(["state", "--exit-code"]).succeeds().never("unpushed");
+}
+
+/// Where it works on the branch that is checked out, no push takes that along.
+#[test]
+fn who_wants_pushes_and_has_no_session_branch_is_warned_once() {
+    let town = with_own_remote();
+    town.git(["config", "arborist.session.branch", "false"]).succeeds();
+    let run = town
+        .arborist(["gardener"])
+        .succeeds()
+        .err("'plan' was not pushed: it has no session or task branches");
+    assert_eq!(run.stderr().matches("was not pushed").count(), 1, "{}", run.stderr());
+}

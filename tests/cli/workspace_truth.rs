@@ -1,0 +1,162 @@
+//! What `git arborist workspace` says is so: what is not pushed is not called pushed, and one bad repository hides no other.
+
+use std::{fs, os::unix::fs::symlink};
+
+use arborist_testkit::{Garden, Terminal};
+use serde_json::Value;
+
+/// A repository with a remote that has its first commit and lacks two more.
+fn ahead() -> Garden {
+    let garden = Garden::sprout();
+    garden.git_in(garden.root(), ["clone", "-q", "--bare", "repo", "origin.git"]).succeeds();
+    garden.git(["remote", "add", "origin", "../origin.git"]).succeeds();
+    garden.git(["fetch", "-q"]).succeeds();
+    garden.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
+    garden.git(["config", "arborist.workspace.repos.app.remote", "origin"]).succeeds();
+    for _ in 0..2 {
+        garden.git(["commit", "-q", "--allow-empty", "-m", "more"]).succeeds();
+    }
+    garden
+}
+
+#[test]
+fn commits_that_no_push_of_ours_takes_along_are_told() {
+    let garden = ahead();
+    garden.arborist(["workspace", "status"]).succeeds().out("main is 2 ahead of origin").never("pushed");
+    let printed = garden.arborist(["workspace", "status", "--json"]).answer();
+    let row = &serde_json::from_str::<Value>(&printed).unwrap()["repositories"][0];
+    assert_eq!((&row["pushed"], &row["unpushed_checkout"]), (&Value::Bool(false), &Value::from(2)));
+    let words =
+        "app: nothing of ours to push: no session or task branches; 2 commits of 'main' are not at origin";
+    garden.arborist(["workspace", "push"]).succeeds().out(words).never("everything");
+    garden.git(["push", "-q", "origin", "main"]).succeeds();
+    garden.arborist(["workspace", "status"]).succeeds().out("pushed").never("ahead of");
+    garden.arborist(["workspace", "push"]).succeeds().out("no session or task branches\n");
+}
+
+#[test]
+fn a_remote_that_is_gone_is_not_said_to_have_everything() {
+    let garden = ahead();
+    fs::rename(garden.root().join("origin.git"), garden.root().join("gone")).unwrap();
+    let push =
+        garden.arborist(["workspace", "push"]).exits(1).err("'app' was not pushed: 'origin' could not be");
+    assert_eq!(push.stdout(), "");
+}
+
+#[test]
+fn a_bad_repository_hides_no_other() {
+    let garden = Garden::sprout();
+    garden.git_in(garden.root(), ["init", "-q", "-b", "main", "zoo"]).succeeds();
+    garden.git_in(&garden.root().join("zoo"), ["commit", "-q", "--allow-empty", "-m", "first"]).succeeds();
+    symlink("nowhere", garden.root().join("link")).unwrap();
+    for (name, path) in [("link", "../link"), ("zoo", "../zoo")] {
+        garden.git(["config", &format!("arborist.workspace.repos.{name}.path"), path]).succeeds();
+    }
+    let words = "is a link to nothing, so 'link' cannot be used";
+    garden.arborist(["workspace", "status"]).exits(1).err(words).out("link  unusable").out("zoo   main");
+    let shown = garden.arborist(["workspace", "status", "--json"]).exits(1);
+    let document: Value = serde_json::from_str(&shown.stdout()).unwrap();
+    assert!(document["repositories"][1]["error"].as_str().unwrap().contains("link to nothing"));
+    garden.arborist(["workspace", "sync"]).exits(1).err(words).out("zoo: no remote");
+    garden.arborist(["workspace", "foreach", "pwd"]).exits(1).err(words).out("/zoo\n");
+}
+
+#[test]
+fn a_repository_without_a_checkout_is_told_apart_from_none() {
+    let garden = Garden::sprout();
+    garden.git_in(garden.root(), ["clone", "-q", "--bare", "repo", "backend.git"]).succeeds();
+    garden
+        .arborist_in(&garden.root().join("backend.git"), ["workspace", "status"])
+        .exits(128)
+        .err("has none");
+    garden.git(["config", "arborist.workspace.repos.backend.path", "../backend.git"]).succeeds();
+    let said = garden.arborist(["workspace", "status"]).exits(1).out("backend  unusable");
+    said.err("is a bare repository, and 'backend' needs a checkout").err("workspace.repos.backend.remote = ");
+}
+
+#[test]
+fn a_mistyped_key_is_told_with_the_one_that_was_meant() {
+    let garden = Garden::sprout();
+    let write = |key: &str| {
+        garden.write(".arborist/config.toml", format!("[workspace.repos.a-long-name]\n{key} = \"x\"\n"));
+    };
+    write("pth");
+    garden
+        .arborist(["workspace", "status"])
+        .exits(128)
+        .err("did you mean 'workspace.repos.a-long-name.path'?");
+    write("elsewhere");
+    let told = garden.arborist(["workspace", "status"]).exits(128).err("workspace.repos.a-long-name.remote");
+    assert!(!told.stderr().contains("timeouts."), "only those beside it: {}", told.stderr());
+}
+
+#[test]
+fn a_table_of_repositories_has_headings_and_is_no_wider_than_the_terminal() {
+    let garden = Garden::sprout();
+    let clone = garden.root().join("a-repository-with-a-long-name");
+    garden.git_in(garden.root(), ["init", "-q", "-b", "main", clone.to_str().unwrap()]).succeeds();
+    garden.git_in(&clone, ["commit", "-q", "--allow-empty", "-m", "first"]).succeeds();
+    let branch = format!("arborist/a-plan-with-a-long-name-{}/s1", "x".repeat(40));
+    garden.git_in(&clone, ["branch", &branch]).succeeds();
+    garden.git(["update-ref", "refs/arborist/sessions/s1", "HEAD"]).succeeds();
+    garden
+        .git(["config", "arborist.workspace.repos.backend.path", "../a-repository-with-a-long-name"])
+        .succeeds();
+    let heading = "repo     branch ";
+    let whole = garden.arborist(["workspace", "status"]).succeeds().out(heading).out(&branch).stdout();
+    assert_eq!(whole.lines().count(), 3, "{whole}");
+    assert!(whole.lines().next().unwrap().ends_with("path"), "{whole}");
+    let mut command = garden.command("git", &garden.path(""));
+    command.args(["arborist", "workspace", "status"]).env("NO_COLOR", "1");
+    let (code, _, written) = Terminal::start(command, 80).ends();
+    let lines: Vec<&str> = written.lines().collect();
+    assert_eq!((code, lines.len()), (0, 6), "{written}");
+    assert!(lines.iter().all(|line| line.chars().count() <= 80), "{written}");
+    assert!(lines[0].contains("head     base     ahead  checkout  remote"), "{written}");
+    assert!(lines[4].contains("x/s1  ") && lines[5] == "  ../a-repository-with-a-long-name", "{written}");
+}
+
+#[test]
+fn what_was_mistyped_is_told_with_what_was_meant() {
+    let garden = Garden::sprout();
+    garden.git_in(garden.root(), ["init", "-q", "-b", "main", "backend"]).succeeds();
+    garden.git_in(&garden.root().join("backend"), ["commit", "-q", "--allow-empty", "-m", "x"]).succeeds();
+    garden.git(["config", "arborist.workspace.repos.backend.path", "../backend"]).succeeds();
+    for verb in ["status", "sync", "push"] {
+        let said = garden.arborist(["workspace", verb, "--repo", "bakend"]).exits(1);
+        said.err("no repository of the workspace is called 'bakend'").err("hint: did you mean 'backend'?");
+    }
+    let said = garden.arborist(["workspace", "foreach", "--repo", "web", "true"]).exits(1);
+    said.err("hint: it has 'repo', 'backend'");
+    garden
+        .arborist(["workspace", "push", "--repo", "backend"])
+        .exits(1)
+        .err("workspace.repos.backend.remote");
+    let missing = ["workspace", "foreach", "--keep-going", "no-such-program", "x"];
+    let said = garden.arborist(missing).exits(127).err("could not run 'no-such-program'");
+    said.err("failed in 'repo'").err("failed in 'backend'");
+    for (tag, error, hint) in [
+        (
+            "repo:bakend",
+            "T001 names the repository 'bakend', and the workspace has none",
+            "did you mean 'backend'?",
+        ),
+        ("repo:web", "T001 names the repository 'web'", "it has 'repo', 'backend'"),
+        ("repo:web", "T001 names the repository 'web'", "[workspace.repos.web] in .arborist/config.toml"),
+        ("rpo:backend", "T001 has the tag '[rpo:backend]'", "did you mean '[repo:backend]'?"),
+        ("Repos:backend", "T001 has the tag '[Repos:backend]'", "did you mean '[repo:backend]'?"),
+        ("repository: backend", "T001 has the tag", "did you mean '[repo:backend]'?"),
+    ] {
+        garden.write("tasks.md", format!("- [ ] T001 [{tag}] do a\n"));
+        garden.arborist(["gardener", "--runner", "demo"]).exits(128).err(error).err(hint);
+        garden.arborist(["gardener", "--runner", "demo", "--dry-run"]).exits(128).err(error).err(hint);
+        let checked = garden.arborist(["plan", "--check"]).exits(1);
+        checked.out("tasks.md:1:1: error: ").out(error).out(hint);
+    }
+    // Other tags are the user's own affair.
+    for tag in ["report:backlog", "report:backend", "owner:backend"] {
+        garden.write("tasks.md", format!("- [ ] T001 [{tag}] do a\n"));
+        garden.arborist(["plan", "--check", "--strict"]).succeeds();
+        garden.arborist(["gardener", "--runner", "demo", "--dry-run"]).succeeds();
+    }
+}

@@ -1,0 +1,90 @@
+//! Going back to a turn of a session that works in several repositories: all of them stand as they stood then.
+
+use crate::town::Town;
+use serde_json::Value;
+
+const WORKER: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) task=$(echo "$prompt" | sed -n 's/^Implement task \([^:]*\):.*/\1/p')
+     echo "$task $n" > "$task.txt"; echo "$task" >> all.txt; echo done ;;
+esac
+"#;
+
+const PLAN: &str = "# Tasks\n\n## Phase 1: Work\n- [ ] T001 [repo:backend] an endpoint\n- [ ] T002 [repo:backend] another\n- [ ] T003 a page\n";
+
+/// A session that is done, and the number of the turn in which the first task was approved.
+fn worked() -> (Town, String, String) {
+    let town = Town::of(&["backend"], PLAN);
+    town.agent(WORKER);
+    town.arborist(["gardener"]).succeeds();
+    let branch = town.session_branch("backend");
+    let id = branch.rsplit_once('/').unwrap().1.to_owned();
+    let turns: Value =
+        serde_json::from_str(&town.arborist(["session", "turns", &id, "--json"]).answer()).unwrap();
+    let is_it = |turn: &&Value| turn["node"] == "T001" && turn["step"] == "review";
+    let number = turns["turns"].as_array().unwrap().iter().find(is_it).unwrap()["number"].to_string();
+    (town, id, number)
+}
+
+fn files(town: &Town, commit: &str) -> String {
+    town.git_in(&town.clone_of("backend"), ["ls-tree", "--name-only", commit]).answer()
+}
+
+#[test]
+fn a_resume_brings_every_repository_back_to_the_turn() {
+    let (town, id, turn) = worked();
+    let (backend, branch) = (town.clone_of("backend"), town.session_branch("backend"));
+    let before = town.git_in(&backend, ["rev-parse", &branch]).answer();
+    let calls = town.calls();
+    town.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().err("T002 pending, T003 pending");
+    assert_eq!(town.calls(), calls + 4, "T002 and T003 are done and reviewed again");
+    let reset = town.git_in(&backend, ["log", "-1", "--format=%H", "--grep=@reset)", &branch]).answer();
+    let then = files(&town, &reset);
+    assert!(then.contains("T001.txt") && !then.contains("T002.txt"), "{then}");
+    assert_eq!(
+        town.git_in(&backend, ["log", "-1", "--format=%P", &reset]).answer(),
+        before,
+        "nothing is lost"
+    );
+    assert!(files(&town, &branch).contains("T002.txt"));
+    let all = town.git_in(&backend, ["show", &format!("{branch}:all.txt")]).answer();
+    assert_eq!(all, "T001\nT002", "it went on from what was there then");
+    let house = backend.with_file_name("backend.arborist").join(format!("session-{id}"));
+    assert_eq!(town.git_in(&house, ["status", "--porcelain"]).answer(), "");
+}
+
+#[test]
+fn a_replay_begins_every_repository_at_the_turn() {
+    let (town, id, turn) = worked();
+    let (backend, old) = (town.clone_of("backend"), town.session_branch("backend"));
+    let before = town.git_in(&backend, ["rev-parse", &old]).answer();
+    let said = town.arborist(["session", "replay", &id, "--turn", &turn]).succeeds();
+    let new = said.stdout().lines().next().unwrap().to_owned();
+    let branch = format!("arborist/tasks/{new}");
+    assert_eq!(town.git_in(&backend, ["rev-parse", &old]).answer(), before, "the original is as it was");
+    let start = town.git_in(&backend, ["log", "-1", "--format=%H", "--grep=@run-start)", &branch]).answer();
+    let then = files(&town, &start);
+    assert!(then.contains("T001.txt") && !then.contains("T002.txt"), "{then}");
+    let all = town.git_in(&backend, ["show", &format!("{branch}:all.txt")]).answer();
+    assert_eq!(all, "T001\nT002");
+    let shown: Value =
+        serde_json::from_str(&town.arborist(["session", "show", &new, "--json"]).answer()).unwrap();
+    let base = town.git_in(&backend, ["rev-parse", &format!("{start}^")]).answer();
+    assert_eq!(
+        (&shown["repositories"][1]["name"], &shown["repositories"][1]["base"]),
+        (&"backend".into(), &base.into())
+    );
+}
+
+#[test]
+fn a_repository_that_is_not_here_is_not_left_as_it_is_in_silence() {
+    let (town, id, turn) = worked();
+    std::fs::rename(town.clone_of("backend"), town.root().join("elsewhere")).unwrap();
+    let refs = town.git(["for-each-ref"]).answer();
+    for verb in ["resume", "replay"] {
+        let said = town.arborist(["session", verb, &id, "--turn", &turn]).exits(2);
+        said.err("'backend'").err("is not here").err("workspace sync");
+        assert_eq!(town.git(["for-each-ref"]).answer(), refs);
+    }
+}

@@ -1,0 +1,224 @@
+//! Worktrees survive: whoever is killed at whatever moment, and however many ask at once.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread,
+};
+
+use arborist_testkit::{Garden, Run};
+
+/// A git that kills whoever calls it for the n-th time: before it does anything, or when it is done.
+const KILLER: &str = r#"#!/bin/sh
+PATH=${PATH#*:}
+[ "$1" = arborist ] && exec git "$@"
+[ -e "$ROOT/kill" ] || exec git "$@"
+echo >> "$ROOT/calls"
+read -r n how < "$ROOT/kill"
+# One that stays waits for words that would not come any more.
+case " $* " in *" --stdin-paths "* | *" --batch"* | *" diff-tree "*" --stdin "* | *" update-ref "*" --stdin "*) how=before ;; esac
+if [ "$(wc -l < "$ROOT/calls")" -lt "$n" ]; then exec git "$@"; fi
+[ "$how" = after ] && git "$@" >/dev/null 2>&1
+kill -9 "$PPID"
+exit 1
+"#;
+
+fn garden() -> Garden {
+    let garden = Garden::sprout();
+    garden.write(".gitignore", "cache\n");
+    garden.write("a", "a");
+    garden.write("dir/b", "b");
+    garden.commit("files\n");
+    let root = garden.root().display().to_string();
+    garden.plant("git", &KILLER.replace("$ROOT", &root));
+    garden
+}
+
+fn arborist(garden: &Garden, args: &[&str]) -> Run {
+    Run::of(garden.command("git-arborist-worktree", &garden.path("")).args(args), b"")
+}
+
+/// Runs the command again and again, killed one call of git later each time, until it is not killed any more. After each
+/// time the same command must come to its end by itself.
+fn kill_everywhere(
+    how: &str,
+    prepare: impl Fn(&Garden) -> Vec<&'static str>,
+    check: impl Fn(&Garden, &Path),
+) {
+    let mut garden = garden();
+    for n in 1..60 {
+        let command = prepare(&garden);
+        fs::write(garden.root().join("kill"), format!("{n} {how}\n")).unwrap();
+        let killed = arborist(&garden, &command);
+        fs::remove_file(garden.root().join("kill")).unwrap();
+        let was_killed = killed.code() == 137;
+        assert!(was_killed || killed.code() == 0, "{}", killed.report());
+        let path = PathBuf::from(arborist(&garden, &command).answer());
+        check(&garden, &path);
+        assert_eq!(locks(&garden), Vec::<PathBuf>::new(), "killed {how} call {n}");
+        if !was_killed {
+            assert!(n > 5, "nothing was killed");
+            garden.git(["fsck", "--strict"]).succeeds();
+            return;
+        }
+        garden = self::garden();
+    }
+    panic!("it never ended");
+}
+
+/// Lock files that git left.
+fn locks(garden: &Garden) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![garden.path(".git")];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "lock") {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn is_whole(garden: &Garden, path: &Path, task: &str) {
+    let branch = garden.git_in(path, ["branch", "--show-current"]).answer();
+    assert_eq!(branch, format!("arborist/task/main/{task}"));
+    assert_eq!(garden.git_in(path, ["status", "--porcelain"]).answer(), "");
+    assert_eq!(fs::read_to_string(path.join("dir/b")).unwrap(), "b");
+    let listed = garden.git(["worktree", "list", "--porcelain"]).answer();
+    let count = listed.lines().filter(|line| line.starts_with("worktree ")).count();
+    assert_eq!(count, 2, "nothing is left half made: {listed}");
+}
+
+#[test]
+fn one_who_adds_a_worktree_can_be_killed_at_every_moment() {
+    kill_everywhere("after", |_| vec!["add", "T1"], |garden, path| is_whole(garden, path, "T1"));
+}
+
+#[test]
+fn one_who_takes_a_free_lane_can_be_killed_at_every_moment() {
+    let prepare = |garden: &Garden| {
+        let lane = PathBuf::from(arborist(garden, &["add", "--lane", "T1"]).answer());
+        fs::write(lane.join("left"), "behind").unwrap();
+        fs::write(lane.join("cache"), "warm").unwrap();
+        arborist(garden, &["recycle", "T1"]).succeeds();
+        vec!["add", "--lane", "T2"]
+    };
+    kill_everywhere("before", prepare, |garden, path| {
+        is_whole(garden, path, "T2");
+        assert_eq!(fs::read_to_string(path.join("cache")).unwrap(), "warm");
+        let saved = garden.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+        let first = saved.lines().next().unwrap();
+        assert_eq!(garden.git(["show", &format!("{first}:left")]).answer(), "behind");
+    });
+}
+
+#[test]
+fn one_who_removes_a_worktree_can_be_killed_at_every_moment() {
+    for n in 1..60 {
+        let garden = garden();
+        let path = PathBuf::from(arborist(&garden, &["add", "T1"]).answer());
+        fs::write(path.join("new"), "new").unwrap();
+        fs::write(garden.root().join("kill"), format!("{n} after\n")).unwrap();
+        let killed = arborist(&garden, &["remove", "--force", "T1"]);
+        fs::remove_file(garden.root().join("kill")).unwrap();
+        let again = arborist(&garden, &["remove", "--force", "T1"]);
+        assert!([0, 1].contains(&again.code()), "{}", again.report());
+        arborist(&garden, &["prune"]).succeeds();
+        assert!(!path.exists());
+        assert_eq!(garden.git(["worktree", "list"]).answer().lines().count(), 1);
+        let saved = garden.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+        assert_eq!(garden.git(["show", &format!("{saved}:new")]).answer(), "new");
+        if killed.code() == 0 {
+            return;
+        }
+    }
+    panic!("it never ended");
+}
+
+#[test]
+fn what_git_itself_left_half_made_is_mended() {
+    for state in 0..4 {
+        let garden = garden();
+        let path = PathBuf::from(arborist(&garden, &["add", "T1"]).answer());
+        arborist(&garden, &["remove", "T1"]).succeeds();
+        let home = garden.path(".git/worktrees/T1");
+        fs::create_dir_all(&home).unwrap();
+        fs::write(home.join("locked"), "initializing").unwrap();
+        if state > 0 {
+            fs::create_dir_all(&path).unwrap();
+        }
+        if state > 1 {
+            fs::write(home.join("gitdir"), format!("{}\n", path.join(".git").display())).unwrap();
+            fs::write(path.join(".git"), format!("gitdir: {}\n", home.display())).unwrap();
+        }
+        if state > 2 {
+            fs::write(home.join("commondir"), "../..\n").unwrap();
+        }
+        fs::write(garden.path(".git/arborist/locks/worktrees.making"), path.display().to_string()).unwrap();
+        assert_eq!(PathBuf::from(arborist(&garden, &["add", "T1"]).answer()), path, "{state}");
+        is_whole(&garden, &path, "T1");
+    }
+}
+
+#[test]
+fn a_lock_of_a_killed_git_does_not_stand_in_the_way_for_ever() {
+    let garden = garden();
+    arborist(&garden, &["add", "--lane", "T1"]).succeeds();
+    arborist(&garden, &["recycle", "T1"]).succeeds();
+    fs::write(garden.path(".git/worktrees/lane-1/index.lock"), "").unwrap();
+    let path = PathBuf::from(arborist(&garden, &["add", "--lane", "T2"]).answer());
+    is_whole(&garden, &path, "T2");
+    assert_eq!(locks(&garden), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_full_disk_leaves_nothing_behind() {
+    let garden = garden();
+    garden.write("large", "x".repeat(1 << 20));
+    garden.commit("a large file\n");
+    let script = "trap '' XFSZ; ulimit -f 512; exec git arborist worktree add T1";
+    let run = Run::of(garden.command("sh", &garden.path("")).args(["-c", script]), b"");
+    run.exits(128).err("large");
+    assert_eq!(garden.git(["worktree", "list"]).answer().lines().count(), 1);
+    assert_eq!(garden.git(["for-each-ref", "refs/heads/arborist"]).answer(), "");
+    assert!(!garden.root().join("repo.arborist/T1").exists());
+    assert_eq!(locks(&garden), Vec::<PathBuf>::new());
+    arborist(&garden, &["add", "T1"]).succeeds();
+}
+
+#[test]
+fn of_sixteen_at_once_nobody_loses_and_nobody_does_it_twice() {
+    for kind in [[].as_slice(), &["--lane"]] {
+        let garden = Garden::sprout();
+        garden.write("a", "a");
+        garden.commit("a\n");
+        let commands = (0..16).map(|n| {
+            let mut command = garden.command("git-arborist-worktree", &garden.path(""));
+            command.args(["add", &format!("T{}", n % 8)]).args(kind);
+            command
+        });
+        let runs: Vec<_> =
+            commands.map(|mut command| thread::spawn(move || Run::of(&mut command, b""))).collect();
+        let runs: Vec<Run> = runs.into_iter().map(|run| run.join().unwrap()).collect();
+        for n in 0..8 {
+            let pair = [&runs[n], &runs[n + 8]];
+            assert!(
+                pair.iter().all(|run| [0, 3].contains(&run.code())),
+                "{}{}",
+                pair[0].report(),
+                pair[1].report()
+            );
+            let begun = pair.iter().filter(|run| run.stderr().contains("begins at")).count();
+            assert_eq!(begun, 1, "{}{}", pair[0].report(), pair[1].report());
+            let path = garden.arborist(["worktree", "path", &format!("T{n}")]).answer();
+            let branch = garden.git_in(Path::new(&path), ["branch", "--show-current"]).answer();
+            assert_eq!(branch, format!("arborist/task/main/T{n}"));
+        }
+        assert_eq!(garden.git(["worktree", "list"]).answer().lines().count(), 9);
+        assert_eq!(locks(&garden), Vec::<PathBuf>::new());
+    }
+}
