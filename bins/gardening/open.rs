@@ -130,7 +130,7 @@ pub(crate) fn watch_signals() -> Cancel {
 
 /// What must not be written down.
 pub(super) fn secrets() -> Result<Secrets, Failure> {
-    Secrets::of_environment(std::env::vars()).map_err(|error| Failure::new(Exit::Fatal, error.to_string()))
+    Secrets::of_environment(std::env::vars_os()).map_err(|error| Failure::new(Exit::Fatal, error.to_string()))
 }
 
 impl Opened {

@@ -181,7 +181,7 @@ pub(super) fn options(
 ) -> Result<Options, Failure> {
     let run = site.scan(Reading::Fresh)?;
     site.refuse_changed_settings(&run)?;
-    let secrets = Secrets::of_environment(std::env::vars())
+    let secrets = Secrets::of_environment(std::env::vars_os())
         .map_err(|error| Failure::new(Exit::Fatal, error.to_string()))?;
     let settings = site.settings(&run)?;
     let workspace = Workspace::load(&site.repository, &settings, cancel)?;

@@ -145,6 +145,11 @@ fn the_core_knows_no_terminal_and_never_ends_the_process() {
 }
 
 #[test]
+fn variables_and_arguments_that_are_not_utf_8_cannot_panic() {
+    only(&["bins", "shared/src"], &[], &["env::vars()", "env::args()"]);
+}
+
+#[test]
 fn nothing_unfinished_is_left_behind() {
     only(&["bins", "shared/src"], &[], &["todo!", "unimplemented!", "dbg!", "FIXME:", "TODO:", "XXX:"]);
 }

@@ -18,6 +18,7 @@ mod cleanup_work;
 mod compost;
 mod daemon;
 mod dispatcher;
+mod environment;
 mod ephemeral;
 mod ephemeral_consent;
 mod foreign_paths;

@@ -53,7 +53,7 @@ struct Workbench {
 /// Serves until the client is gone or we are asked to stop. Then no command is left running.
 pub(super) fn serve(roots: Vec<Root>, timeout: Duration, cancel: &Cancel) -> Outcome {
     let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Fatal, error.to_string());
-    let secrets = Secrets::of_environment(std::env::vars()).map_err(|error| failed(&error))?;
+    let secrets = Secrets::of_environment(std::env::vars_os()).map_err(|error| failed(&error))?;
     let bench = Arc::new(Workbench {
         offered: offer(&roots),
         roots,

@@ -7,7 +7,11 @@ const BATCH: &str = "-o BatchMode=yes -o ConnectTimeout=20";
 
 /// The command for `GIT_SSH_COMMAND`; `None` leaves the user's own as it is, because it is not OpenSSH's.
 pub(super) fn command(repository: Option<&Repository>) -> Result<Option<String>, GitError> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    // A value that is not UTF-8 still counts as set: it is no name that we know, and stays as the user set it.
+    let variable = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(|value| value.to_string_lossy().into_owned())
+    };
     let variant = match variable("GIT_SSH_VARIANT") {
         Some(variant) => Some(variant),
         None => setting(repository, "ssh.variant")?,
@@ -39,7 +43,7 @@ fn setting(repository: Option<&Repository>, key: &str) -> Result<Option<String>,
 
 /// Options may follow only where nothing but ssh reads them: not behind a pipe, a list or another program.
 fn is_openssh(command: &str) -> bool {
-    let is_plain = !command.contains([';', '|', '&', '`', '(', '#', '\n']);
+    let is_plain = !command.contains([';', '|', '&', '`', '(', '#', '\n', char::REPLACEMENT_CHARACTER]);
     let program = command.split_whitespace().next().unwrap_or_default();
     let name = program.trim_matches(['\'', '"']).rsplit('/').next().unwrap_or_default();
     is_plain && name == "ssh"
