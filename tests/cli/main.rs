@@ -16,6 +16,7 @@ mod cleanup_review;
 mod cleanup_sessions;
 mod cleanup_work;
 mod compost;
+mod cut_input;
 mod daemon;
 mod dispatcher;
 mod environment;

@@ -22,7 +22,7 @@ impl Repository {
             // It was ended before it could say anything: unless it had done it, another one is asked.
             Err(complaint) if complaint.is_empty() && self.have_moved(moves)? => Ok(()),
             Err(complaint) if complaint.is_empty() => {
-                let input = lines_of_moves(self.format, moves).into_bytes();
+                let input = transaction(&lines_of_moves(self.format, moves)).into_bytes();
                 checked("update-ref", self.update_refs(why).finish_with(input)?).map(drop)
             }
             Err(complaint) => {
@@ -48,7 +48,7 @@ impl Repository {
 
     /// Has one transaction committed by the git that stays. If it was not, what that complained of is returned.
     fn tell_mover(&self, commands: &str, why: &str) -> Result<Result<(), String>, GitError> {
-        let lines = format!("start\n{commands}prepare\ncommit\n");
+        let lines = transaction(commands);
         let start = || self.converse(self.update_refs(why));
         self.own_clerk(Duty::Move(why.to_owned())).ask(start, |running| {
             running.tell(lines.as_bytes()).ok()?;
@@ -69,6 +69,12 @@ impl Repository {
         }
         Ok(true)
     }
+}
+
+/// These commands as one transaction. It is aborted unless its last line arrives, so that one of which only a part was
+/// heard, because we were killed, moves nothing.
+fn transaction(commands: &str) -> String {
+    format!("start\n{commands}prepare\ncommit\n")
 }
 
 /// It answers to each command. Without the last answer it is not known whether anything has moved.

@@ -13,6 +13,7 @@ mod family;
 mod find;
 mod holder;
 mod identity;
+mod input;
 pub mod interrupt;
 mod limits;
 mod lines;

@@ -6,7 +6,7 @@ use std::{
     io::{self, BufReader, Read, Write},
     os::unix::process::CommandExt,
     path::Path,
-    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -16,7 +16,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use super::{
     Ear, ProcessError,
     environment::{self, TRUST},
-    interrupt, nursery,
+    input, interrupt, nursery,
 };
 
 /// One that is asked something is not waited for longer than this. It is git, and what it is asked takes milliseconds.
@@ -121,16 +121,12 @@ impl Program {
         Ok(running)
     }
 
-    /// Runs it to its end with `input` on standard input.
+    /// Runs it to its end with `input` on standard input. All of it is there before the program starts: what git is told
+    /// to write must not depend on whether we live long enough to say it.
     pub fn finish_with(mut self, input: Vec<u8>) -> Result<Finished, ProcessError> {
-        self.command.stdin(Stdio::piped());
-        let mut running = self.launch()?;
-        let writer = running.child.stdin.take().map(|stdin| thread::spawn(move || feed(stdin, &input)));
-        let finished = running.finish();
-        if let Some(writer) = writer {
-            let _ = writer.join();
-        }
-        finished
+        let input = input::complete(&input).map_err(|source| self.error(source))?;
+        self.command.stdin(input);
+        self.launch()?.finish()
     }
 
     /// Runs it to its end with nothing on standard input.
@@ -340,11 +336,6 @@ fn drain(mut stderr: ChildStderr) -> Vec<u8> {
     let mut bytes = Vec::new();
     let _ = stderr.read_to_end(&mut bytes);
     bytes
-}
-
-/// A child that does not read its input to the end is no error of ours.
-fn feed(mut stdin: ChildStdin, input: &[u8]) {
-    let _ = stdin.write_all(input);
 }
 
 #[cfg(test)]

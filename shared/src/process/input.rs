@@ -1,0 +1,65 @@
+//! What a program reads on standard input, as a file that is complete before the program starts.
+//!
+//! A pipe can be cut: if we are killed between starting git and writing the list of paths, git reads an empty list, and an
+//! empty list means "everything" to `git reset` or `git checkout`. A file has no such moment.
+
+use std::{
+    fs::File,
+    io::{self, Seek, Write},
+};
+
+/// A file without a name that holds `input`, to be read from its beginning.
+pub(super) fn complete(input: &[u8]) -> io::Result<File> {
+    let mut file = nameless()?;
+    file.write_all(input)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// In memory: it can neither be left behind nor be opened by its name.
+#[cfg(target_os = "linux")]
+fn nameless() -> io::Result<File> {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    Ok(rustix::fs::memfd_create("arborist-input", flags).map(File::from)?)
+}
+
+/// A temporary file whose name is removed at once.
+#[cfg(not(target_os = "linux"))]
+fn nameless() -> io::Result<File> {
+    use std::{
+        fs::{self, OpenOptions},
+        os::unix::fs::OpenOptionsExt,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    /// Names that are taken already are left alone: they may be links that somebody planted.
+    const TRIES: usize = 1000;
+    for _ in 0..TRIES {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("arborist-input-{}-{count}", std::process::id()));
+        match OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path) {
+            Ok(file) => {
+                fs::remove_file(&path)?;
+                return Ok(file);
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn the_file_is_read_from_its_beginning() {
+        let mut text = String::new();
+        complete(b"a\0b\n").unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "a\0b\n");
+    }
+}

@@ -1,0 +1,114 @@
+//! A driver that is killed after it has started git, and before git has read its standard input. What git is told to write
+//! must not depend on a pipe that can be cut: an empty list of paths means "everything" to `git reset`.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use arborist_testkit::{Garden, Run};
+
+const TREE: &str = r#"{
+  "nodes": {"T001": {"id": "T001", "name": "Create one"}, "T002": {"id": "T002", "name": "Create two"}},
+  "root_ids": ["T001", "T002"]
+}
+"#;
+
+const AGENT: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *T001:*) echo one > one.txt; echo more >> shared.txt; echo done ;;
+  *) echo two > two.txt; rm -f one.txt; echo done ;;
+esac
+"#;
+
+/// A git that numbers the calls that read standard input, and kills who called it before it reads any. A pipe is empty then,
+/// as if its writer had been killed before the first byte: that moment is too short to be met by killing alone.
+fn plant_git(garden: &Garden) {
+    let path = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    let script = r#"#!/bin/sh
+case " $* " in
+*" --pathspec-from-file=- "* | *" --stdin "* | *" --stdin-paths "* | *" --index-info "* | *" -F - "* | *" --batch"*)
+    set -C
+    n=1; until { echo "$*" > "CALLS/$n"; } 2>/dev/null; do n=$((n+1)); done
+    if [ "$n" = "$KILL_AT" ]; then
+        kill -9 $PPID
+        while kill -0 $PPID 2>/dev/null && [ "$(cut -d' ' -f3 /proc/$PPID/stat)" != Z ]; do :; done
+        [ -p /dev/stdin ] && exec < /dev/null
+        "GIT" "$@" > /dev/null 2>&1
+        touch "ROOT/over"
+        exit 1
+    fi ;;
+esac
+exec "GIT" "$@"
+"#;
+    let calls = garden.root().join("calls");
+    fs::create_dir_all(&calls).unwrap();
+    let script =
+        script.replace("CALLS", calls.to_str().unwrap()).replace("\"GIT\"", &format!("'{}'", git.display()));
+    garden.plant("git", &script.replace("ROOT", garden.root().to_str().unwrap()));
+}
+
+/// The user has staged one change and made another, in files of their own and in one that an agent writes too.
+fn garden() -> Garden {
+    let garden = Garden::sprout();
+    garden.write("task-tree.json", TREE);
+    garden.write("mine.txt", "first\n");
+    garden.write("gone.txt", "gone\n");
+    garden.write("shared.txt", "shared\n");
+    garden.commit("files\n");
+    garden.agent(AGENT);
+    garden.write("mine.txt", "first\nstaged\n");
+    garden.write("new.txt", "staged\n");
+    garden.git(["rm", "-q", "gone.txt"]).succeeds();
+    garden.git(["add", "mine.txt", "new.txt"]).succeeds();
+    garden.write("mine.txt", "first\nstaged\nnot staged\n");
+    garden
+}
+
+fn run(garden: &Garden, kill_at: usize) -> Run {
+    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+    let command = command.args(["--test-command", "true", "--allow-dirty"]);
+    Run::of(command.env("KILL_AT", kill_at.to_string()), b"")
+}
+
+/// What the user has staged and not staged.
+fn work_of_user(garden: &Garden) -> (String, String, bool) {
+    let staged = garden.git(["ls-files", "-s", "--", "mine.txt", "new.txt", "gone.txt"]).answer();
+    (staged, garden.read("mine.txt"), garden.path("gone.txt").exists())
+}
+
+fn await_over(garden: &Garden) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !garden.root().join("over").exists() {
+        assert!(Instant::now() < end, "git never ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_driver_killed_before_git_reads_its_input_leaves_what_the_user_has_staged() {
+    let whole = garden();
+    plant_git(&whole);
+    run(&whole, 0).succeeds();
+    let calls = fs::read_dir(whole.root().join("calls")).unwrap().count();
+    let named = |n: usize| fs::read_to_string(whole.root().join(format!("calls/{n}"))).unwrap();
+    assert!(
+        (1..=calls).any(|n| named(n).contains("--pathspec-from-file=-")),
+        "no list of paths was ever given"
+    );
+    for kill_at in 1..=calls {
+        let garden = garden();
+        let before = work_of_user(&garden);
+        plant_git(&garden);
+        let killed = run(&garden, kill_at);
+        assert_eq!(killed.code(), 137, "{kill_at}: {}", killed.report());
+        await_over(&garden);
+        let call = fs::read_to_string(garden.root().join(format!("calls/{kill_at}"))).unwrap();
+        assert_eq!(work_of_user(&garden), before, "killed at {kill_at}: {call}");
+        run(&garden, 0).succeeds();
+        assert_eq!(work_of_user(&garden), before, "killed at {kill_at}, run again: {call}");
+        assert_eq!(garden.git(["show", "HEAD:two.txt"]).answer(), "two", "{call}");
+    }
+}
