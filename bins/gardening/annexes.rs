@@ -4,10 +4,11 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{GardenerError, recover, start},
     git::{Config, RefMove, Repository},
-    history::{Event, Reading, Run, Scope},
+    history::{Base, Event, Reading, Run, Scope},
     name::{BranchName, Oid, SessionId},
     pipeline::{Annex, Neighbour, PipelineError, Sentry},
     record::{Recorder, settle},
+    session::{Archive, Happening, Start},
     settings::Settings,
     workspace::{
         Cargo, Courier, Errand, Misplaced, PushPolicy, Reply, Section, Supply, Transcripts, Wanted,
@@ -157,12 +158,23 @@ impl Opened {
                 voice.warn(&format!("in {}: {}", section.name, recovered.words()));
             }
         } else {
-            start::write_start(&mut recorder, None)?;
+            start::write_start_of(&mut recorder, None, self.replayed(session)?.as_ref())?;
         }
         let (hand, tip) = (recorder.hand().clone(), recorder.tip().clone());
         let hook = pre_commit(&place, &Config::load(&place)?)?;
-        let (name, base) = (section.name.clone(), tip.head);
+        let (name, base) = (section.name.clone(), Base::fresh(tip.head, tip.tree));
         Ok(Annex { name, repository: place, hand, tip, hook, sentry: Sentry::default(), base })
+    }
+
+    /// The session that this one replays, if it does.
+    fn replayed(&self, session: &SessionId) -> Result<Option<SessionId>, Failure> {
+        let archive = Archive::new(&self.repository);
+        let Some(newest) = archive.newest(session)? else { return Ok(None) };
+        let first = archive.start_of(&newest)?;
+        Ok(match first.record.happening {
+            Happening::Start(Start { forked_from: Some(fork), .. }) => Some(fork.session),
+            _ => None,
+        })
     }
 
     /// The branches of the session in the other repositories that tasks work in, by their names.

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use arborist_core::{
     failure::{Exit, Failure},
     git::{RefMove, Repository},
-    history::{Event, Reading, Run, Scope},
+    history::{BROUGHT_BACK, Event, Reading, Run, Scope},
     message::Status,
     name::{Attempt, BranchName, Oid, PipelineName, RepoName, SessionId, TaskId},
     process::Cancel,
@@ -18,7 +18,7 @@ use arborist_core::{
 
 use super::{
     open::Opened,
-    restore::{BROUGHT_BACK, Past, bring_back, put_back},
+    restore::{Past, bring_back, put_back},
     show::start_in,
 };
 

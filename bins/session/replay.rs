@@ -5,7 +5,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{
         PlanFile,
-        start::{new_session, write_start},
+        start::{new_session, write_start_of},
     },
     git::RefMove,
     history::State,
@@ -147,7 +147,7 @@ fn announce(
     };
     let file = bytes.map(|bytes| PlanFile { path: plan.path.clone(), bytes });
     let mut recorder = Recorder::new(&house.repository, branch.clone(), session.clone(), moment.commit)?;
-    write_start(&mut recorder, file.as_ref())?;
+    write_start_of(&mut recorder, file.as_ref(), Some(&newest.record.session))?;
     for then in then::at(opened, newest, moment)? {
         if then.state().state != State::Complete {
             then.repeat(&mut recorder)?;

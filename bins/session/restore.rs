@@ -11,7 +11,7 @@ use std::{
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Change, RefMove, Repository},
-    history::Run,
+    history::{BROUGHT_BACK, Run},
     message::{Body, Status, Wording},
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
     process::{Attendance, Ended, FileLock},
@@ -27,9 +27,6 @@ use super::{
     then::{self, Moment, Then},
 };
 use crate::ui::Ui;
-
-/// What stands over the turn that a commit brings back.
-pub(super) const BROUGHT_BACK: &str = "Brought back:";
 
 /// Brings back the tree of a turn on the session's branch, and gives the commit that does.
 pub(super) fn turn(
@@ -50,6 +47,8 @@ pub(super) fn turn(
     let node = stored.record.turn().map(|turn| &turn.node);
     // What counts is the commit of the repository that has the plan, so it comes last.
     for other in others::at(opened, newest, (number, commit))? {
+        // Each repository names its own commit: the base of a task's work there is found by it.
+        let words = others::words_on(newest, number, other.point);
         node.map(|node| other.restore(session, node, &words)).transpose()?;
     }
     let (mut recorder, tree, changes) = put_back(house, (branch, session), commit)?;

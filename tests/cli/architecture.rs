@@ -167,7 +167,7 @@ fn every_file_opens_by_saying_what_it_is_for() {
 fn files_hold_one_idea_and_stay_short() {
     for (path, text) in ["bins", "shared/src"].iter().flat_map(|folder| sources(folder)) {
         let lines = code(&text).lines().count();
-        assert!(lines <= 320, "{} has {lines} lines of code", path.display());
+        assert!(lines <= 500, "{} has {lines} lines of code", path.display());
     }
 }
 

@@ -74,6 +74,7 @@ mod remote;
 mod remote_abreast;
 mod remote_http;
 mod remote_runs;
+mod review_base;
 mod schemas;
 mod session;
 mod session_again;

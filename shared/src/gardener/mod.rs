@@ -40,7 +40,7 @@ use crate::{
     git::Repository,
     history::{Ground, Run, State},
     message::{Status, Wording},
-    name::{Attempt, Oid, RepoName, TaskId},
+    name::{Attempt, RepoName, TaskId},
     pipeline::{Annex, End, Expense, Happening, News, Others, PipelineError},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
@@ -192,21 +192,13 @@ impl<'a> Gardener<'a> {
         if events.is_empty() {
             self.tools.options.budgets.run.check(Level::Run, &spent).map_err(PipelineError::from)?;
         }
-        let base = match events.first() {
-            Some(first) => Some(self.parent_of(first.commit)?),
-            None => None,
-        };
+        let begun = self.run.start_of_work(&task.id);
         // In the checkout what was interrupted was written down when the run was opened.
         let is_interrupted = match self.tools.lanes {
             Some(lanes) => lanes.may_be_interrupted(&task.id)?,
             None => false,
         };
-        Ok(Work::Task(Start { events, base, others: Others::new(spent, more), is_interrupted }))
-    }
-
-    fn parent_of(&self, commit: Oid) -> Result<Oid, GardenerError> {
-        let commits = self.repository.load_commits(&[commit])?;
-        Ok(commits.first().and_then(|commit| commit.parents().next()).unwrap_or(commit))
+        Ok(Work::Task(Start { events, begun, others: Others::new(spent, more), is_interrupted }))
     }
 
     /// Takes in what a worker did.

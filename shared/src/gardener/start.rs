@@ -35,9 +35,22 @@ pub fn write_start(
     recorder: &mut Recorder<'_>,
     plan: Option<&PlanFile>,
 ) -> Result<Vec<String>, GardenerError> {
+    write_start_of(recorder, plan, None)
+}
+
+/// The same for a run that goes on with the work of another session, which its start names: the base of a task's work is
+/// then looked for there as well.
+pub fn write_start_of(
+    recorder: &mut Recorder<'_>,
+    plan: Option<&PlanFile>,
+    replays: Option<&SessionId>,
+) -> Result<Vec<String>, GardenerError> {
     let base = recorder.head();
     let (mut trailers, tree, added) = freeze(recorder, plan)?;
     let _ = trailers.set(Key::Base, base.to_string());
+    if let Some(session) = replays {
+        let _ = trailers.set(Key::Replays, session.as_str());
+    }
     recorder.deliver_run(Announcement { status: Status::RunStart, words: "", trailers }, tree, &added)?;
     Ok(added.iter().map(Change::shown).collect())
 }

@@ -18,8 +18,8 @@ use super::{
 use crate::{
     agent::redact::Secrets,
     git::Repository,
-    history::Event,
-    name::{Oid, RepoName, TaskId},
+    history::{self, Base, Event},
+    name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
         Annex, End, Happening, Memory, NamedCommand, News, Options, Others, Playback, PreCommit, Scribe,
         Sentry, TaskRun, Workshop,
@@ -210,8 +210,8 @@ pub(super) enum Work {
 pub(super) struct Start {
     /// The events that attempts are counted from.
     pub(super) events: Vec<Event>,
-    /// The commit before its first change, if there is one already.
-    pub(super) base: Option<Oid>,
+    /// Where its base is looked for: the start of the run and its session. `None` if nothing of it was committed before.
+    pub(super) begun: Option<(Oid, SessionId)>,
     /// What the run has spent beside these events, and goes on spending.
     pub(super) others: Others,
     /// Whether an attempt may be marked that nobody ended.
@@ -341,8 +341,14 @@ fn run_task(
     start: Start,
     written: &mut Vec<Event>,
 ) -> Result<End, GardenerError> {
-    let Start { mut events, base, others, is_interrupted } = start;
-    let base = base.unwrap_or_else(|| recorder.head());
+    let Start { mut events, begun, others, is_interrupted } = start;
+    let tip = recorder.head();
+    let base = match &begun {
+        Some((start, session)) => {
+            Base::find(recorder.repository(), history::Work { task: &task.id, session, start: *start, tip })?
+        }
+        None => Base::fresh(tip, recorder.tree()),
+    };
     let known = events.len();
     let mut interrupted = Vec::new();
     if is_interrupted {

@@ -53,6 +53,12 @@ impl RawCommit {
         self.content().get(self.split + 1..).unwrap_or_default()
     }
 
+    /// Its tree.
+    #[must_use]
+    pub fn tree(&self) -> Option<Oid> {
+        lines(self.header()).next().and_then(|line| line.strip_prefix(b"tree ")).and_then(Oid::from_hex)
+    }
+
     /// Its parents, as the object itself says, whatever grafts claim.
     pub fn parents(&self) -> impl Iterator<Item = Oid> {
         lines(self.header()).skip(1).map_while(|line| line.strip_prefix(b"parent ")).filter_map(Oid::from_hex)

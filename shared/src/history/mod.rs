@@ -1,6 +1,7 @@
 //! Commits become events, and a task's state is a fold over its events. Nothing of it is stored; the cache
 //! only spares git the reading.
 
+mod base;
 mod branches;
 mod cache;
 mod entry;
@@ -14,9 +15,10 @@ mod run;
 mod tasks;
 mod walk;
 
+pub use base::{BROUGHT_BACK, Base, Work};
 pub use event::{Event, FAILED, INTERRUPTED, STOPPED};
 pub use fold::{State, TaskHistory, TaskState};
 pub use grow::Ground;
 pub use memory::Memory;
-pub use run::{HistoryError, Run, RunStart, span};
+pub use run::{HistoryError, Run, RunStart};
 pub use walk::{Reading, Scope};

@@ -1,7 +1,7 @@
 //! A run: what its start says, and what its commits say of each task.
 
 use super::{
-    Event, Memory, TaskHistory,
+    Base, Memory, TaskHistory, Work,
     branches::Branches,
     entry::Note,
     graph::Graph,
@@ -12,7 +12,7 @@ use super::{
 use crate::{
     failure::{Exit, Explain},
     git::{GitError, Ref, Repository},
-    message::{PlanRef, Status},
+    message::{Key, PlanRef, Status},
     name::{BranchName, Oid, SessionId, TaskId},
 };
 
@@ -92,6 +92,8 @@ pub struct RunStart {
     pub accepted: Oid,
     /// The plan as it stands there.
     pub plan: Option<PlanRef>,
+    /// The session whose work it goes on with, if it is a replay.
+    pub replays: Option<SessionId>,
 }
 
 /// What history says about the run of a branch.
@@ -187,22 +189,36 @@ impl Run {
         Ok(Self { scope, start, tasks, ignored, other, merged })
     }
 
+    /// What the work of a task at `tip` is compared with; `None` if none of it was committed before.
+    pub fn find_base(
+        &self,
+        repository: &Repository,
+        task: &TaskId,
+        tip: Oid,
+    ) -> Result<Option<Base>, GitError> {
+        match self.start_of_work(task) {
+            Some((start, session)) => {
+                Base::find(repository, Work { task, session: &session, start, tip }).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Where history has to be read from to find the base of a task; `None` where nothing of the task can be there. Most
+    /// tasks begin and end in one process, and their base costs no call of git.
+    #[must_use]
+    pub fn start_of_work(&self, task: &TaskId) -> Option<(Oid, SessionId)> {
+        let start = self.start.as_ref()?;
+        // In a replay, the commits of a task may all be of the other session.
+        let may_have_begun = self.find(task).is_some() || start.replays.is_some();
+        may_have_begun.then(|| (start.commit, start.session.clone()))
+    }
+
     /// What history knows of a task.
     #[must_use]
     pub fn find(&self, task: &TaskId) -> Option<&TaskHistory> {
         self.tasks.iter().find(|history| history.id == *task)
     }
-}
-
-/// The part of a branch that these events, oldest first, stand on, where that is one line: the commit before the first,
-/// and the last.
-pub fn span(repository: &Repository, events: &[Event]) -> Result<Option<(Oid, Oid)>, GitError> {
-    let (Some(first), Some(last)) = (events.first(), events.last()) else {
-        return Ok(None);
-    };
-    let commits = repository.load_commits(&[first.commit])?;
-    let before = commits.first().and_then(|commit| commit.parents().next());
-    Ok(before.map(|before| (before, last.commit)))
 }
 
 /// Only a branch that is no more can have been renamed; one that lives on, here or on a remote, was branched off from.
@@ -255,6 +271,7 @@ fn run_start(walk: &Walk, reverts: &Reverts) -> Result<Option<RunStart>, History
         session,
         accepted: accepted.commit,
         plan: accepted.trailers.plan(),
+        replays: start.trailers.get(Key::Replays).and_then(|session| session.parse().ok()),
     }))
 }
 

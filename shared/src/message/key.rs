@@ -53,6 +53,8 @@ keys! {
     Retry = "Retry",
     /// The commit that a run was started at.
     Base = "Base",
+    /// The session that a replay began from.
+    Replays = "Replays",
     /// The plan as it was frozen: `path@blob` or `none`.
     Plan = "Plan",
     /// The model that wrote a turn.

@@ -59,7 +59,7 @@ impl Key {
             Self::Cost => (is_decimal(value), "US dollars, such as 0.05"),
             Self::Base | Self::Source => (value.parse::<Oid>().is_ok(), "a full commit id"),
             Self::Plan => (value == "none" || PlanRef::parse(value).is_some(), "path@blob-id, or none"),
-            Self::Session => {
+            Self::Session | Self::Replays => {
                 (SessionId::is_valid(value), "an id of letters, digits, dots, underscores and dashes")
             }
             Self::TestType => (is_test_types(value), "unit, integration or e2e, several joined by a comma"),

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     git::{Change, GitError, Repository},
-    history::{self, HistoryError, Reading, Run, Scope, TaskHistory},
-    name::{Attempt, Oid, RepoName, TaskId},
+    history::{Base, HistoryError, Reading, Run, Scope},
+    name::{Attempt, RepoName, TaskId},
     plan::Task,
     record::{Delivery, Entry, Hand, Index, Recorder, Tip},
     session::OtherCommit,
@@ -34,8 +34,8 @@ pub struct Annex {
     pub hook: PreCommit,
     /// Watches what agents share there.
     pub sentry: Sentry,
-    /// Where the branch stood when the task at work began.
-    pub base: Oid,
+    /// What the work of the task there is compared with.
+    pub base: Base,
 }
 
 /// An annex in which an attempt is under way.
@@ -49,16 +49,15 @@ pub(super) struct Room<'a> {
 impl Annex {
     /// What the task has changed there so far, as a patch and in a few words.
     pub(super) fn diff(&self) -> Result<(String, String), GitError> {
-        self.repository.diff(self.base, self.tip.head)
+        self.repository.diff(self.base.tree, self.tip.tree)
     }
 
-    /// Finds where the branch stood when this task began, which may have been long ago.
+    /// Finds what the work of this task there is compared with. It may have begun long ago.
     pub fn find_base(&mut self, task: &TaskId) -> Result<(), HistoryError> {
         let scope = Scope { branch: self.tip.branch.clone(), tip: Some(self.tip.head) };
         let run = Run::scan(&self.repository, scope, Reading::Fresh)?;
-        let events = run.find(task).map(TaskHistory::current).unwrap_or_default();
-        let span = history::span(&self.repository, events)?;
-        self.base = span.map_or(self.tip.head, |(before, _)| before);
+        let found = run.find_base(&self.repository, task, self.tip.head)?;
+        self.base = found.unwrap_or_else(|| Base::fresh(self.tip.head, self.tip.tree));
         Ok(())
     }
 

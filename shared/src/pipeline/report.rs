@@ -55,6 +55,7 @@ impl TaskRun<'_, '_, '_> {
             "result": "pass",
             "retries": attempt.0,
             "branch": self.recorder.run().as_str(),
+            "base": self.base.commit.to_string(),
             "steps": steps,
         });
         let Spent { totals, time } = self.events.iter().collect();

@@ -90,9 +90,8 @@ impl TaskRun<'_, '_, '_> {
 
     fn review_prompt(&self) -> Result<String, PipelineError> {
         let repository = self.recorder.repository();
-        let (base, head) = (self.base, self.recorder.head());
         let longest = self.shop.options.diff_limit;
-        let (mut patch, mut stat) = repository.diff(base, head)?;
+        let (mut patch, mut stat) = repository.diff(self.base.tree, self.recorder.tree())?;
         for annex in &self.shop.annexes {
             let (more, lines) = annex.diff()?;
             patch += &format!("\nIn the repository {}:\n{more}", annex.name);

@@ -9,9 +9,9 @@ use crate::{
         limits::{Budget, Level, Overrun, Spent},
         redact::Redactor,
     },
-    history::{Event, FAILED},
+    history::{Base, Event, FAILED},
     message::{Body, Status, Step as StepKind, Wording},
-    name::{Attempt, Oid},
+    name::Attempt,
     plan::Task,
     record::{Bulletin, Entry, Recorder},
 };
@@ -35,8 +35,8 @@ pub struct TaskRun<'s, 'w, 'r> {
     pub task: &'s Task,
     /// Its events that attempts are counted from; what happens is added.
     pub events: Vec<Event>,
-    /// The commit before its first change.
-    pub base: Oid,
+    /// What its work is compared with.
+    pub base: Base,
     /// What the run has spent beside these events.
     pub others: Others,
 }

@@ -4,7 +4,7 @@
 use super::{Yard, gating::Said};
 use crate::{
     git::Repository,
-    history::{self, Reading, Run, Scope},
+    history::{Reading, Run, Scope},
     name::{BranchName, Oid, RepoName, TaskId},
     queue::{Failing, Gate, QueueError, gate::Point},
     settings::Settings,
@@ -79,12 +79,13 @@ impl Yard<'_> {
         let Some(run) = self.read_abroad(&section.name, Scope { branch, tip: Some(head) }) else {
             return Ok(all.map(|gate| Gate { own: true, ..gate }).collect());
         };
-        let events = run.find(task).map(|history| history.events.as_slice()).unwrap_or_default();
-        let Some((from, to)) = history::span(&repository, events)? else { return Ok(Vec::new()) };
+        let last = run.find(task).and_then(|history| history.last()).map(|last| last.commit);
+        let Some(to) = last else { return Ok(Vec::new()) };
+        let Some(base) = run.find_base(&repository, task, to)? else { return Ok(Vec::new()) };
         let mut gates = Vec::new();
         for gate in all {
-            if repository.touches(from, to, &[gate.when.as_deref().unwrap_or(".")])? {
-                gates.push(Gate { point: Point::HeadSince(from), ..gate });
+            if repository.touches(base.tree, to, &[gate.when.as_deref().unwrap_or(".")])? {
+                gates.push(Gate { point: Point::HeadSince(base.commit), ..gate });
             }
         }
         Ok(gates)
