@@ -61,7 +61,10 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
     let mut opened = open(&args.common, ui)?;
     let run = opened.scan()?;
     let planned = match &args.message {
-        Some(words) => Planned::of_words(words)?,
+        Some(words) => {
+            opened.refuse_changed_settings(&args.common, &run)?;
+            Planned::of_words(words)?
+        }
         None => opened.plan(&args.common, &run)?,
     };
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);

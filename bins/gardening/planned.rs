@@ -70,6 +70,14 @@ impl Opened {
         Ok(Planned { plan: plan.ok_or(GardenerError::NoPlan)?, file, path })
     }
 
+    /// A task in the user's own words has no plan to compare, but the configuration of its run is frozen as well.
+    pub(crate) fn refuse_changed_settings(&self, args: &GardeningArgs, run: &Run) -> Result<(), Failure> {
+        if args.new_run || args.accept_changes {
+            return Ok(());
+        }
+        Ok(start::require_unchanged(&self.repository, run, None, None)?)
+    }
+
     /// What an agent made of the plan keeps the run from going on, so it is said whose work that is.
     fn with_way_back(&self, failure: Failure, run: &Run, path: &str) -> Failure {
         let is_frozen = frozen_path(run).as_deref() == Some(path);
