@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::Exit,
-    gardener::{GardenerError, Wish},
+    gardener::{Failed, GardenerError, Wish},
     history::State,
     name::TaskId,
     plan::Task,
@@ -13,7 +13,7 @@ use clap::Parser;
 use crate::{
     catalog,
     entry::Outcome,
-    gardening::{GardeningArgs, Planned, Voice, foretell, open},
+    gardening::{GardeningArgs, Voice, foretell, open},
     ui::Ui,
 };
 
@@ -51,6 +51,9 @@ pub struct GardenArgs {
     /// What to do: one task, in your words, without any plan
     #[arg(short, long, value_name = "WORDS", conflicts_with_all = ["task", "tree"])]
     message: Option<String>,
+    /// Run it although it has failed, or was interrupted too often
+    #[arg(long)]
+    retry_failed: bool,
     #[command(flatten)]
     common: GardeningArgs,
 }
@@ -61,10 +64,7 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
     let mut opened = open(&args.common, ui)?;
     let run = opened.scan()?;
     let planned = match &args.message {
-        Some(words) => {
-            opened.refuse_changed_settings(&args.common, &run)?;
-            Planned::of_words(words)?
-        }
+        Some(words) => opened.worded(&args.common, &run, words)?,
         None => opened.plan(&args.common, &run)?,
     };
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
@@ -91,7 +91,8 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
         Voice::new(&args.common, ui).answer(&words);
         return Ok(Exit::Done);
     }
-    if !standing.is_ready {
+    let is_retried = args.retry_failed && standing.state == State::Failed;
+    if !standing.is_ready && !is_retried {
         let mut waits: Vec<String> = standing.waits_for.iter().map(ToString::to_string).collect();
         if waits.is_empty() {
             let is_open = |leaf: &&Task| {
@@ -109,7 +110,8 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
         }
         return Ok(Exit::Done);
     }
-    let wish = Wish { only: vec![task], ..Wish::default() };
+    let failed = if args.retry_failed { Failed::Retry } else { Failed::Stay };
+    let wish = Wish { only: vec![task], failed, ..Wish::default() };
     opened.approve(&args.common, &planned, None, ui)?;
     let mut voice = Voice::new(&args.common, ui);
     let opened = opened.settle(&args.common, (&planned, &run), &mut voice)?;

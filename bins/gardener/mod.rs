@@ -54,8 +54,10 @@ when the run ends, and 'git merge' brings the work over. Run again, it goes on
 with the session that was begun last for this plan; --new-run begins another.
 
 Ctrl-C stops the agents, commits what they have left, and ends with 130; a
-second one ends at once. Nothing is lost either way. An attempt that had
-changed something counts, because its work stands in history.";
+second one ends at once. Nothing is lost either way, and the attempt does not
+count: it begins again with the same number. After three interruptions of one
+task in a row (signals, crashes, outages of a provider, errors of our own) the
+run stops with 2; --retry-failed continues.";
 
 const EXAMPLES: &str = "\
 WHAT AGENTS ARE TOLD
@@ -114,7 +116,7 @@ pub struct GardenerArgs {
     /// Go on with other tasks when one fails
     #[arg(long)]
     keep_going: bool,
-    /// Let tasks that have failed before begin anew
+    /// Let failed tasks begin again, and continue those that were interrupted too often
     #[arg(long)]
     retry_failed: bool,
     /// Call nobody: play again what was recorded in the session that this one was forked from

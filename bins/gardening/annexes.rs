@@ -158,7 +158,7 @@ impl Opened {
                 voice.warn(&format!("in {}: {}", section.name, recovered.words()));
             }
         } else {
-            start::write_start_of(&mut recorder, None, self.replayed(session)?.as_ref())?;
+            start::write_start_of(&mut recorder, start::Freeze::Nothing, self.replayed(session)?.as_ref())?;
         }
         let (hand, tip) = (recorder.hand().clone(), recorder.tip().clone());
         let hook = pre_commit(&place, &Config::load(&place)?)?;

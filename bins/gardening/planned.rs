@@ -4,9 +4,10 @@ use std::path::{Component, PathBuf};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{Drift, GardenerError, PlanFile, start},
+    gardener::{Drift, GardenerError, PlanFile, start, start::Freeze},
     git::Repository,
     history::Run,
+    message::PlanRef,
     name::{PipelineName, digest},
     plan::{Plan, usual_places},
     settings::Settings,
@@ -18,6 +19,10 @@ use super::{GardeningArgs, Opened};
 pub(crate) struct Planned {
     pub(crate) plan: Plan,
     pub(super) file: Option<PlanFile>,
+    /// What the run has frozen, or has to freeze although the file is different by now.
+    frozen: Option<PlanRef>,
+    /// Whether the run uses a plan and has frozen none.
+    pub(super) is_first_use: bool,
     /// Where it was read when the run began.
     path: Option<String>,
 }
@@ -41,11 +46,30 @@ impl Planned {
             "root_ids": [id],
         });
         let plan = Plan::read("the words of -m", tree.to_string().as_bytes())?;
-        Ok(Self { plan, file: None, path: None })
+        Ok(Self { plan, file: None, frozen: None, is_first_use: false, path: None })
+    }
+
+    /// What a `plan` commit freezes. A task in the user's own words has no plan, but its run may have one.
+    pub(super) fn freeze(&self, accepts: bool) -> Freeze<'_> {
+        match (&self.file, &self.frozen) {
+            (Some(file), None) => Freeze::File(file),
+            (Some(file), Some(_)) if accepts => Freeze::File(file),
+            (_, Some(frozen)) => Freeze::Kept(frozen),
+            (None, None) => Freeze::Nothing,
+        }
     }
 }
 
 impl Opened {
+    /// The plan of one task in the user's own words. What the run has frozen holds all the same.
+    pub(crate) fn worded(&self, args: &GardeningArgs, run: &Run, words: &str) -> Result<Planned, Failure> {
+        let frozen = run.start.as_ref().filter(|_| !args.new_run).and_then(|start| start.plan.clone());
+        if !args.new_run && !args.accept_changes {
+            start::require_unchanged(&self.repository, run, None, None)?;
+        }
+        Ok(Planned { frozen, ..Planned::of_words(words)? })
+    }
+
     /// The plan that holds: the frozen one if a run goes on, else the file.
     pub(crate) fn plan(&self, args: &GardeningArgs, run: &Run) -> Result<Planned, Failure> {
         let file = self.plan_file(args, run)?;
@@ -54,28 +78,28 @@ impl Opened {
             Some(file) => self.with_way_back(error.into(), run, &file.path),
             None => error.into(),
         })?;
-        let frozen = self.frozen(run)?;
+        let first = match &file {
+            Some(file) => start::find_first_plan(&self.repository, run, &file.path)?,
+            None => None,
+        };
+        let is_first_use = run.start.as_ref().is_some_and(|start| start.plan.is_none()) && file.is_some();
+        let kept = run.start.as_ref().and_then(|start| start.plan.clone()).or(first);
         if args.new_run || run.start.is_none() {
             let plan = now.ok_or(GardenerError::NoPlan)?;
             if let Some(file) = file.as_ref().filter(|_| !args.new_run && !self.is_apart) {
                 start::refuse_merged(&self.repository, run, &file.path)?;
             }
-            return Ok(Planned { plan, path: file.as_ref().map(|file| file.path.clone()), file });
+            let path = file.as_ref().map(|file| file.path.clone());
+            return Ok(Planned { plan, file, frozen: None, is_first_use: false, path });
         }
+        let frozen = kept.as_ref().map(|kept| self.frozen(kept)).transpose()?;
         if !args.accept_changes {
-            start::require_unchanged(&self.repository, run, frozen.as_ref(), now.as_ref())?;
+            let before = kept.as_ref().map(|kept| kept.path.as_str()).zip(frozen.as_ref());
+            start::require_unchanged(&self.repository, run, before, now.as_ref())?;
         }
         let plan = if args.accept_changes { now.or(frozen) } else { frozen.or(now) };
         let path = file.as_ref().map(|file| file.path.clone()).or_else(|| frozen_path(run));
-        Ok(Planned { plan: plan.ok_or(GardenerError::NoPlan)?, file, path })
-    }
-
-    /// A task in the user's own words has no plan to compare, but the configuration of its run is frozen as well.
-    pub(crate) fn refuse_changed_settings(&self, args: &GardeningArgs, run: &Run) -> Result<(), Failure> {
-        if args.new_run || args.accept_changes {
-            return Ok(());
-        }
-        Ok(start::require_unchanged(&self.repository, run, None, None)?)
+        Ok(Planned { plan: plan.ok_or(GardenerError::NoPlan)?, file, frozen: kept, is_first_use, path })
     }
 
     /// What an agent made of the plan keeps the run from going on, so it is said whose work that is.
@@ -87,12 +111,13 @@ impl Opened {
         }
     }
 
-    fn frozen(&self, run: &Run) -> Result<Option<Plan>, Failure> {
-        let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) else {
-            return Ok(None);
-        };
-        let bytes = self.repository.find_blob(frozen.blob)?;
-        Ok(bytes.map(|bytes| Plan::read(&frozen.path, &bytes)).transpose()?)
+    /// The frozen plan. The file is no substitute for one that cannot be read: agents may have edited it.
+    fn frozen(&self, frozen: &PlanRef) -> Result<Plan, Failure> {
+        let bytes = self.repository.find_blob(frozen.blob)?.ok_or_else(|| {
+            Failure::new(Exit::Fatal, format!("the frozen plan '{frozen}' is not in this repository"))
+                .hint("fetch it: git fetch --refetch, or begin again with --new-run")
+        })?;
+        Ok(Plan::read(&frozen.path, &bytes)?)
     }
 
     fn plan_file(&self, args: &GardeningArgs, run: &Run) -> Result<Option<PlanFile>, Failure> {

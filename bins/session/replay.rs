@@ -3,10 +3,7 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::{
-        PlanFile,
-        start::{new_session, write_start_of},
-    },
+    gardener::start::{Freeze, new_session, write_start_of},
     git::RefMove,
     history::State,
     message::{Body, Key, PlanRef, Status, Wording},
@@ -141,18 +138,17 @@ fn announce(
 ) -> Result<(), Failure> {
     let repository = &opened.repository;
     let _lock = lock(repository, branch)?;
-    let bytes = match std::fs::read(house.path.join(&plan.path)) {
-        Ok(bytes) => Some(bytes),
-        Err(_) => repository.find_blob(plan.blob)?,
-    };
-    let file = bytes.map(|bytes| PlanFile { path: plan.path.clone(), bytes });
+    // The plan that held at that turn, not the file: agents may have edited it by then.
+    let frozen = then::frozen_plan(opened, newest, moment)?;
     let mut recorder = Recorder::new(&house.repository, branch.clone(), session.clone(), moment.commit)?;
-    write_start_of(&mut recorder, file.as_ref(), Some(&newest.record.session))?;
+    let freeze = Freeze::Kept(frozen.as_ref().unwrap_or(plan));
+    write_start_of(&mut recorder, freeze, Some(&newest.record.session))?;
     for then in then::at(opened, newest, moment)? {
         if then.state().state != State::Complete {
             then.repeat(&mut recorder)?;
             continue;
         }
+        then.repeat_passed(&mut recorder)?;
         let report = then.events.iter().rev().find_map(|event| event.trailers.get(Key::Report));
         let wording = Wording { name: &then.name, attempt: Attempt(0), max: 0 };
         let mut entry = Entry::new(then.task.clone(), Status::Complete, wording);

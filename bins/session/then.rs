@@ -6,6 +6,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::Merge,
     history::{Event, Reading, Run, Scope, TaskState},
+    message::{PlanRef, Status},
     name::{Oid, TaskId},
     record::{Entry, Recorder},
     session::{Point, Stored},
@@ -25,6 +26,18 @@ pub(super) struct Then {
 impl Then {
     pub(super) fn state(&self) -> TaskState {
         self.events.iter().collect()
+    }
+
+    /// Writes down again the steps that its last attempt passed: a task is complete only after them.
+    pub(super) fn repeat_passed(&self, recorder: &mut Recorder<'_>) -> Result<(), Failure> {
+        let attempt = self.state().attempt;
+        let steps = [Status::ImplementPass, Status::TestPass, Status::ReviewApproved];
+        let is_passed = |event: &&Event| steps.contains(&event.status()) && event.attempt() == attempt;
+        for entry in self.events.iter().filter(is_passed).filter_map(Entry::repeating) {
+            let tree = recorder.tree();
+            recorder.record(entry, tree)?;
+        }
+        Ok(())
     }
 
     /// Writes down again what had happened to it, in the same words and without the costs.
@@ -70,6 +83,18 @@ impl Moment {
         let commit = repository.write_joint(tree, &[tip, head], &message, repository.signing()?)?;
         Ok(Self { commit, point })
     }
+}
+
+/// The plan that the session had frozen by then, if its run had begun.
+pub(super) fn frozen_plan(
+    opened: &Opened,
+    newest: &Stored,
+    moment: &Moment,
+) -> Result<Option<PlanRef>, Failure> {
+    let scope = Scope { branch: newest.record.context.branch.clone(), tip: Some(moment.commit) };
+    let run = Run::scan(&opened.repository, scope, Reading::Fresh)?;
+    let start = run.start.filter(|start| start.session == newest.record.session);
+    Ok(start.and_then(|start| start.plan))
 }
 
 /// The tasks of which something had happened by then. A failed attempt that the turn is of is to be tried again.

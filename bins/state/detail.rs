@@ -81,7 +81,7 @@ fn state_words(view: &View<'_>, standing: &Standing<'_>) -> String {
     if view.work.has_cut_off(standing) {
         words.push_str(", the last attempt was cut off");
     }
-    if standing.history.and_then(TaskHistory::last).is_some_and(Event::was_interrupted) {
+    if standing.history.and_then(TaskHistory::last).is_some_and(Event::is_interruption) {
         words.push_str(", interrupted");
     }
     if standing.is_ready {

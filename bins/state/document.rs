@@ -133,6 +133,10 @@ struct TaskDocument {
     parent: Option<String>,
     /// What belongs to it; empty for a task that is worked on.
     children: Vec<String>,
+    /// Why its last attempt was interrupted; null if it was not. Such an attempt does not count.
+    interrupted: Option<String>,
+    /// How often it was interrupted in a row; a run stops at three.
+    interruptions: usize,
     /// The commits of which none is the last, if it is forked.
     forks: Vec<String>,
     /// The trailers of the commit that decided.
@@ -222,6 +226,8 @@ impl TaskDocument {
             waits_for: texts(&standing.waits_for),
             parent: task.and_then(|task| task.parent.as_ref()).map(ToString::to_string),
             children: task.map(|task: &Task| texts(&task.children)).unwrap_or_default(),
+            interrupted: last.and_then(Event::interruption).map(str::to_owned),
+            interruptions: standing.history.map_or(0, |history| history.interruptions().count),
             forks: standing.history.map(|history| texts(&history.forks)).unwrap_or_default(),
             trailers: last.map(|event| trailers(&event.trailers)).unwrap_or_default(),
             history: view

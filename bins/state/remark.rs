@@ -59,7 +59,7 @@ pub(super) fn remark(view: &View<'_>, standing: &Standing<'_>) -> String {
 /// What went wrong last, where the state alone does not tell.
 fn failure_word(last: &Event) -> Option<String> {
     match last.status().step() {
-        _ if last.was_interrupted() => Some("interrupted".into()),
+        _ if last.is_interruption() => Some("interrupted".into()),
         Step::Implement => Some("the agent failed".into()),
         Step::Test => Some("tests failed".into()),
         Step::Review => Some("rejected".into()),

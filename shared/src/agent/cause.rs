@@ -92,6 +92,24 @@ impl FailureKind {
     }
 }
 
+/// Whether a line says that the program's own session does not exist (any more), as far as programs' words are known.
+#[must_use]
+pub fn names_lost_session(line: &str) -> bool {
+    const PHRASES: [&str; 9] = [
+        "no conversation found",
+        "no session found",
+        "session not found",
+        "conversation not found",
+        "thread not found",
+        "no rollout found",
+        "no saved session",
+        "invalid session identifier",
+        "error resuming session",
+    ];
+    let lower = line.to_lowercase();
+    PHRASES.iter().any(|phrase| lower.contains(phrase))
+}
+
 /// Codes that are nobody's but a provider's.
 fn is_of_provider(code: &str) -> bool {
     code.ends_with("_error") && code != "server_error"

@@ -19,7 +19,7 @@ mod tally;
 mod template;
 mod tools;
 
-pub use cause::{FailureKind, LimitKind, Wait};
+pub use cause::{FailureKind, LimitKind, Wait, names_lost_session};
 pub use error::{AgentError, NamedIn};
 pub use event::{AgentEvent, Scope, Usage};
 pub use format::EventFormat;

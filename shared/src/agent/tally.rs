@@ -24,6 +24,7 @@ pub struct Tally {
     waiting: Option<(LimitKind, Wait)>,
     verdict: Option<Verdict>,
     words: String,
+    has_worked: bool,
 }
 
 impl Tally {
@@ -39,7 +40,14 @@ impl Tally {
             waiting: None,
             verdict: None,
             words: String::new(),
+            has_worked: false,
         }
+    }
+
+    /// Whether the agent has said or done anything: text, a tool, a file, or a turn that ended.
+    #[must_use]
+    pub fn has_worked(&self) -> bool {
+        self.has_worked
     }
 
     /// The program's own session, once it is known.
@@ -68,6 +76,13 @@ impl Tally {
 
     /// Takes in one event.
     pub fn note(&mut self, event: &AgentEvent) {
+        self.has_worked |= matches!(
+            event,
+            AgentEvent::Text(_)
+                | AgentEvent::ToolCall { .. }
+                | AgentEvent::FileWritten { .. }
+                | AgentEvent::TurnEnded { .. }
+        );
         match event {
             AgentEvent::SessionStarted { id, model } => {
                 self.session = Some(id.clone());

@@ -29,6 +29,23 @@ impl Drift {
         Ok(Some(Self { path: path.to_owned(), accepted, by }))
     }
 
+    /// Whether a commit of a task between the two has changed a file: only agents' work is in such commits.
+    pub(super) fn is_edited_by_run(
+        repository: &Repository,
+        (from, tip): (Oid, Oid),
+        path: &str,
+    ) -> Result<bool, GitError> {
+        let revisions = [tip.to_string(), format!("^{from}"), "--".into(), format!(":(top,literal){path}")];
+        for commit in repository.stream_commits(&revisions)? {
+            if let Reading::Sound(message) = message::read(commit?.message())
+                && message.subject.task.is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Who changed it, and how it comes back, a line each.
     #[must_use]
     pub fn words(&self) -> String {

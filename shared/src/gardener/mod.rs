@@ -38,7 +38,7 @@ use crate::{
     agent::limits::{Level, Spent},
     failure::{Exit, Explain},
     git::Repository,
-    history::{Ground, Run, State},
+    history::{Event, Ground, Run, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
     pipeline::{Annex, End, Expense, Happening, News, Others, PipelineError},
@@ -126,7 +126,8 @@ impl<'a> Gardener<'a> {
             };
             let (others, more) = channel();
             let spent = course.spent();
-            let job = match self.prepare(task, (spent, more)) {
+            let is_retried = course.wish.failed == Failed::Retry;
+            let job = match self.prepare(task, (spent, more), is_retried) {
                 Ok(job) => job,
                 Err(error) => {
                     course.halt(Stop::Error(error));
@@ -170,8 +171,9 @@ impl<'a> Gardener<'a> {
         &mut self,
         task: &'a Task,
         others: (Spent, Receiver<Spent>),
+        is_retried: bool,
     ) -> Result<Job<'a>, GardenerError> {
-        let work = if task.is_leaf() { self.go_on(task, others)? } else { Work::Phase };
+        let work = if task.is_leaf() { self.go_on(task, others, is_retried)? } else { Work::Phase };
         let place = match self.tools.lanes {
             Some(_) if !task.is_leaf() => Place::Scratch(self.newest()?),
             Some(_) => Place::Lane(self.ground(task)?),
@@ -186,7 +188,12 @@ impl<'a> Gardener<'a> {
     }
 
     /// A task that has not begun needs an agent, and so money; one that has may need none.
-    fn go_on(&self, task: &Task, (at_work, more): (Spent, Receiver<Spent>)) -> Result<Work, GardenerError> {
+    fn go_on(
+        &self,
+        task: &Task,
+        (at_work, more): (Spent, Receiver<Spent>),
+        is_retried: bool,
+    ) -> Result<Work, GardenerError> {
         let events = self.run.find(&task.id).map(|history| history.current().to_vec()).unwrap_or_default();
         let spent = Spent::beside(&self.run, &task.id) + at_work;
         if events.is_empty() {
@@ -198,7 +205,7 @@ impl<'a> Gardener<'a> {
             Some(lanes) => lanes.may_be_interrupted(&task.id)?,
             None => false,
         };
-        Ok(Work::Task(Start { events, begun, others: Others::new(spent, more), is_interrupted }))
+        Ok(Work::Task(Start { events, begun, others: Others::new(spent, more), is_interrupted, is_retried }))
     }
 
     /// Takes in what a worker did.
@@ -238,8 +245,25 @@ impl<'a> Gardener<'a> {
                 course.summary.raise = error.raise().or(course.summary.raise.take());
                 course.ended.insert(task);
             }
+            // The attempt is recorded, so its place is in order and others can go on there. The same task could run into the
+            // same error again, so it waits for the next run.
+            Err(error) if self.is_set_aside(&task, &error) && course.wish.keeps_going == KeepGoing::Yes => {
+                (self.voice)(News::of(
+                    &task,
+                    Happening::Note { words: format!("{task} is set aside: {error}") },
+                ));
+                course.ended.insert(task);
+            }
             Err(error) => course.halt(Stop::Error(error)),
         }
+    }
+
+    /// Whether an error of ours interrupted a task, and that is on record.
+    fn is_set_aside(&self, task: &TaskId, error: &GardenerError) -> bool {
+        let is_own =
+            matches!(error, GardenerError::Pipeline(PipelineError::Git(_) | PipelineError::File { .. }));
+        let last = self.run.find(task).and_then(TaskHistory::last);
+        is_own && !self.tools.cancel.is_cancelled() && last.is_some_and(Event::is_interruption)
     }
 
     fn conclude(&self, course: Course<'_, 'a, '_>) -> Result<Summary, GardenerError> {

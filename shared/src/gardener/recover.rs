@@ -3,10 +3,10 @@
 use super::GardenerError;
 use crate::{
     git::Change,
-    history::{Event, FAILED, INTERRUPTED, Run},
-    message::{Body, Status, Wording},
+    history::{Event, Run},
+    message::{Status, Wording},
     name::{Oid, TaskId},
-    pipeline::{Dirt, Sorted, place::quit_operations},
+    pipeline::{Dirt, Sorted, mark_interrupted, place::quit_operations},
     plan::Plan,
     record::{Delivery, Entry, Recorder, Unfinished},
 };
@@ -19,6 +19,8 @@ pub(super) struct Known<'a> {
     pub(super) name: &'a dyn Fn(&TaskId) -> Option<&'a str>,
     /// How many attempts a task has.
     pub(super) max: u32,
+    /// Why they did not end, if that is known: a process that crashed could not say.
+    pub(super) why: Option<&'a str>,
 }
 
 /// So many files are named.
@@ -67,7 +69,7 @@ fn named(files: &[String]) -> String {
     }
 }
 
-/// Writes unfinished attempts down as failed ("interrupted"). Gives the attempts.
+/// Records unfinished attempts as interrupted. Gives the attempts.
 pub fn recover(
     recorder: &mut Recorder<'_>,
     run: &Run,
@@ -79,7 +81,7 @@ pub fn recover(
         let planned = plan.find(task).map(|task| task.name.as_str());
         planned.or_else(|| run.find(task).and_then(|history| history.name()))
     };
-    write_down(recorder, &Known { events: &events, name: &name, max })
+    write_down(recorder, &Known { events: &events, name: &name, max, why: None })
 }
 
 /// The same where the branch that is written on is known to be the place that they were made in. Gives what was
@@ -128,9 +130,9 @@ fn write_one(
     let name = (known.name)(&attempt.task).unwrap_or(attempt.task.as_str()).to_owned();
     let wording = Wording { name: &name, attempt: attempt.attempt, max: known.max };
     let mut entry = Entry::new(attempt.task.clone(), Status::ImplementFail, wording);
-    let why = [format!("{INTERRUPTED}: the run ended before the agent did")].into_iter().chain(trespass);
-    let why = why.chain(quit_operations(repository, &attempt.name)?);
-    entry.body = Body::new(FAILED, &why.collect::<Vec<_>>().join("; "));
+    let why = [known.why.unwrap_or("the run ended before the agent did").to_owned()].into_iter();
+    let why = why.chain(trespass).chain(quit_operations(repository, &attempt.name)?);
+    mark_interrupted(&mut entry, &why.collect::<Vec<_>>().join("; "));
     let delivery = Delivery { tree, tip: recorder.head(), changes: &changes, index: None };
     let event = recorder.deliver(entry, delivery, &[attempt.ended()])?;
     let [files, inner] = [&changes, &inner].map(|changes| changes.iter().map(Change::shown).collect());

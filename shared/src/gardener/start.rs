@@ -8,7 +8,6 @@ use crate::{
     name::{Oid, SessionId, digest},
     plan::Plan,
     record::{Announcement, Recorder},
-    settings::tracked_file,
 };
 
 const CONFIG: &str = ".arborist/config.toml";
@@ -31,19 +30,36 @@ pub fn new_session(head: Oid) -> SessionId {
     id.parse().unwrap_or_else(|_| unreachable!("hexadecimal digits are a session id"))
 }
 
+/// The plan that a commit freezes.
+#[derive(Debug, Clone, Copy)]
+pub enum Freeze<'a> {
+    /// The file as it is now. It is committed too if the commit does not have it like that.
+    File(&'a PlanFile),
+    /// This content, whatever the file holds now: agents may have edited it since.
+    Kept(&'a PlanRef),
+    /// There is no plan.
+    Nothing,
+}
+
+impl<'a> From<Option<&'a PlanFile>> for Freeze<'a> {
+    fn from(file: Option<&'a PlanFile>) -> Self {
+        file.map_or(Self::Nothing, Self::File)
+    }
+}
+
 /// Writes the start of a run. A plan or configuration that is not tracked yet is committed with it; what was is said.
 pub fn write_start(
     recorder: &mut Recorder<'_>,
     plan: Option<&PlanFile>,
 ) -> Result<Vec<String>, GardenerError> {
-    write_start_of(recorder, plan, None)
+    write_start_of(recorder, plan.into(), None)
 }
 
 /// The same for a run that goes on with the work of another session, which its start names: the base of a task's work is
 /// then looked for there as well.
 pub fn write_start_of(
     recorder: &mut Recorder<'_>,
-    plan: Option<&PlanFile>,
+    plan: Freeze<'_>,
     replays: Option<&SessionId>,
 ) -> Result<Vec<String>, GardenerError> {
     let base = recorder.head();
@@ -56,34 +72,59 @@ pub fn write_start_of(
     Ok(added.iter().map(Change::shown).collect())
 }
 
-/// Writes that the plan or the configuration has changed and that this is wanted.
+/// Writes which plan and configuration hold from now on: they were accepted, or are used for the first time. Gives the
+/// files that were committed with it.
 pub fn write_change(
     recorder: &mut Recorder<'_>,
-    plan: Option<&PlanFile>,
+    plan: Freeze<'_>,
     words: &str,
-) -> Result<(), GardenerError> {
+) -> Result<Vec<String>, GardenerError> {
     let (trailers, tree, added) = freeze(recorder, plan)?;
     recorder.deliver_run(Announcement { status: Status::Plan, words, trailers }, tree, &added)?;
-    Ok(())
+    Ok(added.iter().map(Change::shown).collect())
 }
 
-fn freeze(
-    recorder: &Recorder<'_>,
-    plan: Option<&PlanFile>,
-) -> Result<(Trailers, Oid, Vec<Change>), GardenerError> {
+/// The content of a plan that a run uses for the first time, if it is not the file's: a run that began without a plan has
+/// frozen none, and its agents may have edited the file since. Then the plan counts as it was when the run began.
+pub fn find_first_plan(
+    repository: &Repository,
+    run: &Run,
+    path: &str,
+) -> Result<Option<PlanRef>, GardenerError> {
+    let Some(start) = run.start.as_ref().filter(|start| start.plan.is_none()) else {
+        return Ok(None);
+    };
+    let Some(blob) = repository.find_path(start.accepted, path)? else {
+        return Ok(None);
+    };
+    let is_edited = match run.scope.tip {
+        Some(tip) => Drift::is_edited_by_run(repository, (start.accepted, tip), path)?,
+        None => false,
+    };
+    Ok(is_edited.then(|| PlanRef { path: path.to_owned(), blob }))
+}
+
+fn freeze(recorder: &Recorder<'_>, plan: Freeze<'_>) -> Result<(Trailers, Oid, Vec<Change>), GardenerError> {
     let repository = recorder.repository();
     let mut added = Vec::new();
     let mut trailers = Trailers::default();
     let frozen = match plan {
-        Some(PlanFile { path, bytes }) => {
+        Freeze::File(PlanFile { path, bytes }) => {
             let blob = repository.write_blob(bytes)?;
             add_if_new(repository, recorder.head(), (path, blob), &mut added)?;
             PlanRef { path: path.clone(), blob }.to_string()
         }
-        None => "none".into(),
+        // Only a name keeps a blob, so a plan that the tree does not have is put there.
+        Freeze::Kept(PlanRef { path, blob }) => {
+            if repository.find_path(recorder.head(), path)?.is_none() {
+                add_if_new(repository, recorder.head(), (path, *blob), &mut added)?;
+            }
+            PlanRef { path: path.clone(), blob: *blob }.to_string()
+        }
+        Freeze::Nothing => "none".into(),
     };
     let _ = trailers.set(Key::Plan, frozen);
-    if let Some((_, bytes)) = tracked_file(repository)? {
+    if let Ok(bytes) = std::fs::read(repository.top().join(CONFIG)) {
         let blob = repository.write_blob(&bytes)?;
         add_if_new(repository, recorder.head(), (CONFIG, blob), &mut added)?;
     }
@@ -124,25 +165,24 @@ pub fn refuse_merged(repository: &Repository, run: &Run, path: &str) -> Result<(
 pub fn require_unchanged(
     repository: &Repository,
     run: &Run,
-    frozen: Option<&Plan>,
+    frozen: Option<(&str, &Plan)>,
     now: Option<&Plan>,
 ) -> Result<(), GardenerError> {
     let Some(start) = &run.start else {
         return Ok(());
     };
-    if let (Some(frozen), Some(now)) = (frozen, now) {
+    if let (Some((path, frozen)), Some(now)) = (frozen, now) {
         let difference = difference(frozen, now);
         if !difference.is_empty() {
-            let path = start.plan.as_ref().map(|plan| plan.path.clone()).unwrap_or_default();
-            let drift = Drift::find(repository, run, &path)?.map(Box::new);
-            return Err(GardenerError::PlanChanged { path, difference, drift });
+            let drift = Drift::find(repository, run, path)?.map(Box::new);
+            return Err(GardenerError::PlanChanged { path: path.to_owned(), difference, drift });
         }
     }
     let then = match repository.find_path(start.accepted, CONFIG)? {
         Some(blob) => repository.find_blob(blob)?,
         None => None,
     };
-    if tracked_file(repository)?.map(|(_, bytes)| bytes) != then {
+    if std::fs::read(repository.top().join(CONFIG)).ok() != then {
         return Err(GardenerError::ConfigChanged(Drift::find(repository, run, CONFIG)?.map(Box::new)));
     }
     Ok(())
@@ -179,8 +219,7 @@ fn facts(task: &crate::plan::Task) -> String {
             &task.runner,
             &task.model,
             &task.command,
-            &task.repos,
-            task.red
+            &task.repos
         )
     )
 }

@@ -216,6 +216,8 @@ pub(super) struct Start {
     pub(super) others: Others,
     /// Whether an attempt may be marked that nobody ended.
     pub(super) is_interrupted: bool,
+    /// Whether the user asks for it although it was interrupted too often.
+    pub(super) is_retried: bool,
 }
 
 /// Where it is to be done.
@@ -341,7 +343,7 @@ fn run_task(
     start: Start,
     written: &mut Vec<Event>,
 ) -> Result<End, GardenerError> {
-    let Start { mut events, begun, others, is_interrupted } = start;
+    let Start { mut events, begun, others, is_interrupted, is_retried } = start;
     let tip = recorder.head();
     let base = match &begun {
         Some((start, session)) => {
@@ -350,20 +352,37 @@ fn run_task(
         None => Base::fresh(tip, recorder.tree()),
     };
     let known = events.len();
-    let mut interrupted = Vec::new();
     if is_interrupted {
-        let own = |_: &TaskId| events.as_slice();
-        let name = |_: &TaskId| Some(task.name.as_str());
-        interrupted =
-            write_down(recorder, &Known { events: &own, name: &name, max: shop.options.max_retries })?;
+        record_left((shop, recorder), task, &mut events, None)?;
     }
-    for recovered in interrupted {
+    shop.scribe.begin(recorder.tree());
+    let mut run = TaskRun { shop, recorder, task, events, base, others, is_retried };
+    let result = run.run();
+    let TaskRun { shop, recorder, mut events, .. } = run;
+    // An error of ours leaves the attempt marked. Its reason is known only now, so it is recorded at once; if that fails too,
+    // the mark stays, and the next run records it.
+    if let Err(error) = &result
+        && error.is_interruption()
+    {
+        let _ = record_left((shop, recorder), task, &mut events, Some(&error.reason()));
+    }
+    let result = result.map_err(|error| error.after(&task.id, &events));
+    written.extend(events.drain(known..));
+    Ok(result?)
+}
+
+/// Records attempts of the task that are marked and have no end.
+fn record_left(
+    (shop, recorder): (&mut Workshop<'_>, &mut Recorder<'_>),
+    task: &Task,
+    events: &mut Vec<Event>,
+    why: Option<&str>,
+) -> Result<(), GardenerError> {
+    let (own, name) = (|_: &TaskId| events.as_slice(), |_: &TaskId| Some(task.name.as_str()));
+    let known = Known { events: &own, name: &name, max: shop.options.max_retries, why };
+    for recovered in write_down(recorder, &known)? {
         shop.tell(&task.id, Happening::Note { words: recovered.words() });
         events.push(recovered.event);
     }
-    shop.scribe.begin(recorder.tree());
-    let mut run = TaskRun { shop, recorder, task, events, base, others };
-    let result = run.run();
-    written.extend(run.events.drain(known..));
-    Ok(result?)
+    Ok(())
 }

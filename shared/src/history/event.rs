@@ -8,15 +8,11 @@ use crate::{
     name::{Attempt, BranchName, Oid, SessionId, TaskId},
 };
 
-/// The heading over the reason in the commit of a step that was stopped from outside: the work in it is kept, but the
-/// step has not failed and is taken again in the same attempt.
-pub const STOPPED: &str = "Why it stopped:";
-
 /// The heading of the reason of a step that failed.
 pub const FAILED: &str = "Why it failed:";
 
-/// What the reason begins with where work was cut off by a signal or a crash. The attempt is used up.
-pub const INTERRUPTED: &str = "interrupted";
+/// The heading of the reason of an attempt that was interrupted.
+pub const INTERRUPTED: &str = "Why it was interrupted:";
 
 /// One sound commit of a run, with its evidence. Copies share it: ten thousand are handed on at a time.
 #[derive(Debug, Clone)]
@@ -74,18 +70,16 @@ impl Event {
         Body::parse(&self.body)
     }
 
-    /// Whether it tells of a step that was stopped from outside.
+    /// Why the attempt was interrupted, if it was. Such an attempt does not count: it begins again with the same number.
     #[must_use]
-    pub fn was_stopped(&self) -> bool {
-        self.body().sections.first().is_some_and(|section| section.heading == STOPPED)
+    pub fn interruption(&self) -> Option<&str> {
+        self.trailers.get(Key::Interrupted)
     }
 
-    /// Whether it tells of a step that came to no end of its own, whether that used up an attempt or not.
+    /// Whether it tells of an attempt that was interrupted.
     #[must_use]
-    pub fn was_interrupted(&self) -> bool {
-        self.body().sections.first().is_some_and(|section| {
-            section.heading == STOPPED || (section.heading == FAILED && section.text.starts_with(INTERRUPTED))
-        })
+    pub fn is_interruption(&self) -> bool {
+        self.interruption().is_some()
     }
 
     /// The branch of the run that it belongs to.
@@ -118,7 +112,7 @@ impl Event {
         self.trailers.session()
     }
 
-    /// Whether it tells of something that went wrong.
+    /// Whether it tells of something that went wrong, an interruption included.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         matches!(self.status().outcome(), Some((_, "fail" | "rejected")))

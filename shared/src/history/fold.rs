@@ -102,6 +102,28 @@ impl<'a> FromIterator<&'a Event> for TaskState {
     }
 }
 
+/// How often a task was interrupted in a row, and why the last time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Interruptions {
+    /// How often.
+    pub count: usize,
+    /// The reason that was recorded last.
+    pub why: Option<String>,
+}
+
+impl Interruptions {
+    /// So many in a row need a person: what interrupts a task every time would otherwise be tried for ever.
+    pub const MOST: usize = 3;
+
+    /// At the end of these events. Turns are no end of anything, so they do not break the row.
+    #[must_use]
+    pub fn of(events: &[Event]) -> Self {
+        let row = events.iter().rev().filter(|event| event.status() != Status::Turn);
+        let reasons: Vec<&str> = row.map_while(Event::interruption).collect();
+        Self { count: reasons.len(), why: reasons.first().map(|why| (*why).to_owned()) }
+    }
+}
+
 /// All that history knows of a task.
 #[derive(Debug, Clone)]
 pub struct TaskHistory {
@@ -146,6 +168,12 @@ impl TaskHistory {
         let reset =
             self.events.iter().rposition(|event| event.status() == Status::Reset).map_or(0, |at| at + 1);
         &self.events[reset.max(self.earlier)..]
+    }
+
+    /// The interruptions since anything else was recorded of the task.
+    #[must_use]
+    pub fn interruptions(&self) -> Interruptions {
+        Interruptions::of(self.current())
     }
 
     /// The event that decided.

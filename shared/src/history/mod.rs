@@ -16,8 +16,8 @@ mod tasks;
 mod walk;
 
 pub use base::{BROUGHT_BACK, Base, Work};
-pub use event::{Event, FAILED, INTERRUPTED, STOPPED};
-pub use fold::{State, TaskHistory, TaskState};
+pub use event::{Event, FAILED, INTERRUPTED};
+pub use fold::{Interruptions, State, TaskHistory, TaskState};
 pub use grow::Ground;
 pub use memory::Memory;
 pub use run::{HistoryError, Run, RunStart};

@@ -99,6 +99,8 @@ keys! {
     Cost = "Cost",
     /// How long the agent was at work, in seconds.
     Runtime = "Runtime",
+    /// Why an attempt was interrupted. It does not count, and begins again with the same number.
+    Interrupted = "Interrupted",
 }
 
 impl FromStr for Key {

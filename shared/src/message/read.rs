@@ -102,6 +102,7 @@ impl<'a> Reader<'a> {
             self.check_required(subject);
             self.check_agreement(subject);
             self.check_attempt(subject);
+            self.check_interruption(subject);
             self.check_count(subject);
         }
         self.faults.truncate(Fault::MOST);
@@ -284,6 +285,19 @@ impl<'a> Reader<'a> {
                     Key::Retry.as_str()
                 ),
                 format!("write: {}: {}", Key::Retry.as_str(), worded.saturating_sub(1)),
+            );
+        }
+    }
+
+    /// Only an attempt can be interrupted: on any other status the trailer would take back what the status says.
+    fn check_interruption(&mut self, subject: &Subject) {
+        let key = Key::Interrupted;
+        if self.trailers.get(key).is_some() && subject.status != Status::ImplementFail {
+            let line = self.line_of(key);
+            self.fault(
+                line,
+                format!("'{}' does not belong to a '{}' commit", key.as_str(), subject.status),
+                "remove the line",
             );
         }
     }

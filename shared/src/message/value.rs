@@ -70,7 +70,7 @@ impl Key {
                 value == "person" || value.strip_prefix("agent ").is_some_and(is_line),
                 "person, or agent and its name",
             ),
-            Self::Model | Self::Provider | Self::Node | Self::Pipeline | Self::Gate => {
+            Self::Model | Self::Provider | Self::Node | Self::Pipeline | Self::Gate | Self::Interrupted => {
                 (is_line(value), "one line of printable text")
             }
         };

@@ -17,6 +17,7 @@ use crate::{
         AgentEvent, End, EventFormat, EventReader, LimitKind, Outcome, Request, Runner, Tally, ToolServer,
         Usage,
         limits::{Backoff, Chosen},
+        names_lost_session,
         redact::{Redactor, Secrets},
     },
     process::{
@@ -107,6 +108,9 @@ pub struct Reply {
     pub outcome: Outcome,
     /// The end of what it said and of what it printed to standard error, redacted.
     pub words: String,
+    /// Whether the program ended by itself without the agent having said or done anything, or with words that its own
+    /// session does not exist. One that was to continue a session is then called again without it.
+    pub has_no_session: bool,
 }
 
 /// Where the program of a runner is at home, for one that finds its tools there.
@@ -217,6 +221,8 @@ impl Caller<'_> {
         self.expense.add(tally.usage().map(|usage| usage.minus(retold)), ended.took);
         refuse_survivors(&ended)?;
         let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
+        let has_ended_itself = matches!(ended.ending, Ending::Exited(_));
+        let is_mute = !tally.has_worked();
         let said = Redactor::redact(self.secrets, tally.words());
         let complaint = ended.stderr.text.trim_end();
         let words = [said.as_str(), complaint].join("\n").trim().to_owned();
@@ -227,8 +233,16 @@ impl Caller<'_> {
         if unexplained {
             explain(&mut outcome, &words);
         }
-        Ok(Reply { outcome, words })
+        let is_lost = is_mute || is_lost_session(&outcome, &words);
+        Ok(Reply { outcome, words, has_no_session: has_ended_itself && is_lost })
     }
+}
+
+/// Whether the reason of a failure, or the last line that was printed, names a session that is gone. Earlier lines may be
+/// the agent's own words about somebody's sessions.
+fn is_lost_session(outcome: &Outcome, words: &str) -> bool {
+    let Outcome::Failed { message, .. } = outcome else { return false };
+    [message.as_str(), words.lines().last().unwrap_or_default()].into_iter().any(names_lost_session)
 }
 
 /// Everybody who hears what an agent tells.

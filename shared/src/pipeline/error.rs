@@ -91,6 +91,16 @@ pub enum PipelineError {
     /// What was recorded cannot be read.
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// Whatever interrupts the task does so every time.
+    #[error("task '{task}' was interrupted {count} times in a row: {why}")]
+    Interrupted {
+        /// The task.
+        task: TaskId,
+        /// How often.
+        count: usize,
+        /// Why the last time.
+        why: String,
+    },
     /// The task cannot be run by this runner.
     #[error("task '{task}' has no command for the runner 'shell' to run")]
     NoCommand {
@@ -123,7 +133,9 @@ impl Explain for PipelineError {
             Self::Stopped { signal } => {
                 Exit::Child(128 + signal.and_then(|signal| u8::try_from(signal).ok()).unwrap_or(SIGINT))
             }
-            Self::Survivors(_) | Self::Refused { .. } | Self::NoReview { .. } => Exit::Person,
+            Self::Survivors(_) | Self::Refused { .. } | Self::NoReview { .. } | Self::Interrupted { .. } => {
+                Exit::Person
+            }
             Self::Unavailable { .. } | Self::Budget(_) | Self::NotRecorded { .. } => Exit::No,
             Self::File { .. } | Self::NoCommand { .. } => Exit::Fatal,
         }
@@ -151,6 +163,9 @@ impl Explain for PipelineError {
             ),
             Self::Budget(overrun) => {
                 Some(format!("go on with a higher limit: {}; no attempt is used up", overrun.option()))
+            }
+            Self::Interrupted { task, .. } => {
+                Some(format!("remove the cause, then continue with: git arborist garden {task} --retry-failed"))
             }
             Self::Survivors(_) => Some("end them by hand, then run the same command again".into()),
             Self::NoCommand { .. } => {

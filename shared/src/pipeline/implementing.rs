@@ -4,6 +4,7 @@ use super::{
     Annex, Called, Errand, Expense, Happening, PipelineError, Reply, TaskRun,
     annex::{self, Room},
     folded, implement,
+    interrupted::mark_interrupted,
     kept::Kept,
     messenger::Messenger,
     place::{self, Begun, Work},
@@ -16,7 +17,7 @@ use super::{
 use crate::{
     agent::Outcome,
     git::Change,
-    history::{FAILED, INTERRUPTED, STOPPED},
+    history::FAILED,
     message::{Body, Status, Step as StepKind},
     name::Attempt,
     record::{Delivery, Index, Tip},
@@ -31,6 +32,8 @@ struct Judgement {
     status: Status,
     body: Body,
     why: Option<String>,
+    /// Why the attempt does not count, if it does not.
+    interruption: Option<String>,
 }
 
 impl TaskRun<'_, '_, '_> {
@@ -110,8 +113,15 @@ impl TaskRun<'_, '_, '_> {
                 work.trespass = place::joined(&trespasses);
                 Some(refused(judge(reply, work), refusal).of_nothing(is_untouched))
             }
-            Err(_) if is_untouched && work.trespass.is_none() && !called.is_worth_counting() => None,
-            Err(error) => Some(interrupted(error, is_untouched)),
+            Err(error)
+                if is_untouched
+                    && work.trespass.is_none()
+                    && !called.is_worth_counting()
+                    && !error.is_interruption() =>
+            {
+                None
+            }
+            Err(error) => Some(interrupted(error, work.trespass.as_deref())),
         };
         let folded: Vec<String> = folded::words_of(&work.folded)
             .into_iter()
@@ -128,6 +138,9 @@ impl TaskRun<'_, '_, '_> {
             let entry = entry.map(|judgement| {
                 let mut entry = self.entry(judgement.status, attempt);
                 entry.body = judgement.body.clone();
+                if let Some(why) = &judgement.interruption {
+                    mark_interrupted(&mut entry, why);
+                }
                 entry
             });
             let (tip, commit) = room.keep(entry, &work)?;
@@ -154,12 +167,15 @@ impl TaskRun<'_, '_, '_> {
         (judgement, called): (Judgement, &Called),
         (plain, others): (Option<Plain>, &[(OtherCommit, Vec<Change>)]),
     ) -> Result<(), PipelineError> {
-        let Judgement { status, body, why } = judgement;
+        let Judgement { status, body, why, interruption } = judgement;
         let mut entry = self.entry(status, attempt);
         entry.remark =
             if status == Status::ImplementPass && why.is_some() { " (no file changed)" } else { "" };
         entry.body = body;
         entry.trailers = called.expense.trailers();
+        if let Some(why) = &interruption {
+            mark_interrupted(&mut entry, why);
+        }
         let delivery = Delivery { index: work.whole_index(), ..work.delivery() };
         let (begun_at, ended) = (begun.head, [begun.unfinished.ended()]);
         let event = self.recorder.deliver(entry, delivery, &ended)?;
@@ -194,11 +210,11 @@ fn judge(reply: &Reply, work: &Work) -> Judgement {
     match (&reply.outcome, &work.trespass) {
         (Outcome::Success { text, .. }, None) => {
             let body = Body::new(HEADING, &first(text));
-            Judgement { status: Status::ImplementPass, body, why: None }
+            Judgement { status: Status::ImplementPass, body, why: None, interruption: None }
         }
         (Outcome::Success { text, .. }, Some(trespass)) => {
             let body = Body::new(FAILED, trespass).with(HEADING, &first(text));
-            Judgement { status: Status::ImplementFail, body, why: Some(trespass.clone()) }
+            Judgement { status: Status::ImplementFail, body, why: Some(trespass.clone()), interruption: None }
         }
         (Outcome::Failed { message, .. } | Outcome::Limited { message, .. }, trespass) => {
             let why = trespass
@@ -207,7 +223,7 @@ fn judge(reply: &Reply, work: &Work) -> Judgement {
             let body = Body::new(FAILED, &why);
             let said = last(&reply.words, LONGEST_WORDS);
             let body = if said.is_empty() { body } else { body.with(HEADING, said) };
-            Judgement { status: Status::ImplementFail, body, why: Some(why) }
+            Judgement { status: Status::ImplementFail, body, why: Some(why), interruption: None }
         }
     }
 }
@@ -219,15 +235,13 @@ fn refused(judgement: Judgement, refusal: Option<String>) -> Judgement {
     };
     let body = Body::new("The pre-commit hook refused it:", &said).followed_by(judgement.body);
     let why = format!("the pre-commit hook refused it: {}", last_line(&said));
-    Judgement { status: Status::ImplementFail, body, why: Some(why) }
+    Judgement { status: Status::ImplementFail, body, why: Some(why), interruption: None }
 }
 
-/// Work that the user's wish cut off is an attempt that failed; everything else that stops a run is not the agent's
-/// fault, and uses up no attempt.
-fn interrupted(error: &PipelineError, is_untouched: bool) -> Judgement {
-    let body = match error {
-        PipelineError::Stopped { .. } if !is_untouched => Body::new(FAILED, INTERRUPTED),
-        error => Body::new(STOPPED, &error.to_string()),
-    };
-    Judgement { status: Status::ImplementFail, body, why: Some(error.to_string()) }
+/// What ends a call from outside is not the agent's fault: the attempt does not count.
+fn interrupted(error: &PipelineError, trespass: Option<&str>) -> Judgement {
+    let reason = error.reason();
+    let body = trespass.map_or_else(Body::default, |trespass| Body::new(FAILED, trespass));
+    let why = Some(format!("interrupted: {reason}"));
+    Judgement { status: Status::ImplementFail, body, why, interruption: Some(reason) }
 }

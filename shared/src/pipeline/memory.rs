@@ -77,6 +77,11 @@ impl Memory {
         self.session.as_ref().filter(|session| session.task == *task && session.crew == *crew)
     }
 
+    /// Forgets the session that somebody was in.
+    pub(super) fn forget_session(&mut self) {
+        self.session = None;
+    }
+
     /// Remembers the session that a call was in; one that told of none is not gone on with.
     pub fn keep_session(&mut self, task: &TaskId, crew: &Crew, outcome: &Outcome) {
         let (Outcome::Success { session, usage, .. }

@@ -269,21 +269,27 @@ fn without_ends(told: Vec<AgentEvent>, lines_left: usize) -> Vec<AgentEvent> {
 
 /// What a call came to: what its stream says, as far as what was written down then agrees. `None` if it had no end.
 fn conclude(call: &RecordedCall, tally: Option<Tally>) -> Option<Reply> {
-    let end = call.end.as_ref().filter(|end| !end.was_stopped())?;
+    let end = call.end.as_ref().filter(|end| !end.is_interruption())?;
     let told = tally.map(|tally| tally.conclude(&End::Code(0)));
     if end.status() == Status::ImplementFail {
         let outcome =
             Outcome::Failed { kind: FailureKind::Other, message: words_of(end), usage: None, session: None };
-        return Some(Reply { outcome, words: String::new() });
+        return Some(Reply { outcome, words: String::new(), has_no_session: false });
     }
     Some(match told {
-        Some(outcome @ Outcome::Success { .. }) => Reply { outcome, words: String::new() },
+        Some(outcome @ Outcome::Success { .. }) => {
+            Reply { outcome, words: String::new(), has_no_session: false }
+        }
         _ => succeeded(words_of(end)),
     })
 }
 
 fn succeeded(text: String) -> Reply {
-    Reply { outcome: Outcome::Success { text, usage: None, session: None }, words: String::new() }
+    Reply {
+        outcome: Outcome::Success { text, usage: None, session: None },
+        words: String::new(),
+        has_no_session: false,
+    }
 }
 
 /// What somebody said, as it was written down.

@@ -56,7 +56,8 @@ pub fn review(subject: Subject<'_>, diff: &str) -> String {
 /// What failed before, oldest first, in the words that the commits quote.
 fn feedback(earlier: &[Event]) -> String {
     let mut text = String::new();
-    for event in earlier.iter().filter(|event| event.is_failure()) {
+    // An interruption says nothing about the work.
+    for event in earlier.iter().filter(|event| event.is_failure() && !event.is_interruption()) {
         let heading = match event.status().step() {
             Step::Review => "Previous review (rejected)",
             Step::Test => "Previous test failure",

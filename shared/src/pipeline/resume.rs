@@ -15,6 +15,19 @@ pub enum Stage {
     Complete,
 }
 
+impl Stage {
+    /// The word for it, as it stands in notes of what is under way.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Implement => "implement",
+            Self::Test => "test",
+            Self::Review => "review",
+            Self::Complete => "complete",
+        }
+    }
+}
+
 /// The attempt and the stage that a task goes on with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resume {
@@ -25,22 +38,28 @@ pub struct Resume {
 }
 
 impl Resume {
-    /// After these events, the ones that attempts are counted from. A passed step is not taken again; a failed one, or
-    /// one whose end is not known, begins the next attempt.
+    /// After these events, the ones that attempts are counted from. A passed step is not taken again, a failed one begins
+    /// the next attempt, and what was interrupted is taken again under the same number.
     #[must_use]
     pub fn after(current: &[Event]) -> Self {
-        let attempt = current.iter().rev().find_map(Event::attempt);
-        let (Some(last), Some(attempt)) = (current.last(), attempt) else {
+        let Some(last) = current.iter().rev().find_map(Event::attempt) else {
             return Self { attempt: Attempt(0), stage: Stage::Implement };
         };
-        let goes_on = |stage| Self { attempt, stage };
-        match last.status() {
-            Status::ImplementFail if last.was_stopped() => goes_on(Stage::Implement),
-            Status::ReviewRejected if last.was_stopped() => goes_on(Stage::Review),
-            Status::ImplementPass => goes_on(Stage::Test),
-            Status::TestPass => goes_on(Stage::Review),
-            Status::ReviewApproved => goes_on(Stage::Complete),
-            _ => Self { attempt: attempt.next(), stage: Stage::Implement },
+        // Turns that nothing follows are of an attempt whose end is not known: it was interrupted.
+        let is_end = |event: &&Event| event.status() != Status::Turn && !event.is_interruption();
+        let Some(end) = current.iter().rfind(is_end) else {
+            return Self { attempt: last, stage: Stage::Implement };
+        };
+        let passed = match end.status() {
+            Status::ImplementPass => Some(Stage::Test),
+            Status::TestPass => Some(Stage::Review),
+            Status::ReviewApproved => Some(Stage::Complete),
+            _ => None,
+        };
+        let ended = end.attempt().unwrap_or(last);
+        match passed {
+            Some(stage) if ended == last => Self { attempt: ended, stage },
+            _ => Self { attempt: last.max(ended.next()), stage: Stage::Implement },
         }
     }
 }

@@ -2,7 +2,8 @@
 //! again.
 
 use super::{
-    Called, Errand, Expense, Happening, PipelineError, Reply, Sessions, TaskRun, Verdict, cut_diff,
+    Called, Errand, Expense, Happening, PipelineError, Reply, Resume, Sessions, Stage, TaskRun, Verdict,
+    cut_diff,
     plain::Changed,
     reading, review,
     task::{Step, last_line},
@@ -11,7 +12,6 @@ use super::{
 };
 use crate::{
     agent::{FailureKind, Outcome},
-    history::STOPPED,
     message::{Body, Key, Status, Step as StepKind},
     name::Attempt,
     record::Unfinished,
@@ -31,13 +31,15 @@ impl TaskRun<'_, '_, '_> {
                 (verdict, Body::new("Review:", &words), why)
             }
             Err(error) => {
-                let why = error.to_string();
-                (Verdict::Rejected, Body::new(STOPPED, &why), Some(why))
+                // Nobody has decided anything, so this is no rejection: the review alone is taken again.
+                if error.is_interruption() || called.is_worth_counting() {
+                    let next = Resume { attempt, stage: Stage::Review };
+                    self.keep_interruption(next, &error.reason(), called.expense)?;
+                }
+                return called.result.map(|_| Step::Failed);
             }
         };
-        if called.result.is_ok() || called.is_worth_counting() {
-            self.keep_review(attempt, (verdict, body, why), (&log, called.expense))?;
-        }
+        self.keep_review(attempt, (verdict, body, why), (&log, called.expense))?;
         called.result.map(|_| if verdict == Verdict::Approved { Step::Passed } else { Step::Failed })
     }
 

@@ -39,6 +39,8 @@ pub struct TaskRun<'s, 'w, 'r> {
     pub base: Base,
     /// What the run has spent beside these events.
     pub others: Others,
+    /// Whether the user asks for it although it was interrupted too often.
+    pub is_retried: bool,
 }
 
 /// What a step came to.
@@ -56,6 +58,8 @@ impl TaskRun<'_, '_, '_> {
     }
 
     fn run_on(&mut self) -> Result<End, PipelineError> {
+        self.note_lost_step()?;
+        self.refuse_row()?;
         let mut next = Resume::after(&self.events);
         loop {
             if next.attempt.0 >= self.shop.options.max_retries && next.stage == Stage::Implement {
@@ -66,15 +70,10 @@ impl TaskRun<'_, '_, '_> {
             if self.shop.cancel.is_cancelled() {
                 return Err(PipelineError::stopped(&self.shop.cancel));
             }
-            let step = match next.stage {
-                Stage::Implement => self.implement(next.attempt)?,
-                Stage::Test => self.test(next.attempt)?,
-                Stage::Review => self.review(next.attempt)?,
-                Stage::Complete => {
-                    self.complete(next.attempt)?;
-                    return Ok(End::Complete);
-                }
-            };
+            let step = self.take_step(next)?;
+            if next.stage == Stage::Complete {
+                return Ok(End::Complete);
+            }
             next = match step {
                 Step::Passed => Resume { stage: after(next.stage), ..next },
                 Step::Failed => Resume { attempt: next.attempt.next(), stage: Stage::Implement },
@@ -82,7 +81,7 @@ impl TaskRun<'_, '_, '_> {
         }
     }
 
-    fn test(&mut self, attempt: Attempt) -> Result<Step, PipelineError> {
+    pub(super) fn test(&mut self, attempt: Attempt) -> Result<Step, PipelineError> {
         let (commands, has_command) = self.shop.options.tests_of(self.task);
         let by = if has_command { &commands[0].command } else { "no test command" };
         let log = self.log_path("test");
@@ -103,7 +102,7 @@ impl TaskRun<'_, '_, '_> {
 
     /// Why the last attempt failed, in a line.
     fn last_reason(&self) -> Option<String> {
-        let last = self.events.iter().rfind(|event| event.is_failure())?;
+        let last = self.events.iter().rfind(|event| event.is_failure() && !event.is_interruption())?;
         let said = last.body().sections.into_iter().find(|section| !section.text.is_empty());
         let said = said.map_or_else(|| "it said nothing".to_owned(), |section| last_line(&section.text));
         Some(match last.status().step() {

@@ -221,6 +221,15 @@ impl Workshop<'_> {
             Ok(Call { program: with_environment(call.program, environment), ..call })
         });
         *expense = caller.expense;
+        if session.is_some() && result.as_ref().is_ok_and(is_session_lost) && !self.cancel.is_cancelled() {
+            // On another machine, or after its program has cleaned up, the session is gone. That says nothing about the work.
+            // It is forgotten, so this happens once.
+            self.memory.forget_session();
+            let words =
+                format!("  {}: {} has lost its session and is called without it", errand.task.id, crew.name);
+            self.tell(&errand.task.id, Happening::Note { words });
+            return self.call_crew(errand, crew, expense, follower);
+        }
         if let (Ok(reply), Sessions::Resumed) = (&result, errand.session) {
             self.memory.keep_session(&errand.task.id, crew, &reply.outcome);
         }
@@ -249,6 +258,12 @@ impl Workshop<'_> {
 /// A program that finds these variables.
 pub(super) fn with_environment(program: Program, environment: &[(String, String)]) -> Program {
     environment.iter().fold(program, |program, (name, value)| program.env(name, value))
+}
+
+/// Whether a call failed because the session that it was to continue does not exist.
+fn is_session_lost(reply: &Reply) -> bool {
+    let has_failed = matches!(reply.outcome, Outcome::Failed { kind: FailureKind::Other, .. });
+    has_failed && reply.has_no_session
 }
 
 /// Why the one who was called cannot work, if that is so.

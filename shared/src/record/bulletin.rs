@@ -42,6 +42,14 @@ impl Bulletin {
         let _ = fs::remove_file(place_of(repository, run, task));
     }
 
+    /// What a process that is gone was doing for a task when it ended. The caller holds the run, so nobody else can be
+    /// doing it now; a process that ends in order removes its note.
+    #[must_use]
+    pub fn find_left(repository: &Repository, run: &BranchName, task: &TaskId) -> Option<Self> {
+        let text = fs::read_to_string(place_of(repository, run, task)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
     /// What the process `pid` does for a task, if it has said so.
     #[must_use]
     pub fn find(repository: &Repository, run: &BranchName, task: &TaskId, pid: u32) -> Option<Self> {

@@ -47,12 +47,12 @@ impl Archive<'_> {
         let (end, after) = (&events[at], events.get(at + 1).map(Event::status));
         let is_settled = match end.status() {
             Status::ImplementPass | Status::ReviewApproved => true,
-            Status::ReviewRejected => !end.was_stopped() && after != Some(Status::Failed),
+            Status::ReviewRejected => after != Some(Status::Failed),
             _ => false,
         };
         if !is_settled {
             let is_failed = matches!(end.status(), Status::ImplementFail | Status::ReviewRejected);
-            let is_it = is_failed && !end.was_stopped() && end.commit == head;
+            let is_it = is_failed && !end.is_interruption() && end.commit == head;
             return Ok((head, is_it.then_some(head)));
         }
         if !self.is_last(newest, turn, end.commit)? {

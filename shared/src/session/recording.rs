@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::{Archive, Happening, Point, SessionError, Stored, Turn, point::run_of};
 use crate::{
     history::Event,
-    message::Step,
+    message::{Status, Step},
     name::{Attempt, Oid, SessionId, TaskId},
 };
 
@@ -178,10 +178,14 @@ fn drop_cut_review(drafts: Option<&mut Vec<Draft>>) {
 
 /// Each call ends with what was written down of its step. One that nothing else tells of had no turns.
 fn end_all(drafts: &mut Vec<Draft>, events: Vec<Event>) {
-    let mut next = 0;
+    let (mut next, mut passed) = (0, None);
     for event in events {
-        let (step, status) = (event.status().step(), event.status());
-        let is_end = matches!(step, Step::Implement | Step::Review) && status != crate::message::Status::Turn;
+        let status = event.status();
+        let step = if event.is_interruption() { interrupted_step(&event, passed) } else { status.step() };
+        passed = matches!(status, Status::ImplementPass | Status::TestPass)
+            .then_some((status, event.attempt()))
+            .or(passed.filter(|_| event.is_interruption()));
+        let is_end = matches!(step, Step::Implement | Step::Review) && status != Status::Turn;
         let Some(attempt) = event.attempt().filter(|_| is_end) else {
             continue;
         };
@@ -192,6 +196,15 @@ fn end_all(drafts: &mut Vec<Draft>, events: Vec<Event>) {
         }
         drafts[next].end = Some(event);
         next += 1;
+    }
+}
+
+/// The step that was interrupted: all of them are recorded with the same status, and the last passed step tells.
+fn interrupted_step(event: &Event, passed: Option<(Status, Option<Attempt>)>) -> Step {
+    match passed.filter(|(_, attempt)| *attempt == event.attempt()) {
+        Some((Status::TestPass, _)) => Step::Review,
+        Some(_) => Step::Test,
+        None => Step::Implement,
     }
 }
 
@@ -229,6 +242,6 @@ fn joined(calls: impl Iterator<Item = RecordedCall>) -> Vec<RecordedCall> {
 
 impl RecordedCall {
     fn is_stopped(&self) -> bool {
-        self.end.as_ref().is_none_or(Event::was_stopped)
+        self.end.as_ref().is_none_or(Event::is_interruption)
     }
 }

@@ -22,7 +22,6 @@ const KEYS: Keys = Keys {
         "skipped",
         "mark",
         "parallel",
-        "red",
         "tags",
         "files",
         "runner",
@@ -92,7 +91,6 @@ impl Node {
                 task.mark = fields.word(key, value, &words(Mark::ALL, Mark::as_str)).unwrap_or(task.mark);
             }
             "parallel" => task.parallel = fields.flag(key, value),
-            "red" => task.red = fields.flag(key, value),
             "tags" => task.tags = fields.texts(key, value),
             "files" => task.files = fields.texts(key, value),
             "runner" => task.runner = fields.text(key, value),

@@ -1,0 +1,90 @@
+//! What a step needs to count: a task is complete only after the approved review of the same attempt, and a landing only
+//! if it lands that. A commit alone proves nothing: anybody can write one.
+
+use super::{Event, graph::Graph, reverts::Verdict};
+use crate::{git::Repository, message::Status, name::Oid};
+
+/// What is known of commits that are not among those that were read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sources {
+    /// Whether the repository may lack what was landed: only then is a landing believed whose source cannot be found.
+    may_lack: bool,
+}
+
+impl Sources {
+    pub(super) fn of(repository: &Repository) -> Self {
+        Self { may_lack: repository.is_shallow }
+    }
+
+    /// Leaves out what counts only after something that is not there. Also tells whether a landing could not be verified.
+    pub(super) fn prove(self, graph: &Graph, verdict: Verdict) -> (Verdict, bool) {
+        let Verdict { counted, cancelled, earlier, .. } = verdict;
+        let (mut kept, mut is_unverified) = (Vec::with_capacity(counted.len()), false);
+        let mut left_out = Vec::new();
+        for (at, node) in counted.into_iter().enumerate() {
+            let counts = match status(graph, node) {
+                Some(Status::Complete) => follows_review(graph, &kept, node),
+                Some(Status::Merge) => match self.lands_complete(graph, &kept, node) {
+                    Some(lands) => lands,
+                    None => {
+                        is_unverified = true;
+                        true
+                    }
+                },
+                _ => true,
+            };
+            if counts {
+                kept.push(node);
+            } else {
+                left_out.push(at);
+            }
+        }
+        let earlier = earlier - left_out.iter().filter(|at| **at < earlier).count();
+        let unproven = left_out.len();
+        (Verdict { counted: kept, cancelled, earlier, unproven }, is_unverified)
+    }
+
+    /// Whether what a landing names as its source holds the completion of the task. `None` if the source is not here.
+    fn lands_complete(self, graph: &Graph, before: &[u32], landing: u32) -> Option<bool> {
+        let source = graph.entry(landing).event().and_then(|event| event.trailers.source());
+        let Some(source) = source.and_then(|source| find_source(graph, landing, source)) else {
+            return if self.may_lack { None } else { Some(false) };
+        };
+        let mut completed = before.iter().rev().filter(|node| status(graph, **node) == Some(Status::Complete));
+        Some(completed.any(|node| graph.is_ancestor(*node, source)))
+    }
+}
+
+/// The source of a landing among what was read: a parent of it, or something before one.
+fn find_source(graph: &Graph, landing: u32, source: Oid) -> Option<u32> {
+    let parent = graph.parents(landing).find(|parent| graph.entry(*parent).id == source);
+    parent.or_else(|| graph.find(source).filter(|source| graph.is_ancestor(*source, landing)))
+}
+
+fn status(graph: &Graph, node: u32) -> Option<Status> {
+    graph.entry(node).event().map(Event::status)
+}
+
+/// Whether the last thing that happened to the task is an approved review, after passed tests and a passed implement step
+/// of the same attempt. Turns are no result, and what was interrupted has none.
+fn follows_review(graph: &Graph, before: &[u32], complete: u32) -> bool {
+    let results = before.iter().rev().filter_map(|node| {
+        let event = graph.entry(*node).event()?;
+        (event.status() != Status::Turn && !event.is_interruption()).then_some((*node, event))
+    });
+    let mut needed = [Status::ReviewApproved, Status::TestPass, Status::ImplementPass].into_iter().peekable();
+    let mut attempt = None;
+    for (node, event) in results {
+        let is_next = needed.peek() == Some(&event.status());
+        let is_same = attempt.is_none_or(|attempt| event.attempt() == attempt);
+        if !is_next || !is_same || !graph.is_ancestor(node, complete) {
+            return false;
+        }
+        attempt = Some(event.attempt());
+        needed.next();
+        if needed.peek().is_none() {
+            return true;
+        }
+    }
+    false
+}
