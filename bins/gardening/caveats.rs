@@ -5,6 +5,7 @@ use arborist_core::{
     failure::Failure,
     message::visible,
     pipeline::Budgets,
+    queue,
 };
 
 use super::{GardeningArgs, Opened, Planned, Voice};
@@ -18,15 +19,28 @@ pub(super) fn tell_of_taken_up(args: &GardeningArgs, voice: &mut Voice<'_>) {
 }
 
 impl Opened {
-    /// Said once for a run: a test that cannot fail proves nothing.
-    pub(super) fn tell_of_missing_tests(&self, planned: &Planned, voice: &mut Voice<'_>) {
-        let untested = planned.plan.leaves().filter(|task| !self.options.tests_of(task).1).count();
-        if untested > 0 {
-            voice.warn(&format!(
-                "there is no test command for {untested} of the tasks: their tests pass whatever they do"
-            ));
-            voice.hint("name one with --test-command, or as test-command in .arborist/config.toml");
-        }
+    /// Said once for a run: a test that cannot fail proves nothing. Each time something can land untested, that is said.
+    pub(super) fn tell_of_missing_tests(
+        &self,
+        planned: &Planned,
+        (is_start, queue): (bool, Option<&queue::Options>),
+        voice: &mut Voice<'_>,
+    ) {
+        let untested = self.count_untested(planned);
+        let lands_untested = queue.is_some_and(|queue| queue.gates.is_empty());
+        let words = match (is_start, lands_untested) {
+            _ if untested == 0 => return,
+            (true, true) => "their tests pass whatever they do, and their landings are not tested",
+            (true, false) => "their tests pass whatever they do",
+            (false, true) => "their landings are not tested",
+            (false, false) => return,
+        };
+        voice.warn(&format!("there is no test command for {untested} of the tasks: {words}"));
+        voice.hint("name one with --test-command, or as test-command in .arborist/config.toml");
+    }
+
+    fn count_untested(&self, planned: &Planned) -> usize {
+        planned.plan.leaves().filter(|task| !self.options.tests_of(task).1).count()
     }
 
     /// What its author may take for a task must not be missing in silence.

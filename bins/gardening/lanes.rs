@@ -4,8 +4,7 @@ use arborist_core::{
     failure::Failure,
     gardener::{Attended, GardenerError, Lanes, LeftMarks},
     name::SessionId,
-    plan::TestCommand,
-    queue::{self, FanIn, Gate},
+    queue::{self, FanIn},
     worktree::{Pool, WorktreeOptions},
 };
 
@@ -41,12 +40,9 @@ impl Opened {
     /// How what is finished in lanes lands.
     pub(super) fn queue_options(&self, planned: &Planned) -> Result<queue::Options, Failure> {
         let queue = queue::Options::new(&self.options.staff, secrets()?, &self.cancel, clock::now)?;
-        let usual_test = self.options.test_command.as_ref().map(|command| {
-            let test = TestCommand { command: command.clone(), ..TestCommand::default() };
-            Gate::of_test("test", &test, (self.options.test_origin, queue.test_time))
-        });
         let queue = queue.briefed(&planned.plan).spread(&self.workspace.sections, &planned.plan);
-        Ok(queue::Options { usual_test, report_dir: self.options.report_dir.clone(), ..queue })
+        let queue = queue.tested_by(self.options.test_command.as_deref(), self.options.test_origin);
+        Ok(queue::Options { report_dir: self.options.report_dir.clone(), ..queue })
     }
 
     pub(super) fn worktree_options(&self) -> WorktreeOptions {

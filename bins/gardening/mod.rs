@@ -7,6 +7,7 @@ mod approve;
 mod asked;
 mod budget;
 mod caveats;
+mod checkout;
 mod crew;
 mod elsewhere;
 pub mod event;

@@ -10,7 +10,7 @@ use arborist_core::{
     agent::redact::Secrets,
     failure::{Exit, Failure},
     gardener::{Gardener, GardenerError, Lanes, Site, Tools, recover, start},
-    git::{Change, Config, GitVersion, GoingOn, Repository},
+    git::{Config, GitVersion, Repository},
     history::{Memory, Reading, Run, Scope, State},
     name::{BranchName, Oid, SessionId},
     pipeline::{Options, PreCommit, Scribe, Sentry, Words},
@@ -197,12 +197,12 @@ impl Opened {
             None => self.refuse_dirt(args, &recorder, planned)?,
             Some(lanes) => self.clear(lanes, voice)?,
         }
-        if run.start.is_none() || args.new_run {
+        let is_start = run.start.is_none() || args.new_run;
+        if is_start {
             for path in start::write_start(&mut recorder, planned.file.as_ref())? {
                 voice.remark(&format!("committed with the start of the run: {path}"));
             }
             self.tell_of_unread_lines(planned, voice);
-            self.tell_of_missing_tests(planned, voice);
         } else if args.accept_changes {
             start::write_change(&mut recorder, planned.freeze(true), "accepted")?;
         } else if planned.is_first_use {
@@ -211,6 +211,8 @@ impl Opened {
                 voice.remark(&format!("committed with the plan: {path}"));
             }
         }
+        let queue = lanes.filter(|_| !args.is_idle).map(|lanes| &lanes.queue);
+        self.tell_of_missing_tests(planned, (is_start, queue), voice);
         let annexes = self.annexes(&recorder.hand().session, planned, voice)?;
         tell_of_taken_up(args, voice);
         self.tell_of_crowding(voice);
@@ -310,39 +312,5 @@ impl Opened {
             sections: &self.workspace.sections,
             lanes: None,
         })
-    }
-
-    /// Logs are nobody's work: an entry in the repository's own exclude file hides them.
-    fn hide_logs(&self) -> Result<(), Failure> {
-        Ok(self.repository.exclude(&format!("/{}/", self.options.log_dir.trim_matches('/')))?)
-    }
-
-    /// What is not committed could be lost or mixed in. The plan and the configuration are committed with the start.
-    fn refuse_dirt(
-        &self,
-        args: &GardeningArgs,
-        recorder: &Recorder<'_>,
-        planned: &Planned,
-    ) -> Result<(), Failure> {
-        if let Some(going_on) = GoingOn::find_operation(&self.repository.git_dir) {
-            return Err(GardenerError::GoingOn(going_on.what).into());
-        }
-        if args.allow_dirty || self.settings.switch("allow-dirty") == Some(true) {
-            return Ok(());
-        }
-        let changes = self.repository.changes(recorder.tree(), self.repository.snapshot()?)?;
-        let plan = planned.file.as_ref().map(|file| file.path.as_str());
-        // What git is told not to look at stays out of commits, and is not shown by 'git status' either.
-        let hidden = self.repository.hidden()?;
-        let dirt: Vec<String> = changes
-            .iter()
-            .filter(|change| !hidden.contains(&change.path))
-            .map(Change::shown)
-            .filter(|path| Some(path.as_str()) != plan && path != ".arborist/config.toml")
-            .collect();
-        if dirt.is_empty() {
-            return Ok(());
-        }
-        Err(GardenerError::Dirty(dirt.join(", ")).into())
     }
 }

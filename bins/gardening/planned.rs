@@ -64,9 +64,7 @@ impl Opened {
     /// The plan of one task in the user's own words. What the run has frozen holds all the same.
     pub(crate) fn worded(&self, args: &GardeningArgs, run: &Run, words: &str) -> Result<Planned, Failure> {
         let frozen = run.start.as_ref().filter(|_| !args.new_run).and_then(|start| start.plan.clone());
-        if !args.new_run && !args.accept_changes {
-            start::require_unchanged(&self.repository, run, None, None)?;
-        }
+        self.refuse_changed_settings(args, run)?;
         Ok(Planned { frozen, ..Planned::of_words(words)? })
     }
 
@@ -100,6 +98,14 @@ impl Opened {
         let plan = if args.accept_changes { now.or(frozen) } else { frozen.or(now) };
         let path = file.as_ref().map(|file| file.path.clone()).or_else(|| frozen_path(run));
         Ok(Planned { plan: plan.ok_or(GardenerError::NoPlan)?, file, frozen: kept, is_first_use, path })
+    }
+
+    /// A task in the user's own words has no plan to compare, but the configuration of its run is frozen as well.
+    pub(crate) fn refuse_changed_settings(&self, args: &GardeningArgs, run: &Run) -> Result<(), Failure> {
+        if args.new_run || args.accept_changes {
+            return Ok(());
+        }
+        Ok(start::require_unchanged(&self.repository, run, None, None)?)
     }
 
     /// What an agent made of the plan keeps the run from going on, so it is said whose work that is.

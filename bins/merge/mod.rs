@@ -32,14 +32,17 @@ halved until the bad one stands alone, and the good ones land. A gate that is
 missing, times out, is killed or runs no tests is broken: nothing lands, and
 nobody is blamed.
 
+Without merge.gates, the test command is the gate of every landing, together
+with the test commands that a task has of its own. Without any of them, a
+warning says that landings are not tested.
+
 Gates are read from the configuration as the run accepted it, not from the file
 as it lies in the checkout. If they differ, nothing lands until 'git arborist
 gardener --accept-changes' was said.
 
 A conflict steps aside, and an agent, the runner of steps.resolve, tries to
 resolve it, as often as merge.resolve-attempts says. What comes of that is
-merged and tested like everything else; where there are no gates, by the tests
-of the task itself. Nobody reviews it: the trailer Arborist-Resolved-By of the
+merged and tested like everything else. Nobody reviews it: the trailer Arborist-Resolved-By of the
 landing, 'list', 'log' and the summary of a run say whose it is, and the call
 is a turn of the session. Then a person is asked for.
 

@@ -6,14 +6,15 @@ use arborist_core::{
     agent::redact::Secrets,
     failure::{Exit, Explain, Failure},
     gardener::GardenerError,
-    history::{Reading, State},
+    history::{Reading, Run, State},
     message::{nearest, plain_text},
     name::{BranchName, TaskId},
     pipeline::{CrewFlags, PipelineError, Staff},
     process::{Cancel, FileLock},
     progress::{Boxes, Progress, Standing},
     queue::{FanIn, Gate, News, Options, Outcome as Became, Queue, Report, Stored},
-    session::{Chronicle, Draft, Driver, End, Happening, SessionError, Verdict},
+    session::{Archive, Chronicle, Draft, Driver, End, Happening, SessionError, Verdict},
+    settings::Origin,
     workspace::Workspace,
 };
 use clap::{Args, CommandFactory};
@@ -29,6 +30,9 @@ pub(crate) struct LandingArgs {
     /// Approve the commands that files of the repository bring along
     #[arg(long)]
     yes: bool,
+    /// Test landings with this command where no gates are configured
+    #[arg(long, value_name = "COMMAND")]
+    test_command: Option<String>,
     /// What lands of them: keep-clean (all that can), all-or-nothing, first, or a number of them
     #[arg(long, value_name = "POLICY", default_value = "keep-clean")]
     policy: FanIn,
@@ -187,6 +191,9 @@ pub(super) fn options(
     let workspace = Workspace::load(&site.repository, &settings, cancel)?;
     let staff = Staff::new(&CrewFlags::default(), &settings);
     let mut options = Options::new(&staff, secrets, cancel, clock::now)?;
+    if let Some(command) = &args.test_command {
+        options = options.tested_by(Some(command), Origin::User);
+    }
     options.worktrees.repo = Some(workspace.main().name.clone());
     options.worktrees.session = run.start.as_ref().map(|start| start.session.clone());
     options.sections.clone_from(&workspace.sections);
@@ -195,8 +202,8 @@ pub(super) fn options(
     }
     let tickets = site.store().load(Some(&site.scope.branch))?;
     let mut own: Vec<Gate> = tickets.iter().flat_map(|stored| stored.ticket.gates.clone()).collect();
-    let is_resolved = |stored: &&Stored| options.resolver.is_some() || stored.ticket.resolved.is_some();
-    own.extend(tickets.iter().filter(is_resolved).flat_map(|stored| options.tests_of(&stored.ticket.task)));
+    own.extend(tickets.iter().flat_map(|stored| options.tests_of(&stored.ticket.task)));
+    tell_of_untested((site, &run), (&options, &tickets), ui)?;
     let mut commands = options.foreign_commands();
     let foreign = own.iter().filter(|gate| gate.foreign);
     commands.extend(foreign.map(|gate| format!("test: {}", gate.command)));
@@ -209,6 +216,35 @@ pub(super) fn options(
     }
     approval::require(&commands, approval::consent(args.yes), ui)?;
     Ok(options)
+}
+
+/// Nothing lands untested without a word on it. A test command that was given as an option is not read from the session's
+/// record, which anybody can write: it has to be given again.
+fn tell_of_untested(
+    (site, run): (&Site, &Run),
+    (options, tickets): (&Options, &[Stored]),
+    ui: &mut Ui,
+) -> Result<(), Failure> {
+    let has_test = |stored: &Stored| {
+        !stored.ticket.gates.is_empty() || !options.tests_of(&stored.ticket.task).is_empty()
+    };
+    if !options.gates.is_empty() || tickets.iter().all(has_test) {
+        return Ok(());
+    }
+    let archive = Archive::new(&site.repository);
+    let newest = run.start.as_ref().map(|start| archive.newest(&start.session)).transpose()?.flatten();
+    let asked = newest.map(|newest| archive.asked_of(&newest)).transpose()?.unwrap_or_default();
+    let name = "test-command";
+    if asked.options.contains_key(name) || asked.withheld.iter().any(|withheld| withheld == name) {
+        let words = "this run was given its test command as an option, which has to be given again to land";
+        return Err(Failure::new(Exit::No, words).hint(format!(
+            "{} --test-command <command>, or set test-command in .arborist/config.toml",
+            site.command("run")
+        )));
+    }
+    ui.warn("landings are not tested: there is no gate and no test command");
+    ui.hint("name one with --test-command, or as test-command in .arborist/config.toml");
+    Ok(())
 }
 
 /// The same for one who meant all: what nobody has queued is told as well.

@@ -226,7 +226,7 @@ fn merges_of_a_session_say_what_landed_and_lead_to_it() {
             task.strip_prefix("task(main@").unwrap().split_once("@merge): land ").unwrap().0.to_owned();
         let trailers = garden.git(["log", "-1", "--format=%(trailers:only,unfold)", merge]).answer();
         let expected = format!(
-            "Arborist-Step: merge\nArborist-Result: pass\nArborist-Source: {source}\nArborist-Gate: none\nArborist-Session: {id}"
+            "Arborist-Step: merge\nArborist-Result: pass\nArborist-Source: {source}\nArborist-Gate: test\nArborist-Session: {id}"
         );
         assert_eq!(trailers.trim(), expected);
         let which = json(&garden, &["session", "which", merge, "--json"]);

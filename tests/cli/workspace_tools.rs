@@ -42,7 +42,8 @@ fn one_that_tests_a_task_of_another_repository_finds_its_own() {
         let town = town("# Tasks\n\n## Phase 1: Work\n- [ ] T001 [P] a\n- [ ] T002 [P] [repo:backend] b\n");
         let run = ["gardener", "--yes", "--jobs", jobs, "--test-command", "backend:run-tests"];
         town.arborist(run).succeeds().out("2 completed");
-        assert_eq!(asked(&town), ["backend", "backend"], "{jobs}");
+        let asked = asked(&town);
+        assert!(asked.len() >= 2 && asked.iter().all(|repo| repo == "backend"), "{jobs}: {asked:?}");
     }
 }
 

@@ -68,8 +68,8 @@ fn is_below(plan: &Plan, task: &Task, named: &TaskId) -> bool {
     std::iter::successors(Some(task), parent).any(|task| task.id == *named)
 }
 
-/// The task to take up while `running` ones run: the first that is ready and names none of their files, else the
-/// first that is ready. Those of `ended` have had their turn.
+/// The task to take up while `running` ones run: the first that is ready and names none of their files. One that does
+/// waits until they have landed, because it would conflict with them. Those of `ended` have had their turn.
 pub(super) fn next_task<'a>(
     wanted: &[&'a Task],
     progress: &Progress<'_>,
@@ -80,13 +80,8 @@ pub(super) fn next_task<'a>(
         let is_free = !ended.contains(&task.id) && running.iter().all(|other| other.id != task.id);
         is_free && progress.find(&task.id).is_some_and(|standing| standing.is_ready)
     };
-    let is_apart = |task: &&&Task| running.iter().all(|other| !shares_files(task, other));
-    let mut ready = wanted.iter().filter(is_ready);
-    ready.clone().find(is_apart).or_else(|| ready.next()).copied()
-}
-
-fn shares_files(a: &Task, b: &Task) -> bool {
-    a.files.iter().any(|file| b.files.contains(file))
+    let is_apart = |task: &&&Task| running.iter().all(|other| !task.shares_files(other));
+    wanted.iter().filter(is_ready).find(is_apart).copied()
 }
 
 /// What is left undone, and has not failed now.

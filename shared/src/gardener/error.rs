@@ -12,6 +12,7 @@ use crate::{
     process::LockError,
     queue::QueueError,
     record::RecordError,
+    settings::SettingsError,
     worktree::WorktreeError,
 };
 
@@ -21,6 +22,8 @@ use crate::{
 pub enum GardenerError {
     #[error(transparent)]
     Git(#[from] GitError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
     #[error(transparent)]
     History(#[from] HistoryError),
     #[error(transparent)]
@@ -106,6 +109,7 @@ impl Explain for GardenerError {
     fn exit(&self) -> Exit {
         match self {
             Self::Git(error) => error.exit(),
+            Self::Settings(error) => error.exit(),
             Self::History(error) => error.exit(),
             Self::Plan(error) => error.exit(),
             Self::Pipeline(error) => error.exit(),
@@ -138,6 +142,7 @@ impl Explain for GardenerError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Git(error) => return error.hint(),
+            Self::Settings(error) => return error.hint(),
             Self::History(error) => return error.hint(),
             Self::Plan(error) => return error.hint(),
             Self::Pipeline(error) => return error.hint(),

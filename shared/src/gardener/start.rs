@@ -8,6 +8,7 @@ use crate::{
     name::{Oid, SessionId, digest},
     plan::Plan,
     record::{Announcement, Recorder},
+    settings::tracked_file,
 };
 
 const CONFIG: &str = ".arborist/config.toml";
@@ -124,7 +125,7 @@ fn freeze(recorder: &Recorder<'_>, plan: Freeze<'_>) -> Result<(Trailers, Oid, V
         Freeze::Nothing => "none".into(),
     };
     let _ = trailers.set(Key::Plan, frozen);
-    if let Ok(bytes) = std::fs::read(repository.top().join(CONFIG)) {
+    if let Some((_, bytes)) = tracked_file(repository)? {
         let blob = repository.write_blob(&bytes)?;
         add_if_new(repository, recorder.head(), (CONFIG, blob), &mut added)?;
     }
@@ -182,7 +183,7 @@ pub fn require_unchanged(
         Some(blob) => repository.find_blob(blob)?,
         None => None,
     };
-    if std::fs::read(repository.top().join(CONFIG)).ok() != then {
+    if tracked_file(repository)?.map(|(_, bytes)| bytes) != then {
         return Err(GardenerError::ConfigChanged(Drift::find(repository, run, CONFIG)?.map(Box::new)));
     }
     Ok(())
@@ -219,7 +220,8 @@ fn facts(task: &crate::plan::Task) -> String {
             &task.runner,
             &task.model,
             &task.command,
-            &task.repos
+            &task.repos,
+            task.red
         )
     )
 }

@@ -158,6 +158,8 @@ pub struct Task {
     pub mark: Mark,
     /// Whether the plan says that it may run beside its neighbours.
     pub parallel: bool,
+    /// Whether it writes tests that must fail until a later task makes them pass.
+    pub red: bool,
     /// Labels that the plan gave it, such as `US1`.
     pub tags: Vec<String>,
     /// Who is to work on it, if not the default.
@@ -190,6 +192,7 @@ impl Task {
             test_commands: Vec::new(),
             mark: Mark::Todo,
             parallel: false,
+            red: false,
             tags: Vec::new(),
             runner: None,
             model: None,
@@ -205,5 +208,38 @@ impl Task {
     #[must_use]
     pub fn is_leaf(&self) -> bool {
         self.children.is_empty()
+    }
+
+    /// Whether both name the same file. Files of different repositories are not the same.
+    #[must_use]
+    pub fn shares_files(&self, other: &Self) -> bool {
+        let are_apart = !self.repos.is_empty()
+            && !other.repos.is_empty()
+            && self.repos.iter().all(|repo| !other.repos.contains(repo));
+        let is_same = |a: &String, b: &String| a.trim_start_matches("./") == b.trim_start_matches("./");
+        !are_apart && self.files.iter().any(|file| other.files.iter().any(|named| is_same(file, named)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_share_files_by_path_and_repository() {
+        let task = |files: &[&str], repos: &[&str]| {
+            let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+            Task { files: owned(files), repos: owned(repos), ..Task::new("T1".parse().unwrap(), "a") }
+        };
+        for (one, other, is_shared) in [
+            (task(&["src/a.rs"], &[]), task(&["./src/a.rs"], &[]), true),
+            (task(&["src/"], &[]), task(&["src/a.rs"], &[]), false),
+            (task(&["a.rs"], &["web"]), task(&["a.rs"], &["api"]), false),
+            (task(&["a.rs"], &["web", "api"]), task(&["a.rs"], &["api"]), true),
+            (task(&[], &[]), task(&["a.rs"], &[]), false),
+        ] {
+            assert_eq!(one.shares_files(&other), is_shared, "{:?} {:?}", one.files, other.files);
+            assert_eq!(other.shares_files(&one), is_shared, "{:?} {:?}", other.files, one.files);
+        }
     }
 }

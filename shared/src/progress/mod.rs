@@ -138,6 +138,11 @@ impl<'a> Progress<'a> {
     /// all its leaves.
     fn find_ready(&mut self, plan: &'a Plan) {
         let available = self.available(plan);
+        // What such a task changed is not on the run's branch yet: a second change of the same file would conflict.
+        let is_unlanded =
+            |standing: &&Standing<'a>| standing.state == State::Complete && !standing.is_landed();
+        let unlanded: Vec<&Task> =
+            self.leaves().filter(is_unlanded).filter_map(|standing| standing.planned).collect();
         for at in 0..self.standings.len() {
             let Some(task) = self.standings[at].planned.filter(|task| task.is_leaf()) else { continue };
             let mut waits_for: Vec<TaskId> = Vec::new();
@@ -148,6 +153,9 @@ impl<'a> Progress<'a> {
                 waits_for.extend(missing);
                 next = node.parent.as_ref().and_then(|parent| plan.find(parent));
             }
+            let is_shared = |other: &&&Task| other.shares_files(task) && !waits_for.contains(&other.id);
+            let shared: Vec<TaskId> = unlanded.iter().filter(is_shared).map(|task| task.id.clone()).collect();
+            waits_for.extend(shared);
             let standing = &mut self.standings[at];
             standing.is_ready = waits_for.is_empty() && is_unfinished(standing.state);
             standing.waits_for = waits_for;

@@ -26,6 +26,10 @@ pub struct Gate {
     /// Whether it tests what only this task or this phase brings. That it is red on the target too says nothing then.
     #[serde(default)]
     pub own: bool,
+    /// Whether it is a test command that nobody named as a gate. What it accepts in a test step, it accepts here: a
+    /// repository without tests yet could not land its first task otherwise.
+    #[serde(default)]
+    pub is_test: bool,
     /// The repository that it is asked in, at the head of the session there, if that is not the one that has the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<RepoName>,
@@ -60,6 +64,7 @@ impl Gate {
             when: None,
             foreign: origin == Origin::Repository,
             own: false,
+            is_test: false,
             repo: None,
             point: Point::Head,
         }
@@ -69,7 +74,13 @@ impl Gate {
     #[must_use]
     pub fn of_test(name: &str, test: &TestCommand, (origin, timeout): (Origin, u64)) -> Self {
         let timeout = test.timeout.unwrap_or(timeout);
-        Self { own: true, timeout, ..Self::new(name, &test.command, origin) }
+        Self { own: true, is_test: true, timeout, ..Self::new(name, &test.command, origin) }
+    }
+
+    /// The test command of a run, as the gate of every landing. If it is red on the target too, no task is to blame.
+    #[must_use]
+    pub fn of_test_command(command: &str, (origin, timeout): (Origin, u64)) -> Self {
+        Self { is_test: true, timeout, ..Self::new("test", command, origin) }
     }
 
     /// The same as it is asked about what was there before the task: of the target, or of another repository.

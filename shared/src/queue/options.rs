@@ -109,7 +109,7 @@ pub struct Options {
     pub tests: HashMap<TaskId, Vec<Gate>>,
     /// How long such a test may take, in seconds.
     pub test_time: u64,
-    /// How all others are tested, if at all.
+    /// The test command of the run, if there is one. Without gates, every landing has to pass it.
     pub usual_test: Option<Gate>,
     /// The repositories of the workspace.
     pub sections: Vec<Section>,
@@ -242,15 +242,30 @@ impl Options {
         self.sections.iter().any(|section| section.find_tool(&gate.command).is_some())
     }
 
-    /// What a resolution of this task's conflict has to pass where there are no gates: nothing lands that only an agent
-    /// has seen.
+    /// The same with this test command. A flag names it where the settings do not.
+    #[must_use]
+    pub fn tested_by(self, command: Option<&str>, origin: Origin) -> Self {
+        let gate = |command: &str| Gate::of_test_command(command, (origin, self.test_time));
+        Self { usual_test: command.map(gate), ..self }
+    }
+
+    /// The gates of a task's landing where none are configured: the run's test command, because only that sees what
+    /// other tasks have changed meanwhile, and the commands that the task has of its own.
     #[must_use]
     pub fn tests_of(&self, task: &TaskId) -> Vec<Gate> {
-        match self.tests.get(task) {
-            _ if !self.gates.is_empty() => Vec::new(),
-            Some(own) => own.clone(),
-            None => self.usual_test.iter().cloned().collect(),
+        if !self.gates.is_empty() {
+            return Vec::new();
         }
+        let own = self.tests.get(task).into_iter().flatten();
+        let is_other =
+            |gate: &&Gate| self.usual_test.as_ref().is_none_or(|usual| usual.command != gate.command);
+        self.usual_test.iter().chain(own.filter(is_other)).cloned().collect()
+    }
+
+    /// Whether any landing has something to pass.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        !self.gates.is_empty() || self.usual_test.is_some() || !self.tests.is_empty()
     }
 
     /// The commands that a repository brought along, for [`consent::require`](crate::consent::require).
@@ -258,7 +273,7 @@ impl Options {
     pub fn foreign_commands(&self) -> BTreeSet<String> {
         let foreign = self.gates.iter().filter(|gate| gate.foreign);
         let mut commands: BTreeSet<String> = foreign.map(|gate| format!("gate: {}", gate.command)).collect();
-        if !self.gates.is_empty() || self.resolver.is_some() {
+        if self.is_gated() || self.resolver.is_some() {
             commands.extend(self.worktrees.foreign_commands());
         }
         commands.extend(self.resolver.iter().flat_map(|resolver| resolver.foreign.clone()));
@@ -294,10 +309,9 @@ fn test_time(settings: &Settings) -> u64 {
 }
 
 fn usual_test(settings: &Settings) -> Option<Gate> {
-    let command = settings.text("test-command")?.to_owned();
+    let command = settings.text("test-command")?;
     let origin = settings.origin("test-command").unwrap_or(Origin::User);
-    let test = TestCommand { command, ..TestCommand::default() };
-    Some(Gate::of_test("test", &test, (origin, test_time(settings))))
+    Some(Gate::of_test_command(command, (origin, test_time(settings))))
 }
 
 fn batch(settings: &Settings) -> Batch {

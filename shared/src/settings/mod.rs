@@ -162,8 +162,8 @@ impl Settings {
         if let Some(file) = user_file() {
             settings.add_file(&file, Origin::User)?;
         }
-        if let Some(top) = &repository.worktree {
-            settings.add_file(&top.join(FILE), Origin::Repository)?;
+        if let Some((label, bytes)) = tracked_file(repository)? {
+            settings.add_text(&label, &String::from_utf8_lossy(&bytes), Origin::Repository)?;
         }
         settings.add_git(config)?;
         settings.add_environment()?;
@@ -334,6 +334,24 @@ impl Settings {
         self.found.push(Found { key, value, origin, place });
         Ok(())
     }
+}
+
+/// The configuration that a repository brings along, and where it was read: the file as the user has it, else the one
+/// of the commit that is checked out. A sparse checkout or a bare repository does not have the file, but its gates hold
+/// all the same.
+pub fn tracked_file(repository: &Repository) -> Result<Option<(String, Vec<u8>)>, SettingsError> {
+    if let Some(path) = repository.worktree.as_ref().map(|top| top.join(FILE)) {
+        let label = path.display().to_string();
+        match fs::read(&path) {
+            Ok(bytes) => return Ok(Some((label, bytes))),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(source) => return Err(SettingsError::Unreadable { file: label, source }),
+        }
+    }
+    let Some(commit) = repository.head.commit else { return Ok(None) };
+    let blob = repository.find_path(commit, FILE)?;
+    let bytes = blob.map(|blob| repository.find_blob(blob)).transpose()?.flatten();
+    Ok(bytes.map(|bytes| (format!("{}:{FILE}", commit.short()), bytes)))
 }
 
 fn require_key(key: &str, place: &str) -> Result<&'static Setting, SettingsError> {

@@ -52,6 +52,10 @@ struct NodeDocument {
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(default)]
     parallel: bool,
+    /// Whether it writes tests that must fail until a later task makes them pass.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schemars(default)]
+    red: bool,
     /// Whether it is not to be done.
     #[serde(skip_serializing_if = "is_false")]
     #[schemars(default)]
@@ -158,6 +162,7 @@ impl From<&Task> for NodeDocument {
             source_file: task.source.as_ref().map(|source| source.file.clone()),
             source_line: task.source.as_ref().map(|source| source.line),
             parallel: task.parallel,
+            red: task.red,
             skipped: task.mark == Mark::Skipped,
             mark,
             tags: task.tags.clone(),

@@ -22,6 +22,7 @@ const KEYS: Keys = Keys {
         "skipped",
         "mark",
         "parallel",
+        "red",
         "tags",
         "files",
         "runner",
@@ -91,6 +92,7 @@ impl Node {
                 task.mark = fields.word(key, value, &words(Mark::ALL, Mark::as_str)).unwrap_or(task.mark);
             }
             "parallel" => task.parallel = fields.flag(key, value),
+            "red" => task.red = fields.flag(key, value),
             "tags" => task.tags = fields.texts(key, value),
             "files" => task.files = fields.texts(key, value),
             "runner" => task.runner = fields.text(key, value),

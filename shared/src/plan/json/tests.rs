@@ -180,3 +180,15 @@ fn a_task_names_one_repository_or_several() {
     assert_eq!(repos(&crate::plan::Plan::read("t.json", written.as_bytes()).unwrap()), repos(&plan));
     assert!(written.contains(r#""repo":"backend""#));
 }
+
+#[test]
+fn tests_that_must_fail_are_marked_red_and_stay_so_when_rewritten() {
+    let json = r#"{ "nodes": { "T1": { "id": "T1", "name": "a", "red": true }, "T2": { "id": "T2", "name": "b" } },
+        "root_ids": ["T1", "T2"] }"#;
+    let plan = Plan::read("tree.json", json.as_bytes()).unwrap();
+    let written = serde_json::to_vec(&TreeDocument::from(&plan)).unwrap();
+    let again = Plan::read("tree.json", &written).unwrap();
+    for plan in [&plan, &again] {
+        assert_eq!(plan.tasks.iter().map(|task| task.red).collect::<Vec<_>>(), [true, false]);
+    }
+}

@@ -284,3 +284,13 @@ fn a_tag_names_the_repositories_of_a_task() {
     assert_eq!(task(&plan, "T002").repos, ["web", "backend"]);
     assert_eq!((task(&plan, "T002").name.as_str(), task(&plan, "T003").repos.len()), ("b", 0));
 }
+
+#[test]
+fn a_task_whose_tests_must_fail_is_tagged_red() {
+    let plan = plan(
+        "# Tasks\n\n- [ ] T001 [P] [red] write the tests\n- [ ] T002 [RED] more\n- [ ] T003 make them pass\n",
+    );
+    let reds: Vec<bool> = ["T001", "T002", "T003"].iter().map(|id| task(&plan, id).red).collect();
+    assert_eq!(reds, [true, true, false]);
+    assert!(task(&plan, "T001").tags.is_empty());
+}

@@ -212,6 +212,7 @@ impl TreeBuilder<'_, '_> {
         task.parallel = entry.is_parallel;
         for tag in &entry.tags {
             match tag.strip_prefix("repo:") {
+                None if tag.eq_ignore_ascii_case("red") => task.red = true,
                 Some(names) => task.repos.extend(names.split(',').map(|name| name.trim().to_owned())),
                 None => task.tags.push(tag.clone()),
             }

@@ -250,6 +250,7 @@ fn judge(gate: &Gate, ended: &Outcome) -> (Answer, String) {
     match ended.ending {
         _ if !ended.survivors.is_empty() => (Answer::Broken, format!("{why}, and left processes behind")),
         Ending::Exited(126 | 127) => (Answer::Broken, format!("{why}: is the command there?")),
+        Ending::Exited(0) if gate.is_test => (Answer::Green, why),
         Ending::Exited(_) if ran_no_tests(&said) => (Answer::Broken, format!("{why}, but ran no tests")),
         Ending::Exited(0) => (Answer::Green, why),
         Ending::Exited(_) => (Answer::Red, why),

@@ -88,8 +88,12 @@ impl Yard<'_> {
             }
         }
         gates.extend(ticket.gates.iter().map(|gate| options.placed(gate, None)));
-        let own = ticket.resolved.map(|_| options.tests_of(task)).unwrap_or_default();
-        gates.extend(own.iter().map(|gate| options.placed(gate, options.tested_in(task))));
+        let tests = options.tests_of(task);
+        // In another repository the branch already holds the task's work, so its head cannot tell what was red before.
+        // Nobody has reviewed a resolution, so a target that is red too does not excuse it.
+        let is_own = |gate: &Gate| gate.own || gate.repo.is_some() || ticket.resolved.is_some();
+        let placed = tests.iter().map(|gate| options.placed(gate, options.tested_in(task)));
+        gates.extend(placed.map(|gate| Gate { own: is_own(&gate), ..gate }));
         Ok(gates)
     }
 

@@ -54,7 +54,7 @@ impl Yard<'_> {
             tip: Some(position.tip()),
             landed: landed_in(&known.run),
             record,
-            is_gated: !self.options.gates.is_empty(),
+            is_gated: self.options.is_gated(),
             ..View::default()
         };
         let tickets: Vec<Ticket> = self.stored.values().map(|stored| stored.ticket.clone()).collect();

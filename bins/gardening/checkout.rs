@@ -1,0 +1,46 @@
+//! What a run asks of the user's checkout before it works there.
+
+use arborist_core::{
+    failure::Failure,
+    gardener::GardenerError,
+    git::{Change, GoingOn},
+    record::Recorder,
+};
+
+use super::{GardeningArgs, Opened, Planned};
+
+impl Opened {
+    /// Logs are nobody's work: an entry in the repository's own exclude file hides them.
+    pub(super) fn hide_logs(&self) -> Result<(), Failure> {
+        Ok(self.repository.exclude(&format!("/{}/", self.options.log_dir.trim_matches('/')))?)
+    }
+
+    /// What is not committed could be lost or mixed in. The plan and the configuration are committed with the start.
+    pub(super) fn refuse_dirt(
+        &self,
+        args: &GardeningArgs,
+        recorder: &Recorder<'_>,
+        planned: &Planned,
+    ) -> Result<(), Failure> {
+        if let Some(going_on) = GoingOn::find_operation(&self.repository.git_dir) {
+            return Err(GardenerError::GoingOn(going_on.what).into());
+        }
+        if args.allow_dirty || self.settings.switch("allow-dirty") == Some(true) {
+            return Ok(());
+        }
+        let changes = self.repository.changes(recorder.tree(), self.repository.snapshot()?)?;
+        let plan = planned.file.as_ref().map(|file| file.path.as_str());
+        // What git is told not to look at stays out of commits, and is not shown by 'git status' either.
+        let hidden = self.repository.hidden()?;
+        let dirt: Vec<String> = changes
+            .iter()
+            .filter(|change| !hidden.contains(&change.path))
+            .map(Change::shown)
+            .filter(|path| Some(path.as_str()) != plan && path != ".arborist/config.toml")
+            .collect();
+        if dirt.is_empty() {
+            return Ok(());
+        }
+        Err(GardenerError::Dirty(dirt.join(", ")).into())
+    }
+}
