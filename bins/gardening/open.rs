@@ -18,7 +18,7 @@ use arborist_core::{
     progress::{Boxes, Progress, Totals},
     queue::Target,
     record::{Hand, Recorder, settle},
-    session::Chronicle,
+    session::{Chronicle, finish_turns},
     settings::Settings,
     workspace::{Supply, Workspace},
 };
@@ -82,6 +82,17 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     let what = format!("git arborist on {branch}");
     let lock = FileLock::try_take(&repository.run_lock(&branch), &what)
         .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
+    let has_crashed = repository.recover_locks()?;
+    if has_crashed {
+        repository.undo_updates(&branch)?;
+    }
+    let is_moved = has_crashed && !finish_turns(&repository, &branch)?.is_empty();
+    let (repository, head) = if is_moved {
+        let head = repository.find_branch(&branch)?.unwrap_or(head);
+        (Repository::discover()?, head)
+    } else {
+        (repository, head)
+    };
     let hook = pre_commit(&repository, &config)?;
     let home = match (&session, &move_in) {
         (Some(_), None) => workspace.main().path.clone(),
@@ -187,6 +198,10 @@ impl Opened {
         }
         let session = self.session(args, &run).clone();
         let mut recorder = Recorder::new(&self.repository, self.branch.clone(), session, self.head)?;
+        if lanes.is_none() {
+            // The user may be about to commit: what we write down of a crash would move the branch under them.
+            self.repository.await_index()?;
+        }
         settle(&self.repository, &self.branch, self.head)?;
         for recovered in recover(&mut recorder, &run, &planned.plan, self.options.max_retries)? {
             voice.warn(&recovered.words());

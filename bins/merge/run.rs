@@ -125,6 +125,9 @@ fn drain(
     let scope = &site.scope.branch;
     let _lock = FileLock::try_take(&site.repository.run_lock(scope), "git arborist merge")
         .map_err(|source| GardenerError::Locked { branch: scope.clone(), source })?;
+    if site.repository.recover_locks()? {
+        site.repository.undo_updates(scope)?;
+    }
     let mut targets: Vec<BranchName> =
         site.store().load(Some(scope))?.into_iter().map(|stored| stored.ticket.into).collect();
     targets.sort();

@@ -51,6 +51,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     let head = scope.tip.ok_or_else(|| GardenerError::Unborn(scope.branch.clone()))?;
     let locked = FileLock::try_take(&repository.run_lock(&scope.branch), "git arborist reset");
     let _lock = locked.map_err(|source| GardenerError::Locked { branch: scope.branch.clone(), source })?;
+    repository.recover_locks()?;
     let run = Run::scan(&repository, scope, Reading::Fresh)?;
     let no_run = || {
         Failure::new(Exit::No, format!("'{}' has no run yet", run.scope.branch))

@@ -53,7 +53,9 @@ pub(super) fn lock(repository: &Repository) -> Result<FileLock, Failure> {
     let (branch, _) = place(repository)?;
     let path = repository.run_lock(&branch);
     let locked = FileLock::take_within(&path, "git arborist session turn", PATIENCE, &Cancel::new());
-    Ok(locked.map_err(|source| GardenerError::Locked { branch, source })?)
+    let lock = locked.map_err(|source| GardenerError::Locked { branch, source })?;
+    repository.recover_locks()?;
+    Ok(lock)
 }
 
 /// Commits what belongs to a turn, and records it. The branch must be locked.

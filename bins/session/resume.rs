@@ -266,5 +266,7 @@ fn plan_has_changed(here: &Repository, house: &House, history: &Run) -> Result<O
 
 /// The lock of a branch's run, so that nobody begins one while we write on the branch.
 pub(super) fn lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, Failure> {
-    Ok(FileLock::try_take(&repository.run_lock(branch), "git arborist session")?)
+    let lock = FileLock::try_take(&repository.run_lock(branch), "git arborist session")?;
+    repository.recover_locks()?;
+    Ok(lock)
 }

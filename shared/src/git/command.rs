@@ -4,12 +4,13 @@ use std::{
     ffi::OsStr,
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use super::GitVersion;
+use super::{GitVersion, locks};
 use crate::{
     failure::{Exit, Explain},
-    process::{Awaited, Finished, LockError, ProcessError, Program, Running},
+    process::{Awaited, DRIVER, Finished, LockError, ProcessError, Program, Running, driver_mark},
 };
 
 /// What can go wrong when git is asked.
@@ -68,9 +69,31 @@ pub enum GitError {
         /// The lock file.
         path: PathBuf,
     },
+    /// A file that git must write is locked.
+    #[error("'{}' has been there for {} s: another git is at work here, or was killed", path.display(), age.as_secs())]
+    LockHeld {
+        /// The lock file.
+        path: PathBuf,
+        /// How old it is.
+        age: Duration,
+    },
+    /// A git that a killed run started has not ended.
+    #[error("process {pid}, a git that a killed run has started, is still at work in this repository")]
+    Orphan {
+        /// The process.
+        pid: u32,
+    },
     /// A name did not lead to an object.
     #[error("'{0}' names no {1} in this repository")]
     Unknown(String, &'static str),
+}
+
+impl GitError {
+    /// Whether a lock file of another git was in the way, which says nothing about where refs are.
+    #[must_use]
+    pub const fn is_lock(&self) -> bool {
+        matches!(self, Self::LockHeld { .. })
+    }
 }
 
 impl Explain for GitError {
@@ -94,6 +117,10 @@ impl Explain for GitError {
             Self::IndexHeld { .. } => Some(
                 "let it end, or remove that file if no git runs here; then the same command goes on".into(),
             ),
+            Self::LockHeld { path, .. } => {
+                Some(format!("let it end; if no git runs in this repository: rm '{}'", path.display()))
+            }
+            Self::Orphan { pid } => Some(format!("wait for it, or end it with: kill {pid}")),
             Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
             Self::Process(error) if error.source.kind() == std::io::ErrorKind::NotFound => {
                 Some("is git installed and on PATH?".into())
@@ -116,6 +143,8 @@ fn wish_of(signal: i32) -> Exit {
 pub struct GitCommand {
     name: String,
     program: Program,
+    /// Whether it is tried again where a lock file of another git stands in its way.
+    waits_for_locks: bool,
 }
 
 /// Settings that could run a program or change an answer, pinned for every reading call.
@@ -137,6 +166,9 @@ const CHANGING: [&str; 6] = [
     "advice.addEmbeddedRepo=false",
 ];
 
+/// A command meets at most so many locks on its way: an index, `HEAD`, a branch, packed refs.
+const LOCKS_PASSED: usize = 5;
+
 /// What names a repository in our own environment.
 const LOCAL: [&str; 5] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
 
@@ -155,7 +187,7 @@ impl GitCommand {
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_FLUSH", "0")
             .arg(name);
-        Self { name: name.to_owned(), program }
+        Self { name: name.to_owned(), program, waits_for_locks: false }
     }
 
     /// `git {name}` in `dir`, to change objects, refs or an index, with settings for this one call. It runs no hooks
@@ -170,7 +202,7 @@ impl GitCommand {
             .env("GIT_GRAFT_FILE", "/dev/null")
             .env("GIT_LITERAL_PATHSPECS", "0")
             .arg(name);
-        Self { name: name.to_owned(), program }
+        Self { name: name.to_owned(), program, waits_for_locks: true }
     }
 
     /// The same in the repository of its directory, whichever our own environment names.
@@ -197,14 +229,14 @@ impl GitCommand {
     /// `git {name}` in `dir` with the user's own settings, for what hooks and configuration may matter for.
     #[must_use]
     pub fn acting(name: &str, dir: &Path) -> Self {
-        Self { name: name.to_owned(), program: Self::plain_program(dir).arg(name) }
+        Self { name: name.to_owned(), program: Self::plain_program(dir).arg(name), waits_for_locks: false }
     }
 
     /// `git {name}` in `dir` for a person to watch: in their language, and in no other repository than that of `dir`.
     #[must_use]
     pub fn watched(name: &str, dir: &Path) -> Self {
         let program = LOCAL.iter().fold(Program::new("git").dir(dir), Program::env_remove);
-        Self { name: name.to_owned(), program: program.arg(name) }
+        Self { name: name.to_owned(), program: program.arg(name), waits_for_locks: false }
     }
 
     /// Runs it to its end where our own streams lead. Any exit code but 0 is an error.
@@ -217,7 +249,12 @@ impl GitCommand {
     }
 
     fn plain_program(dir: &Path) -> Program {
-        Program::new("git").dir(dir).env("LC_ALL", "C").env("LANGUAGE", "").env("GIT_TERMINAL_PROMPT", "0")
+        Program::new("git")
+            .dir(dir)
+            .env("LC_ALL", "C")
+            .env("LANGUAGE", "")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env(DRIVER, driver_mark())
     }
 
     /// Adds one argument.
@@ -270,9 +307,32 @@ impl GitCommand {
         Ok((self.name, self.program.start()?))
     }
 
+    /// The same for one that does not wait for lock files: who calls it knows what to do without it.
+    #[must_use]
+    pub(super) const fn at_once(mut self) -> Self {
+        self.waits_for_locks = false;
+        self
+    }
+
     /// Runs it to its end, whatever its exit code is.
     pub fn finish(self) -> Result<Finished, GitError> {
-        Ok(self.program.finish()?)
+        self.finish_past_locks(None)
+    }
+
+    /// Git takes its lock before it changes anything, so one that a lock stopped can be run again. `worktree add` is not: it
+    /// makes a folder first.
+    fn finish_past_locks(mut self, input: Option<&[u8]>) -> Result<Finished, GitError> {
+        let dir = self.program.find_dir().unwrap_or_default();
+        for _ in 0..LOCKS_PASSED {
+            let ended = self.program.finish_again(input)?;
+            let may_retry = self.waits_for_locks && self.name != "worktree" && !ended.status.success();
+            let lock = may_retry.then(|| locks::find_obstacle(&ended.complaint(), &dir)).flatten();
+            match lock {
+                Some(lock) if locks::wait_for(&lock).is_ok() => {}
+                _ => return Ok(ended),
+            }
+        }
+        Ok(self.program.finish_again(input)?)
     }
 
     /// Runs it to its end beside us.
@@ -283,7 +343,7 @@ impl GitCommand {
 
     /// Runs it to its end with `input` on standard input, whatever its exit code is.
     pub fn finish_with(self, input: Vec<u8>) -> Result<Finished, GitError> {
-        Ok(self.program.finish_with(input)?)
+        self.finish_past_locks(Some(&input))
     }
 
     /// Its standard output. Any exit code but 0 is an error.
@@ -310,6 +370,12 @@ pub(super) fn checked(name: &str, finished: Finished) -> Result<Vec<u8>, GitErro
     }
     if let Some(signal) = finished.status.signal() {
         return Err(GitError::Killed { command: name.to_owned(), signal });
+    }
+    // Only whoever waited for it in vain comes here with a lock that is still there.
+    if let Some(lock) =
+        locks::find_obstacle(&finished.complaint(), Path::new("")).filter(|lock| lock.exists())
+    {
+        return Err(locks::held(&lock));
     }
     Err(GitError::Failed { command: name.to_owned(), complaint: without_prefix(&finished.complaint()) })
 }

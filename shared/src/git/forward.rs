@@ -9,7 +9,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GitCommand, GitError, RefMove, Repository, Usage, Worktree, command::without_prefix};
+use super::{
+    GitCommand, GitError, RefMove, Repository, Usage, Worktree,
+    command::without_prefix,
+    interrupted::{Update, UpdateNote},
+};
 use crate::name::{BranchName, Oid};
 
 /// What came of a fast-forward.
@@ -68,24 +72,30 @@ impl Repository {
         if !checkout.is_on_branch()? {
             return Ok(Taken::Overtaken);
         }
+        self.undo_update(branch, place, from)?;
         if let Some(why) = checkout.find_obstacle(&self.added(from, to)?)? {
             return Ok(Taken::Refused(why));
         }
-        if checkout.bring(from, to)?.is_err() {
-            // A file that was only touched stands in the way until git has looked at it again.
-            checkout.change("update-index").args(["-q", "--refresh"]).finish()?;
-            if let Err(why) = checkout.bring(from, to)? {
-                return Ok(Taken::Refused(why));
-            }
+        let note = UpdateNote { name: self.update_ref_of(branch, place), to };
+        self.move_refs_again(&[note.begun(None)])?;
+        let taken = checkout.update(from, to, &note);
+        // Where the update failed in the middle, the note stays for whoever undoes it.
+        if let Ok((taken, NoteIs::Over)) = &taken
+            && *taken != Taken::Done
+        {
+            self.move_refs_again(&[note.ended()])?;
         }
-        if checkout.is_on_branch()? && checkout.swap(from, to)? {
-            return Ok(Taken::Done);
-        }
-        match checkout.bring(to, from)? {
-            Ok(()) => Ok(Taken::Overtaken),
-            Err(why) => Ok(Taken::Refused(why)),
-        }
+        taken.map(|(taken, _)| taken)
     }
+}
+
+/// Whether an update has left anything to be undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NoteIs {
+    /// It has not.
+    Over,
+    /// It may have.
+    Needed,
 }
 
 /// Somebody's checkout of a branch.
@@ -102,6 +112,34 @@ impl Checkout<'_> {
 
     fn change(&self, name: &str) -> GitCommand {
         GitCommand::changing(name, self.place, &PINNED).at_home().shielded()
+    }
+
+    /// Brings files, index and branch from one commit to another, or leaves them as they were.
+    fn update(&self, from: Oid, to: Oid, note: &UpdateNote) -> Result<(Taken, NoteIs), GitError> {
+        if self.bring(from, to)?.is_err() {
+            // A file that was only touched stands in the way until git has looked at it again.
+            self.change("update-index").args(["-q", "--refresh"]).finish()?;
+            if let Err(why) = self.bring(from, to)? {
+                return Ok((Taken::Refused(why), self.take_back(from, to)));
+            }
+        }
+        let swapped = if self.is_on_branch()? { self.swap(from, to, note) } else { Ok(false) };
+        if let Ok(true) = swapped {
+            return Ok((Taken::Done, NoteIs::Over));
+        }
+        match self.bring(to, from)? {
+            Ok(()) => swapped.map(|_| (Taken::Overtaken, NoteIs::Over)),
+            Err(why) => Ok((Taken::Refused(why), NoteIs::Needed)),
+        }
+    }
+
+    /// A full disk stops git in the middle of its files.
+    fn take_back(&self, from: Oid, to: Oid) -> NoteIs {
+        let undo = |here| Update { here, branch: self.branch, from, to }.undo();
+        match Repository::open_at(self.place).and_then(undo) {
+            Ok(()) => NoteIs::Over,
+            Err(_) => NoteIs::Needed,
+        }
     }
 
     fn is_on_branch(&self) -> Result<bool, GitError> {
@@ -129,16 +167,23 @@ impl Checkout<'_> {
         self.repository.worktree.as_deref() == Some(self.place)
     }
 
-    /// Moves the branch, if it is where it was.
-    fn swap(&self, from: Oid, to: Oid) -> Result<bool, GitError> {
+    /// Moves the branch, if it is where it was. The note of the update goes with it.
+    fn swap(&self, from: Oid, to: Oid, note: &UpdateNote) -> Result<bool, GitError> {
         if self.is_here() {
             let name = self.branch.to_ref();
             let land = RefMove { name: &name, new: Some(to), old: Some(from) };
-            return Ok(self.repository.move_refs(&[land], "arborist: land").is_ok());
+            return match self.repository.move_refs(&[land, note.ended()], "arborist: land") {
+                // A lock file says nothing about where the branch is.
+                Err(error) if error.is_lock() => Err(error),
+                moved => Ok(moved.is_ok()),
+            };
         }
         let command = self.change("update-ref").args(["--create-reflog", "-m", "arborist: land"]);
-        let ended = command.args([self.branch.to_ref(), to.to_string(), from.to_string()]).finish()?;
-        Ok(ended.status.success())
+        match command.args([self.branch.to_ref(), to.to_string(), from.to_string()]).stdout() {
+            Err(error) if error.is_lock() => Err(error),
+            Err(_) => Ok(false),
+            Ok(_) => self.repository.move_refs_again(&[note.ended()]).map(|()| true),
+        }
     }
 
     fn find_going_on(&self) -> Result<Option<&'static str>, GitError> {

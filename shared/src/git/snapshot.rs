@@ -179,14 +179,22 @@ impl Repository {
         self.stage_as_in("HEAD", changes)
     }
 
+    /// The same, unless another git holds the index at this moment.
+    pub fn stage_at_once(&self, changes: &[Change]) -> Result<(), GitError> {
+        self.stage_by(self.change("reset").at_once(), "HEAD", changes)
+    }
+
     /// The same with what another commit holds.
     pub fn stage_as_in(&self, commit: &str, changes: &[Change]) -> Result<(), GitError> {
+        self.stage_by(self.change("reset"), commit, changes)
+    }
+
+    fn stage_by(&self, reset: GitCommand, commit: &str, changes: &[Change]) -> Result<(), GitError> {
         if changes.is_empty() {
             return Ok(());
         }
         let paths = changes.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
-        let command =
-            self.change("reset").args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", commit]);
+        let command = reset.args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", commit]);
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
         checked("reset", command.finish_with(paths.flatten().copied().collect())?).map(drop)
     }
@@ -330,7 +338,7 @@ fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// Records `mode SP id TAB path NUL`; mode 0 removes.
-fn index_info(changes: &[Change], format: ObjectFormat) -> Vec<u8> {
+pub(super) fn index_info(changes: &[Change], format: ObjectFormat) -> Vec<u8> {
     let nothing = "0".repeat(format.hex_len());
     let mut info = Vec::new();
     for change in changes {

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{GitError, Repository};
+use super::{GitError, Repository, locks};
 use crate::{
     name::BranchName,
     process::{Occupants, is_open},
@@ -37,12 +37,15 @@ pub fn clear(path: &Path) {
 }
 
 impl Repository {
-    /// Waits until nobody holds the index of the user's own checkout. Its lock is not ours to remove: an editor may be open
-    /// for a commit, and that has closed the file.
+    /// Waits until nobody holds the index of the user's own checkout. Its lock is removed only where a driver
+    /// of ours died: else an editor may be open for a commit, and that has closed the file.
     pub fn await_index(&self) -> Result<(), GitError> {
         let path = self.git_dir.join("index.lock");
         let end = Instant::now() + COURTESY;
         while path.symlink_metadata().is_ok() {
+            if locks::remove_if_stale(&path) {
+                return Ok(());
+            }
             if Instant::now() >= end {
                 return Err(GitError::IndexHeld { path });
             }
@@ -100,7 +103,8 @@ pub fn sweep_indexes(git_dir: &Path) {
     indexes.for_each(|entry| drop(fs::remove_file(entry.path())));
 }
 
-fn is_abandoned(path: &Path) -> bool {
+/// Whether no process can still be using a lock file, as far as the system tells.
+pub(super) fn is_abandoned(path: &Path) -> bool {
     let changed =
         path.symlink_metadata().and_then(|file| file.modified()).unwrap_or_else(|_| SystemTime::now());
     let age = changed.elapsed().unwrap_or_default();

@@ -6,6 +6,7 @@ use super::{
     GitCommand, GitError, RefMove, Repository,
     command::{checked, without_prefix},
     kept::Duty,
+    locks::{find_obstacle, wait_for},
     write::lines_of_moves,
 };
 use crate::{name::Oid, process::Running};
@@ -13,22 +14,32 @@ use crate::{name::Oid, process::Running};
 /// What a move is called in reflogs where nothing else is said.
 const WHY: &str = "arborist";
 
+/// A transaction meets at most so many locks, one after the other, before something else is wrong.
+const LOCKS_PASSED: usize = 8;
+
 impl Repository {
     /// Moves refs in one transaction: all of them are where we believe them to be, or none is moved. The first is
     /// the one that matters: after a crash it may be the only one that moved. Reflogs say why.
     pub fn move_refs(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
-        match self.tell_mover(&lines_of_moves(self.format, moves), why)? {
-            Ok(()) => Ok(()),
-            // It was ended before it could say anything: unless it had done it, another one is asked.
-            Err(complaint) if complaint.is_empty() && self.have_moved(moves)? => Ok(()),
-            Err(complaint) if complaint.is_empty() => {
-                let input = transaction(&lines_of_moves(self.format, moves)).into_bytes();
-                checked("update-ref", self.update_refs(why).finish_with(input)?).map(drop)
-            }
-            Err(complaint) => {
-                Err(GitError::Failed { command: "update-ref".into(), complaint: without_prefix(&complaint) })
+        let lines = lines_of_moves(self.format, moves);
+        for _ in 0..LOCKS_PASSED {
+            match self.tell_mover(&lines, why)? {
+                Ok(()) => return Ok(()),
+                // It was ended before it could say anything: unless it had done it, another one is asked.
+                Err(complaint) if complaint.is_empty() && self.have_moved(moves)? => return Ok(()),
+                Err(complaint) if complaint.is_empty() => break,
+                // A lock says nothing about where the refs are: the same is tried again behind it.
+                Err(complaint) => match find_obstacle(&complaint, self.top()) {
+                    Some(lock) => wait_for(&lock)?,
+                    None => {
+                        let complaint = without_prefix(&complaint);
+                        return Err(GitError::Failed { command: "update-ref".into(), complaint });
+                    }
+                },
             }
         }
+        let input = transaction(&lines).into_bytes();
+        checked("update-ref", self.update_refs(why).finish_with(input)?).map(drop)
     }
 
     /// The same for what happens all the time, and is no news to a reflog.

@@ -14,6 +14,7 @@ use rustix::{
 };
 
 use super::{
+    crash,
     mark::Mark,
     nursery,
     table::{self, Process},
@@ -33,6 +34,7 @@ impl Family {
 
     /// Kills the group at one stroke, and those of `members` that left it.
     pub(super) fn kill(&self, members: &[u32]) {
+        crash::note_lost_child();
         if let Some(group) = number(self.group) {
             let _ = kill_process_group(group, Signal::KILL);
         }

@@ -1,8 +1,11 @@
-//! Who holds a lock, for the message about it. Nothing is ever decided by this.
+//! Who holds a lock, for the message about it, and as evidence of a driver that died. Who may go on is decided by the
+//! kernel's lock alone.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use super::Identity;
 
 /// Who holds a lock, as they wrote it down. Displayed: "held by process 12 on host (what) since …".
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +19,12 @@ pub struct Holder {
     pub since: String,
     /// What for.
     pub what: String,
+    /// Its process, named for good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) process: Option<Identity>,
+    /// Since when earlier holders were at work that died, if nobody has recovered from that yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) dead: Option<String>,
     /// The mark of what it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) mark: Option<String>,
@@ -39,6 +48,7 @@ impl Holder {
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             since: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             what: what.to_owned(),
+            process: Some(Identity::ours()),
             ..Self::default()
         }
     }

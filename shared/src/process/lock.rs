@@ -5,13 +5,13 @@
 
 use std::{
     fs::{File, Metadata, OpenOptions, TryLockError},
-    io::{self, Read},
+    io,
     os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use super::{Cancel, Holder};
+use super::{Cancel, Holder, crash};
 
 /// Why a lock was not got.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +72,7 @@ pub(super) struct Locked {
 
 /// A file that is replaced faster than this many times is not worth locking.
 const TRIES: usize = 100;
-const WORDS: u64 = 4096;
+const WORDS: usize = 4096;
 
 impl FileLock {
     /// Takes the lock at `path` if it is free; `what` is told to those who find it held. Directories are made.
@@ -128,6 +128,11 @@ impl Drop for FileLock {
     /// A child that is just being started has a copy of every descriptor until it becomes its program. Closing ours
     /// would leave the lock with it for a moment; this does not.
     fn drop(&mut self) {
+        // What stands in the file tells the next holder that we died, unless it is removed. Where a child of ours was killed,
+        // or nobody has recovered from an earlier death, there is still something to recover from.
+        if !crash::has_lost_child() && read_holder(&self.0.file).dead.is_none() && self.is_in_place() {
+            let _ = self.0.file.set_len(0);
+        }
         let _ = self.0.file.unlock();
     }
 }
@@ -145,7 +150,11 @@ impl Locked {
                 }
                 Err(TryLockError::Error(source)) => return Err(failed(source)),
             }
-            let lock = Self { file, path: path.to_owned(), holder: Holder::us(what) };
+            let before = read_holder(&file);
+            // The first holder of a lock that was released finds nobody in it.
+            let since = (before.pid != 0).then_some(before.since);
+            let holder = Holder { dead: before.dead.or(since), ..Holder::us(what) };
+            let lock = Self { file, path: path.to_owned(), holder };
             if lock.is_in_place() {
                 lock.write_down().map_err(failed)?;
                 return Ok(lock);
@@ -196,9 +205,9 @@ fn open(path: &Path) -> io::Result<File> {
 
 /// Who wrote themselves into this lock file last.
 pub(super) fn read_holder(file: &File) -> Holder {
-    let mut content = Vec::new();
-    match file.take(WORDS).read_to_end(&mut content) {
-        Ok(_) => Holder::read(&content),
+    let mut content = vec![0; WORDS];
+    match file.read_at(&mut content, 0) {
+        Ok(size) => Holder::read(&content[..size]),
         Err(_) => Holder::default(),
     }
 }

@@ -6,6 +6,7 @@
 
 mod attendance;
 mod cancel;
+mod crash;
 mod ear;
 mod ending;
 mod environment;
@@ -33,6 +34,7 @@ mod watch;
 
 pub use attendance::{Attendance, Ended};
 pub use cancel::Cancel;
+pub use crash::{find_dead, forget_dead};
 pub use ear::Ear;
 pub use ending::Ending;
 pub use find::{find_program, is_executable};
@@ -41,7 +43,7 @@ pub use identity::Identity;
 pub use limits::Limits;
 pub use lines::{Line, Lines};
 pub use lock::{FileLock, LockError};
-pub use occupants::Occupants;
+pub use occupants::{DRIVER, Occupants, driver_mark};
 pub use opened::is_open;
 pub use program::{Awaited, Finished, Program, Running};
 pub use record::{Chunk, Filter, Stream, open_log};

@@ -1,6 +1,9 @@
 //! Which folders processes are in.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::OnceLock,
+};
 
 use super::table;
 
@@ -25,40 +28,129 @@ impl Occupants {
     /// folder cannot be seen may be. `None` where the system does not tell.
     #[must_use]
     pub fn has_other_git(folders: &[&Path]) -> Option<bool> {
-        let gits = system::find_gits()?;
-        let real = |folder: &&Path| folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
-        let folders: Vec<PathBuf> = folders.iter().map(real).collect();
-        let (table, us) = (table::all(), std::process::id());
-        let mut ours = table::with_descendants(&table, [us].into());
-        ours.extend(table::with_ancestors(&table, us));
-        let is_there = |place: &Option<PathBuf>| {
-            place.as_ref().is_none_or(|place| folders.iter().any(|folder| place.starts_with(folder)))
-        };
-        Some(gits.iter().any(|(pid, place)| !ours.contains(pid) && is_there(place)))
+        Some(find_gits(folders)?.iter().any(|git| !git.only_reads()))
     }
+
+    /// The gits in these folders that a driver started which has died since. They write for the dead one until they end.
+    #[must_use]
+    pub fn gits_of_dead_drivers(folders: &[&Path]) -> Vec<u32> {
+        let gits = find_gits(folders).unwrap_or_default();
+        let is_orphan = |git: &&Git| {
+            let mark = git.environment.split(|byte| *byte == 0).find_map(|one| one.strip_prefix(DRIVER_IS));
+            mark.and_then(|mark| std::str::from_utf8(mark).ok()).is_some_and(|mark| !is_driver_alive(mark))
+        };
+        gits.iter().filter(is_orphan).map(|git| git.pid).collect()
+    }
+}
+
+/// The variable that tells a git which driver started it.
+pub const DRIVER: &str = "ARBORIST_DRIVER";
+const DRIVER_IS: &[u8] = b"ARBORIST_DRIVER=";
+
+/// What [`DRIVER`] is for children of this process.
+#[must_use]
+pub fn driver_mark() -> &'static str {
+    static MARK: OnceLock<String> = OnceLock::new();
+    MARK.get_or_init(|| {
+        let pid = std::process::id();
+        format!("{pid}.{}", table::start_of(pid))
+    })
+}
+
+fn is_driver_alive(mark: &str) -> bool {
+    let parts = mark.split_once('.').and_then(|(pid, started)| Some((pid.parse().ok()?, started)));
+    parts.is_some_and(|(pid, started)| table::is_alive(pid, started))
+}
+
+/// A git that runs.
+#[derive(Debug)]
+struct Git {
+    pid: u32,
+    /// Where it is, unless that cannot be seen.
+    place: Option<PathBuf>,
+    arguments: Vec<u8>,
+    environment: Vec<u8>,
+}
+
+/// Commands that take no lock. Other runs keep some of these for as long as they live.
+const READERS: [&[u8]; 9] = [
+    b"cat-file",
+    b"diff-tree",
+    b"rev-list",
+    b"rev-parse",
+    b"log",
+    b"ls-files",
+    b"for-each-ref",
+    b"hash-object",
+    b"merge-tree",
+];
+
+impl Git {
+    fn only_reads(&self) -> bool {
+        // Settings of the call come first, each behind "-c"; the first other word is the command.
+        let mut words = self.arguments.split(|byte| *byte == 0).skip(1);
+        while let Some(word) = words.next() {
+            match word {
+                b"-c" | b"-C" => drop(words.next()),
+                _ if word.starts_with(b"-") => {}
+                _ => return READERS.contains(&word),
+            }
+        }
+        false
+    }
+
+    /// It may also have been told of the repository by a name, from wherever it is.
+    fn is_in(&self, folders: &[PathBuf]) -> bool {
+        let Some(place) = &self.place else { return true };
+        folders.iter().any(|folder| {
+            let name = folder.as_os_str().as_encoded_bytes();
+            let names = |bytes: &[u8]| memchr::memmem::find(bytes, name).is_some();
+            place.starts_with(folder) || names(&self.arguments) || names(&self.environment)
+        })
+    }
+}
+
+/// The gits in these folders that neither we nor any of ours started, and that did not start us.
+fn find_gits(folders: &[&Path]) -> Option<Vec<Git>> {
+    let gits = system::find_gits()?;
+    let real = |folder: &&Path| folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+    let folders: Vec<PathBuf> = folders.iter().map(real).collect();
+    let (table, us) = (table::all(), std::process::id());
+    let mut ours = table::with_descendants(&table, [us].into());
+    ours.extend(table::with_ancestors(&table, us));
+    Some(gits.into_iter().filter(|git| !ours.contains(&git.pid) && git.is_in(&folders)).collect())
 }
 
 #[cfg(target_os = "linux")]
 mod system {
     use std::{fs, io::ErrorKind, path::PathBuf};
 
+    use super::Git;
+
     /// The name of a program, as the system keeps it: its first fifteen bytes.
     const OURS: &str = "git-arborist";
 
-    /// All gits, with the folder that each is in, if that can be seen.
-    pub(super) fn find_gits() -> Option<Vec<(u32, Option<PathBuf>)>> {
+    /// All gits. One in another container is somewhere that we cannot compare.
+    pub(super) fn find_gits() -> Option<Vec<Git>> {
+        let space = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+        let ours = space("self");
         let entries = fs::read_dir("/proc").ok()?.flatten();
         let git = |entry: fs::DirEntry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
             let name = fs::read_to_string(entry.path().join("comm")).ok()?;
             let name = name.trim_end();
             let is_git = name == "git" || (name.starts_with("git-") && !name.starts_with(OURS));
-            match fs::read_link(entry.path().join("cwd")) {
-                Ok(place) => is_git.then_some((pid, Some(place))),
-                // One that has ended is nowhere any more.
-                Err(error) if error.kind() != ErrorKind::PermissionDenied => None,
-                Err(_) => is_git.then_some((pid, None)),
+            if !is_git {
+                return None;
             }
+            let place = match fs::read_link(entry.path().join("cwd")) {
+                Ok(place) => Some(place).filter(|_| space(&pid.to_string()) == ours),
+                // One that has ended is nowhere any more.
+                Err(error) if error.kind() != ErrorKind::PermissionDenied => return None,
+                Err(_) => None,
+            };
+            let read = |name: &str| fs::read(entry.path().join(name)).unwrap_or_default();
+            Some(Git { pid, place, arguments: read("cmdline"), environment: read("environ") })
         };
         Some(entries.filter_map(git).collect())
     }
@@ -79,7 +171,7 @@ mod system {
 mod system {
     use std::{path::PathBuf, process::Command};
 
-    pub(super) fn find_gits() -> Option<Vec<(u32, Option<PathBuf>)>> {
+    pub(super) fn find_gits() -> Option<Vec<super::Git>> {
         None
     }
 

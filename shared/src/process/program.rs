@@ -4,8 +4,8 @@
 use std::{
     ffi::{OsStr, OsString},
     io::{self, BufReader, Read, Write},
-    os::unix::process::CommandExt,
-    path::Path,
+    os::unix::process::{CommandExt, ExitStatusExt},
+    path::{Path, PathBuf},
     process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
     thread::{self, JoinHandle},
     time::Duration,
@@ -14,13 +14,16 @@ use std::{
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::{
-    Ear, ProcessError,
+    Ear, ProcessError, crash,
     environment::{self, TRUST},
     input, interrupt, nursery,
 };
 
 /// One that is asked something is not waited for longer than this. It is git, and what it is asked takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Signals at which git removes its lock files before it ends: hang-up, interrupt, quit, broken pipe, termination.
+const TIDY: [i32; 5] = [1, 2, 3, 13, 15];
 
 /// A program with its arguments, environment and place, ready to be started.
 #[derive(Debug)]
@@ -124,14 +127,28 @@ impl Program {
     /// Runs it to its end with `input` on standard input. All of it is there before the program starts: what git is told
     /// to write must not depend on whether we live long enough to say it.
     pub fn finish_with(mut self, input: Vec<u8>) -> Result<Finished, ProcessError> {
-        let input = input::complete(&input).map_err(|source| self.error(source))?;
-        self.command.stdin(input);
-        self.launch()?.finish()
+        self.finish_again(Some(&input))
     }
 
     /// Runs it to its end with nothing on standard input.
-    pub fn finish(self) -> Result<Finished, ProcessError> {
-        self.start()?.finish()
+    pub fn finish(mut self) -> Result<Finished, ProcessError> {
+        self.finish_again(None)
+    }
+
+    /// The same for one that may have to be run once more.
+    pub fn finish_again(&mut self, input: Option<&[u8]>) -> Result<Finished, ProcessError> {
+        let stdin = match input {
+            Some(input) => input::complete(input).map_err(|source| self.error(source))?.into(),
+            None => Stdio::null(),
+        };
+        self.command.stdin(stdin);
+        self.launch()?.finish()
+    }
+
+    /// Where it is run, unless that is where we are.
+    #[must_use]
+    pub fn find_dir(&self) -> Option<PathBuf> {
+        self.command.get_current_dir().map(Path::to_owned)
     }
 
     /// Runs it to its end beside us. Even to start a program takes half a millisecond, so that is not waited for either.
@@ -187,7 +204,7 @@ impl Program {
         self.error(source)
     }
 
-    fn launch(mut self) -> Result<Running, ProcessError> {
+    fn launch(&mut self) -> Result<Running, ProcessError> {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove(TRUST);
         if self.is_spared && interrupt::is_watched() {
             self.command.process_group(0);
@@ -287,6 +304,9 @@ impl Running {
         let read = self.pipes.take().map(Pipes::read).transpose();
         let (stdout, stderr) = read.map_err(|source| self.error(source))?.unwrap_or_default();
         let status = self.child.wait().map_err(|source| self.error(source))?;
+        if status.signal().is_some_and(|signal| !TIDY.contains(&signal)) {
+            crash::note_lost_child();
+        }
         Ok(Finished { status, stdout, stderr })
     }
 

@@ -107,7 +107,12 @@ impl<'a> Held<'a> {
         let mut old = None;
         for _ in 0..PATIENCE {
             let taken = repository.move_refs_again(&[RefMove { name: &name, new: Some(commit), old }]);
-            if taken.is_ok() {
+            if let Err(error) = taken {
+                // A lock file says nothing about who holds the claim.
+                if error.is_lock() {
+                    return Err(error.into());
+                }
+            } else {
                 let (commit, is_lost) = (Mutex::new(commit), AtomicBool::new(false));
                 return Ok(Self { repository, name, claim, commit, is_lost, clock });
             }

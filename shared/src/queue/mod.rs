@@ -69,6 +69,9 @@ impl<'a> Queue<'a> {
         let path = repository.common_dir.join("arborist/locks").join(format!("landing-{}", into.component()));
         let lock = FileLock::try_take(&path, &format!("git arborist merge into {into}"))
             .map_err(|source| QueueError::Locked { into: into.clone(), source })?;
+        if repository.recover_locks()? {
+            repository.undo_updates(&into)?;
+        }
         let claim = Held::take(repository, &into, clock)?;
         Ok(Self { repository, scope, into, claim, _lock: lock })
     }

@@ -83,14 +83,14 @@ impl Recorder<'_> {
     #[must_use]
     pub fn turn_mark(&self) -> Option<TurnMark> {
         let before = self.head();
-        let name = || format!("{}{TURN}{before}", folder(self.branch()));
+        let name = || staging_mark(self.branch(), before);
         (self.branch() == self.run()).then(|| TurnMark { name: name(), before })
     }
 
     /// Brings what a turn changed into the index, and takes its mark away.
     pub fn stage_turn(&self, mark: Option<TurnMark>, delivery: Delivery<'_>) -> Result<Index, RecordError> {
         let is_there = delivery.index.is_some_and(|index| self.repository().put_in_place(index));
-        if !is_there && self.repository().stage(delivery.changes).is_err() {
+        if !is_there && self.repository().stage_at_once(delivery.changes).is_err() {
             return Ok(Index::Behind);
         }
         if let Some(mark) = mark {
@@ -186,6 +186,12 @@ fn catch_up(repository: &Repository, (before, head): (Oid, Oid), files: Files) -
 
 fn end(repository: &Repository, mark: &str, before: Oid) -> Result<(), GitError> {
     repository.move_refs_again(&[RefMove { name: mark, new: None, old: Some(before) }])
+}
+
+/// The mark of a turn whose commit follows `before`, while the index does not know of it.
+#[must_use]
+pub fn staging_mark(branch: &BranchName, before: Oid) -> String {
+    format!("{}{TURN}{before}", folder(branch))
 }
 
 /// No task can be called so: marks of attempts stand beside it.

@@ -187,7 +187,10 @@ impl<'a> Archive<'a> {
 }
 
 /// The session that a commit names, and all that it says.
-fn words_of(place: &Repository, commit: Oid) -> Result<Option<(SessionId, Box<Message>)>, SessionError> {
+pub(super) fn words_of(
+    place: &Repository,
+    commit: Oid,
+) -> Result<Option<(SessionId, Box<Message>)>, SessionError> {
     let loaded = place.load_commits(&[commit])?;
     let Some(Reading::Sound(message)) = loaded.first().map(|commit| message::read(commit.message())) else {
         return Ok(None);

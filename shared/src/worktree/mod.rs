@@ -101,6 +101,7 @@ impl Pool {
         let path = self.places.locks().join("worktrees");
         let gate = FileLock::take_within(&path, "git arborist worktree", PATIENCE, &Cancel::new());
         let gate = gate.map_err(WorktreeError::Gate)?;
+        self.repository.recover_locks()?;
         self.mend_half_made()?;
         Ok(gate)
     }

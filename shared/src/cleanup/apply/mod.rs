@@ -55,6 +55,7 @@ impl Sweep<'_> {
         let lock =
             FileLock::take_within(&locks.join("cleanup"), "git arborist cleanup", PATIENCE, &Cancel::new());
         let _lock = lock.map_err(CleanupError::Locked)?;
+        self.repository.recover_locks()?;
         let gate = self.pool.as_ref().map(crate::worktree::Pool::close).transpose()?;
         let mut doing = Doing {
             sweep: self,

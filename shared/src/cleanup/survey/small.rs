@@ -96,6 +96,7 @@ fn words_on(parts: &[String]) -> Option<String> {
     let (run, last) = (readable(run), rest.last()?);
     match kind.as_str() {
         "@session" => Some(format!("turn of session {last} on {run}")),
+        "@checkout" => Some(format!("landing on {run} that was interrupted")),
         "@staging" => Some(format!("commit that the index of {run} may lack")),
         task if last == "tree" => Some(format!("work on {task} on {run}")),
         task => {

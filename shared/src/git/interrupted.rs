@@ -1,0 +1,186 @@
+//! An update of a checkout that was interrupted: `read-tree -u` writes files one after the other and the index last, so a kill
+//! or a full disk leaves files of the new commit that git takes for the user's own.
+//!
+//! Before an update, a note is written: a ref that names the commit which the checkout is brought to. Whoever finds the note
+//! knows which paths the update was to write, and tells by their content which of them it has written.
+
+use std::{
+    collections::HashSet,
+    ffi::OsStr,
+    fs,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    Change, GitError, NewCommit, RefMove, Repository, Signing, command::checked, snapshot::index_info,
+};
+use crate::name::{BranchName, ObjectKind, Oid};
+
+/// The note of one update.
+#[derive(Debug)]
+pub(super) struct UpdateNote {
+    /// The ref.
+    pub(super) name: String,
+    /// The commit that the checkout is brought to.
+    pub(super) to: Oid,
+}
+
+impl UpdateNote {
+    /// The ref appears, or is moved from what an earlier update left.
+    pub(super) fn begun(&self, old: Option<Oid>) -> RefMove<'_> {
+        RefMove { name: &self.name, new: Some(self.to), old }
+    }
+
+    /// The ref goes.
+    pub(super) fn ended(&self) -> RefMove<'_> {
+        RefMove { name: &self.name, new: None, old: Some(self.to) }
+    }
+}
+
+impl Repository {
+    /// The ref for updates of the checkout of `branch` at `place`. No task can be called so: marks of attempts stand beside it.
+    pub(super) fn update_ref_of(&self, branch: &BranchName, place: &Path) -> String {
+        let digest = Oid::of(ObjectKind::Blob, place.as_os_str().as_bytes(), self.format);
+        format!("refs/arborist/wip/{}/@checkout/{}", branch.component(), digest.short())
+    }
+
+    /// Undoes what interrupted updates have written in the checkouts of `branch`. Call this with the lock of the branch in
+    /// hand, after a crash.
+    pub fn undo_updates(&self, branch: &BranchName) -> Result<(), GitError> {
+        let Some(tip) = self.find_branch(branch)? else { return Ok(()) };
+        for place in self.checkouts_of(branch)? {
+            self.undo_update(branch, &place, tip)?;
+        }
+        Ok(())
+    }
+
+    /// The same in one checkout. `tip` is where the branch is.
+    pub(super) fn undo_update(&self, branch: &BranchName, place: &Path, tip: Oid) -> Result<(), GitError> {
+        let name = self.update_ref_of(branch, place);
+        let Some(to) = self.find_ref(&name)? else { return Ok(()) };
+        // Where the branch has moved, the update was complete, or somebody else has brought the checkout elsewhere.
+        if to != tip && self.is_ancestor(tip, to)? {
+            Update { here: Self::open_at(place)?, branch, from: tip, to }.undo()?;
+        }
+        self.move_refs_again(&[UpdateNote { name, to }.ended()])
+    }
+}
+
+/// An update that did not end.
+pub(super) struct Update<'a> {
+    pub(super) here: Repository,
+    pub(super) branch: &'a BranchName,
+    pub(super) from: Oid,
+    pub(super) to: Oid,
+}
+
+impl Update<'_> {
+    /// Takes back what it has written. Files that are not exactly its own stay; those that it may have begun to write are
+    /// saved first.
+    pub(super) fn undo(&self) -> Result<(), GitError> {
+        let [before, after] = [self.here.tree_of(self.from)?, self.here.tree_of(self.to)?];
+        let changes = self.here.changes(before, after)?;
+        let changes: Vec<Change> = changes.into_iter().filter(|change| !change.concerns_gitlink()).collect();
+        if self.is_index_of(&changes)? {
+            // The index came last, so all files are there: git itself takes the update back, and knows what is the user's.
+            let ended = self.here.bring_to((self.to, self.from), &["submodule.recurse=false"])?;
+            return ended.map_err(|complaint| GitError::Failed { command: "read-tree".into(), complaint });
+        }
+        let done = self.list_done(&changes)?;
+        let begun: Vec<&Change> = changes
+            .iter()
+            .filter(|change| !done.contains(&change.path) && self.is_begun(change).unwrap_or(false))
+            .collect();
+        // Git refuses before it writes anything. Then nothing is done, and a file that is missing was removed by the user.
+        let has_written = |change: &Change| change.after.is_some() && done.contains(&change.path);
+        if begun.is_empty() && !changes.iter().any(has_written) {
+            return Ok(());
+        }
+        self.save(&begun)?;
+        let is_touched = |change: &Change| {
+            done.contains(&change.path)
+                || begun.iter().any(|begun| begun.path == change.path)
+                || (change.before.is_some() && self.path_of(change).symlink_metadata().is_err())
+        };
+        let touched: Vec<Change> = changes.iter().filter(|change| is_touched(change)).cloned().collect();
+        self.here.put_back(before, &touched)?;
+        self.remove_empty_folders(&touched);
+        self.here.change("update-index").args(["-q", "--refresh"]).finish().map(drop)
+    }
+
+    fn path_of(&self, change: &Change) -> PathBuf {
+        self.here.top().join(OsStr::from_bytes(&change.path))
+    }
+
+    /// Whether the index has all of the changes.
+    fn is_index_of(&self, changes: &[Change]) -> Result<bool, GitError> {
+        let others: HashSet<Vec<u8>> = self.here.staged_since(self.to)?.into_iter().collect();
+        Ok(!changes.is_empty() && changes.iter().all(|change| !others.contains(&change.path)))
+    }
+
+    /// The paths that are in the checkout as the new commit has them. Git compares: it knows of filters, modes and links.
+    fn list_done(&self, changes: &[Change]) -> Result<HashSet<Vec<u8>>, GitError> {
+        let written: Vec<Change> = changes.iter().filter(|change| change.after.is_some()).cloned().collect();
+        let index = self.here.private_index("update")?;
+        index.git("read-tree").arg("--empty").stdout()?;
+        let command = index.git("update-index").args(["-z", "--index-info"]);
+        checked("update-index", command.finish_with(index_info(&written, self.here.format))?)?;
+        index.git("update-index").args(["-q", "--refresh"]).finish()?;
+        let printed = index.git("diff-files").args(["--name-only", "-z", "--no-renames"]).stdout()?;
+        let others: HashSet<&[u8]> = printed.split(|byte| *byte == 0).collect();
+        let is_gone =
+            |change: &Change| change.after.is_none() && self.path_of(change).symlink_metadata().is_err();
+        let is_done = |change: &&Change| {
+            is_gone(change) || (change.after.is_some() && !others.contains(change.path.as_slice()))
+        };
+        Ok(changes.iter().filter(is_done).map(|change| change.path.clone()).collect())
+    }
+
+    /// Whether a file holds a beginning of what was to be written there, and nothing else. Git writes a file from its
+    /// beginning, under its own name.
+    fn is_begun(&self, change: &Change) -> Result<bool, GitError> {
+        let Some((_, id)) = change.after else { return Ok(false) };
+        let path = self.path_of(change);
+        let Ok(found) = path.symlink_metadata() else { return Ok(false) };
+        if !found.is_file() {
+            return Ok(false);
+        }
+        let whole = self.here.find_blob(id)?.unwrap_or_default();
+        let is_shorter = usize::try_from(found.len()).is_ok_and(|size| size < whole.len());
+        Ok(is_shorter && fs::read(&path).is_ok_and(|part| whole.starts_with(&part)))
+    }
+
+    /// Keeps files under a ref before they are written over.
+    fn save(&self, files: &[&Change]) -> Result<(), GitError> {
+        if files.is_empty() {
+            return Ok(());
+        }
+        let mut kept = Vec::new();
+        for change in files {
+            let content = fs::read(self.path_of(change)).unwrap_or_default();
+            let blob = self.here.write_blob(&content)?;
+            kept.push(Change { after: Some((0o100_644, blob)), ..(*change).clone() });
+        }
+        let tree = self.here.tree_with(self.here.tree_of(self.from)?, &kept)?;
+        let message = "files that an interrupted landing had begun to write\n";
+        let new = NewCommit { tree, parent: self.from, message, author: None };
+        let commit = self.here.write_commit(new, Signing::No)?;
+        let name = format!("refs/arborist/saved/landing/{}/{}", self.branch.component(), commit.short());
+        let save = RefMove { name: &name, new: Some(commit), old: None };
+        self.here.move_refs(&[save], "arborist: saved")
+    }
+
+    /// Folders that the update has made for its files. One that holds something else stays.
+    fn remove_empty_folders(&self, touched: &[Change]) {
+        for change in touched.iter().filter(|change| change.before.is_none()) {
+            let path = PathBuf::from(OsStr::from_bytes(&change.path));
+            let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+            for folder in folders {
+                if fs::remove_dir(self.here.top().join(folder)).is_err() {
+                    break;
+                }
+            }
+        }
+    }
+}

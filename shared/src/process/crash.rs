@@ -1,0 +1,129 @@
+//! Evidence that a driver died: a lock file whose holder never released it. Whoever recovers from that needs to know since
+//! when the dead one was at work, because only what appeared after that moment can be its doing.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, SystemTime},
+};
+
+use super::{Attendance, Holder, Identity, lock::read_holder};
+
+/// Whether a child of ours was killed. It may have left what a killed driver leaves.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Start times are written in whole seconds, and file systems round too.
+const ROUNDING: Duration = Duration::from_secs(1);
+
+/// A child of ours was killed before it could tidy up.
+pub(super) fn note_lost_child() {
+    LOST.store(true, Ordering::Release);
+}
+
+pub(super) fn has_lost_child() -> bool {
+    LOST.load(Ordering::Acquire)
+}
+
+/// Since when a driver was at work that died, by the locks in this folder: the earliest of those that nobody has recovered
+/// from. `None` if none died.
+#[must_use]
+pub fn find_dead(locks: &Path) -> Option<SystemTime> {
+    let us = Identity::ours();
+    let since = files(locks).into_iter().filter_map(|path| death(&path, &us)).min()?;
+    since.checked_sub(ROUNDING)
+}
+
+/// Forgets the dead of this folder, once what they left is in order.
+pub fn forget_dead(locks: &Path) {
+    let us = Identity::ours();
+    for path in files(locks) {
+        let (Some(file), true) = (open(&path), death(&path, &us).is_some()) else { continue };
+        let holder = read_holder(&file);
+        if holder.process.as_ref() == Some(&us) {
+            let line = Holder { dead: None, ..holder }.line();
+            let _ = write(&file, &line);
+        } else if file.try_lock().is_ok() {
+            // Another process may have taken and released it since.
+            if death_of(&read_holder(&file), &us).is_some() {
+                let _ = file.set_len(0);
+            }
+            let _ = file.unlock();
+        }
+    }
+    LOST.store(false, Ordering::Release);
+}
+
+/// The lock files of drivers. Those that agents inherit say nothing about drivers.
+fn files(locks: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(locks).into_iter().flatten().flatten();
+    let is_ours = |entry: &fs::DirEntry| {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        is_file && !entry.file_name().as_encoded_bytes().ends_with(Attendance::SUFFIX.as_bytes())
+    };
+    entries.filter(is_ours).map(|entry| entry.path()).collect()
+}
+
+/// A name that leads to no regular file is nobody's lock, and a pipe must not make us wait.
+fn open(path: &Path) -> Option<File> {
+    let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed();
+    OpenOptions::new().read(true).write(true).custom_flags(flags).open(path).ok()
+}
+
+fn death(path: &Path, us: &Identity) -> Option<SystemTime> {
+    let file = open(path)?;
+    let since = death_of(&read_holder(&file), us)?;
+    if read_holder(&file).process.as_ref() == Some(us) {
+        return Some(since);
+    }
+    // A process in another container looks dead from here, but the kernel knows whether it holds its lock. The lock is only
+    // tried where the holder seems dead: to try it always would disturb others who take it at the same moment.
+    file.try_lock_shared().ok()?;
+    let _ = file.unlock();
+    Some(since)
+}
+
+/// Since when the dead were at work that a lock file tells of.
+fn death_of(holder: &Holder, us: &Identity) -> Option<SystemTime> {
+    let process = holder.process.as_ref()?;
+    let since = || holder.since.parse::<jiff::Timestamp>().ok().map(SystemTime::from);
+    let earlier = || holder.dead.as_ref()?.parse::<jiff::Timestamp>().ok().map(SystemTime::from);
+    if process == us {
+        return earlier().or_else(|| has_lost_child().then(since).flatten());
+    }
+    if process.is_here() { None } else { earlier().or_else(since) }
+}
+
+fn write(file: &File, line: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    file.write_all_at(line.as_bytes(), 0)?;
+    file.set_len(line.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::FileLock;
+
+    #[test]
+    fn a_lock_that_was_never_released_tells_of_a_death_until_it_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run-main");
+        drop(FileLock::try_take(&path, "a run").unwrap());
+        assert_eq!(find_dead(folder.path()), None, "released");
+        let lock = FileLock::try_take(&path, "a run").unwrap();
+        assert_eq!(find_dead(folder.path()), None, "we live");
+        let ours = fs::read_to_string(&path).unwrap();
+        drop(lock);
+        let pid = format!("\"pid\":{}", std::process::id());
+        fs::write(&path, ours.replace(&pid, "\"pid\":4194999")).unwrap();
+        let died = find_dead(folder.path()).unwrap();
+        let lock = FileLock::try_take(&path, "a run").unwrap();
+        assert_eq!(find_dead(folder.path()), Some(died), "whoever takes the lock inherits that");
+        drop(lock);
+        assert_eq!(find_dead(folder.path()), Some(died), "nobody has recovered from it");
+        forget_dead(folder.path());
+        assert_eq!(find_dead(folder.path()), None);
+    }
+}

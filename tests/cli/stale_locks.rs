@@ -1,0 +1,181 @@
+//! Lock files that a killed git has left: after a driver died, the next command removes those that are proved to be stale, and
+//! names them. A lock that may be somebody's is waited for, reported and left alone.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use arborist_testkit::{Garden, Run};
+
+use crate::town::Town;
+
+const PLAN: &str = "- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n";
+
+/// The second task kills the driver once.
+const AGENT: &str = r#"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) task=$ARBORIST_TASK; echo "$task" > "$task.txt"
+     if [ "$task" = T002 ] && [ ! -e "$ROOT/killed" ]; then touch "$ROOT/killed"; kill -9 $PPID; exit 1; fi
+     echo done ;;
+esac
+"#;
+
+fn garden() -> Garden {
+    Garden::planned("tasks.md", PLAN, AGENT)
+}
+
+fn gardener(garden: &Garden, args: &[&str]) -> Run {
+    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+    Run::of(command.args(["--test-command", "true"]).args(args), b"")
+}
+
+/// Every file that git could have locked: all refs, and what belongs to each worktree and to all of them.
+fn lock_everything(git_dir: &Path, refs: &str) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = refs.lines().map(|name| git_dir.join(name)).collect();
+    let shared = ["HEAD", "index", "packed-refs", "config", "shallow", "refs/arborist/claims/main"];
+    files.extend(shared.map(|name| git_dir.join(name)));
+    for worktree in fs::read_dir(git_dir.join("worktrees")).into_iter().flatten().flatten() {
+        files.extend(["HEAD", "index"].map(|name| worktree.path().join(name)));
+    }
+    let locks: Vec<PathBuf> =
+        files.iter().map(|file| PathBuf::from(format!("{}.lock", file.display()))).collect();
+    for lock in &locks {
+        fs::create_dir_all(lock.parent().unwrap()).unwrap();
+        fs::write(lock, "").unwrap();
+    }
+    locks
+}
+
+fn refs(garden: &Garden, dir: &Path) -> String {
+    garden.git_in(dir, ["for-each-ref", "--format=%(refname)"]).answer()
+}
+
+fn locks_in(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().flatten();
+    entries
+        .flat_map(|entry| match entry.path() {
+            path if path.is_dir() => locks_in(&path),
+            path if path.extension().is_some_and(|ending| ending == "lock") => vec![path],
+            _ => Vec::new(),
+        })
+        .collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_rerun_removes_and_names_every_lock_that_a_killed_run_has_left() {
+    for args in [&["--jobs", "1"][..], &["--jobs", "2"], &["--session-branch"]] {
+        let garden = garden();
+        gardener(&garden, args).exits(137);
+        let locks = lock_everything(&garden.path(".git"), &refs(&garden, &garden.path("")));
+        assert!(
+            locks.iter().any(|lock| lock.to_string_lossy().contains("refs/arborist/sessions/")),
+            "{locks:?}"
+        );
+        let again = gardener(&garden, args);
+        assert_eq!(again.code(), 0, "{args:?}: {}", again.report());
+        for lock in &locks {
+            assert!(
+                again.stderr().contains(lock.to_str().unwrap()),
+                "{args:?}: {lock:?}\n{}",
+                again.report()
+            );
+        }
+        assert_eq!(locks_in(&garden.path(".git")), Vec::<PathBuf>::new(), "{args:?}");
+        let done = gardener(&garden, args);
+        assert_eq!(
+            (done.code(), locks_in(&garden.path(".git")).len()),
+            (0, 0),
+            "{args:?}: {}",
+            done.report()
+        );
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn other_commands_remove_the_locks_of_a_killed_run_too() {
+    for command in [
+        &["merge", "run"][..],
+        &["reset", "T001"],
+        &["cleanup", "--older-than", "0"],
+        &["worktree", "add", "T003"],
+    ] {
+        let garden = garden();
+        gardener(&garden, &["--jobs", "2"]).exits(137);
+        lock_everything(&garden.path(".git"), &refs(&garden, &garden.path("")));
+        let run = garden.arborist(command);
+        assert!(run.code() <= 2, "{command:?}: {}", run.report());
+        assert_eq!(locks_in(&garden.path(".git")), Vec::<PathBuf>::new(), "{command:?}: {}", run.report());
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn locks_in_the_other_repositories_of_a_workspace_are_removed_too() {
+    let town = Town::of(
+        &["backend"],
+        "- [ ] T001 [repo:backend] one\n- [ ] T002 [repo:backend] two\n- [ ] T003 three\n",
+    );
+    town.agent(AGENT);
+    gardener(&town, &[]).exits(137);
+    let backend = town.clone_of("backend");
+    lock_everything(&backend.join(".git"), &refs(&town, &backend));
+    gardener(&town, &[]).succeeds();
+    assert_eq!(locks_in(&backend.join(".git")), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_lock_that_no_dead_run_explains_is_reported_with_its_path_and_left_alone() {
+    let garden = garden();
+    let lock = garden.path(".git/refs/heads/main.lock");
+    fs::write(&lock, "").unwrap();
+    let run = gardener(&garden, &[]);
+    assert_eq!(run.code(), 128, "{}", run.report());
+    assert!(run.stderr().contains(lock.to_str().unwrap()), "{}", run.report());
+    assert!(lock.exists());
+    fs::remove_file(&lock).unwrap();
+}
+
+#[test]
+fn a_lock_that_the_user_holds_for_a_moment_is_waited_for() {
+    let garden = garden();
+    let lock = garden.path(".git/refs/heads/main.lock");
+    fs::write(&lock, "").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_secs(1));
+            fs::remove_file(&lock).unwrap();
+        });
+        gardener(&garden, &["--only", "T001"]).succeeds();
+    });
+}
+
+/// The user's `git commit` waits for an editor, in the repository of a run that died.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_lock_of_a_git_that_lives_is_left_alone_after_a_crash_too() {
+    let garden = garden();
+    gardener(&garden, &[]).exits(137);
+    let edited = garden.root().join("edited");
+    let script = format!("until [ -e '{}' ]; do sleep 0.02; done; echo mine >", edited.display());
+    let mut commit = garden.command("git", &garden.path(""));
+    commit.args(["commit", "-q", "-a", "--allow-empty"]).env("GIT_EDITOR", script);
+    std::thread::scope(|scope| {
+        let commit = scope.spawn(move || commit.status());
+        let lock = garden.path(".git/index.lock");
+        while !lock.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let run = gardener(&garden, &[]);
+        assert_eq!(run.code(), 128, "{}", run.report());
+        assert!(run.stderr().contains("index.lock"), "{}", run.report());
+        assert!(lock.exists(), "{}", run.report());
+        fs::write(&edited, "").unwrap();
+        assert!(commit.join().unwrap().unwrap().success());
+    });
+    assert_eq!(garden.git(["log", "-1", "--format=%s"]).answer(), "mine");
+}
