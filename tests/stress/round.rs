@@ -1,0 +1,202 @@
+//! One run that is killed a few times and then left to end.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use arborist_testkit::{Garden, Run};
+
+use crate::{Random, checks, tree};
+
+/// How a run works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    InPlace,
+    Lanes,
+    SessionBranch,
+    TwoRepositories,
+}
+
+pub(crate) const MODES: [Mode; 4] = [Mode::InPlace, Mode::Lanes, Mode::SessionBranch, Mode::TwoRepositories];
+
+impl Mode {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::InPlace => "in-place",
+            Self::Lanes => "lanes",
+            Self::SessionBranch => "session-branch",
+            Self::TwoRepositories => "two-repositories",
+        }
+    }
+
+    const fn args(self) -> &'static [&'static str] {
+        match self {
+            Self::InPlace => &["--allow-dirty"],
+            Self::Lanes => &["--jobs", "2", "--allow-dirty"],
+            Self::SessionBranch => &["--session-branch"],
+            Self::TwoRepositories => &[],
+        }
+    }
+
+    const fn plan(self) -> &'static str {
+        match self {
+            Self::TwoRepositories => {
+                "- [ ] T001 [repo:backend] one\n- [ ] T002 two\n- [ ] T003 [repo:backend] three\n"
+            }
+            Self::Lanes => "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n",
+            _ => "- [ ] T001 one\n- [ ] T002 two\n- [ ] T003 three\n",
+        }
+    }
+
+    /// The repository that a task writes in.
+    pub(crate) fn repository_of(self, task: &str) -> &'static str {
+        if self == Self::TwoRepositories && task != "T002" { "backend" } else { "repo" }
+    }
+}
+
+/// The tasks of every plan.
+pub(crate) const TASKS: [&str; 3] = ["T001", "T002", "T003"];
+
+/// Writes the same however often it is called, in two turns where it tells of turns.
+const AGENT: &str = r#"
+case "$prompt" in "Review"*) echo APPROVED; exit ;; esac
+task=$ARBORIST_TASK
+if [ -n "$TURNS" ]; then
+  echo '{"type":"system","subtype":"init","session_id":"s","model":"m"}'
+  say() { printf '{"type":"assistant","message":{"id":"m%s","content":[{"type":"text","text":"Add part %s"},{"type":"tool_use","id":"t%s","name":"Bash","input":{}}]}}\n' $1 $1 $1; }
+  answer() { printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t%s"}]}}\n' $1; sleep 0.03; }
+  say 1; mkdir -p src; echo "part of $task" > "src/$task.part"; answer 1
+  say 2; echo "work of $task" > "$task.txt"; echo "$task" >> /dev/null; answer 2
+  printf '{"type":"result","subtype":"success","is_error":false,"result":"done"}\n'
+else
+  mkdir -p src; echo "part of $task" > "src/$task.part"; echo "work of $task" > "$task.txt"; echo done
+fi
+"#;
+
+/// A repository, a plan, an agent, and a user who has changed something.
+pub(crate) struct Round {
+    pub(crate) mode: Mode,
+    pub(crate) garden: Garden,
+    /// How often the run was killed.
+    pub(crate) kills: usize,
+    random: Random,
+}
+
+impl Round {
+    pub(crate) fn new(mode: Mode, seed: u64) -> Self {
+        let mut random = Random(seed);
+        let garden = Garden::sprout();
+        garden.write("tasks.md", mode.plan());
+        for file in ["staged.txt", "edited.txt", "both.txt"] {
+            garden.write(file, "first\n");
+        }
+        garden.commit("files\n");
+        let has_turns = random.below(2) == 0;
+        let begin = if has_turns { "TURNS=1\n" } else { "TURNS=\n" };
+        garden.agent(&format!("{begin}{AGENT}"));
+        let root = garden.root().display();
+        let events = if has_turns { "claude" } else { "text" };
+        let config = format!(
+            "runner = \"robot\"\ntest-command = \"true\"\n[steps.review]\nrunner = \"judge\"\n\
+             [runners.robot]\ncommand = [\"sh\", \"{root}/agent.sh\"]\nevents = \"{events}\"\n\
+             [runners.judge]\ncommand = [\"sh\", \"-c\", \"cat > /dev/null; echo APPROVED\"]\n"
+        );
+        fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
+        if mode == Mode::TwoRepositories {
+            add_backend(&garden);
+        }
+        Self { mode, garden, kills: 0, random }
+    }
+
+    /// Kills the run a few times, lets it end, and looks at what it has left.
+    pub(crate) fn run(&mut self) -> Result<(), String> {
+        self.change_as_user();
+        let before = checks::work_of_user(&self.garden);
+        let mut longest = Duration::from_millis(1500);
+        for _ in 0..=self.random.below(3) {
+            let delay = self.random.below(u64::try_from(longest.as_micros()).unwrap_or(1));
+            match self.start_and_kill(Duration::from_micros(delay)) {
+                None => self.kills += 1,
+                // It ended by itself: the next one is to be killed earlier.
+                Some(time) => longest = time,
+            }
+        }
+        self.end()?;
+        checks::all(self, &before)
+    }
+
+    /// Gives the time that it took if it ended before it was killed.
+    fn start_and_kill(&self, delay: Duration) -> Option<Duration> {
+        let begun = Instant::now();
+        let mut child = self
+            .command(&[])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        while begun.elapsed() < delay {
+            if child.try_wait().unwrap().is_some() {
+                return Some(begun.elapsed());
+            }
+            std::thread::sleep(Duration::from_micros(500).min(delay.saturating_sub(begun.elapsed())));
+        }
+        tree::kill(&mut child);
+        None
+    }
+
+    /// Runs the same command until it ends. A task that was interrupted three times in a row stops the run, which goes on
+    /// with `--retry-failed`.
+    fn end(&self) -> Result<(), String> {
+        let run = Run::of(&mut self.command(&[]), b"");
+        match run.code() {
+            0 => return Ok(()),
+            2 => {}
+            _ => return Err(run.report()),
+        }
+        let again = Run::of(&mut self.command(&["--retry-failed"]), b"");
+        if again.code() == 0 { Ok(()) } else { Err(run.report() + &again.report()) }
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
+        let mut command = self.garden.command("git-arborist-gardener", &self.garden.path(""));
+        command.args(self.mode.args()).args(more);
+        command
+    }
+
+    /// Changes that the user has staged, has not staged, and both in one file.
+    fn change_as_user(&self) {
+        let garden = &self.garden;
+        garden.write("staged.txt", "first\nstaged\n");
+        garden.write("both.txt", "first\nstaged\n");
+        garden.git(["add", "staged.txt", "both.txt"]).succeeds();
+        garden.write("both.txt", "first\nstaged\nnot staged\n");
+        garden.write("edited.txt", "first\nnot staged\n");
+        garden.write("notes.txt", "untracked\n");
+    }
+
+    pub(crate) fn repository(&self, name: &str) -> PathBuf {
+        self.garden.root().join(name)
+    }
+
+    /// Keeps the folder for whoever looks for the reason.
+    pub(crate) fn keep(self) -> PathBuf {
+        let root = self.garden.root().to_owned();
+        std::mem::forget(self.garden);
+        root
+    }
+}
+
+fn add_backend(garden: &Garden) {
+    let backend = garden.root().join("backend");
+    garden.git_in(garden.root(), ["init", "-q", "-b", "main", "backend"]).succeeds();
+    fs::write(backend.join("kept.txt"), "kept\n").unwrap();
+    garden.git_in(&backend, ["add", "-A"]).succeeds();
+    garden.git_in(&backend, ["commit", "-q", "-m", "begin"]).succeeds();
+    fs::write(Path::new(&backend).join("kept.txt"), "changed by the user\n").unwrap();
+    let key = ["config", "--global", "arborist.workspace.repos.backend.path", "../backend"];
+    garden.git(key).succeeds();
+}
