@@ -53,3 +53,52 @@ fn no_line_of_a_real_file_is_lost() {
     }
     assert!(lost.is_empty(), "{lost:#?}");
 }
+
+/// Writes the order of each file to a folder named by `ARBORIST_CORPUS_OUT`, for reading beside the file.
+#[test]
+fn the_order_of_every_real_file_can_be_printed() {
+    let Some(folder) = std::env::var_os("ARBORIST_CORPUS").map(PathBuf::from) else { return };
+    let Some(out) = std::env::var_os("ARBORIST_CORPUS_OUT").map(PathBuf::from) else { return };
+    fs::create_dir_all(&out).unwrap();
+    let (mut refused, mut files) = (0, 0);
+    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        files += 1;
+        let label = file.file_name().unwrap().to_string_lossy().into_owned();
+        let text = match Plan::read("f.md", &fs::read(&file).unwrap()) {
+            Ok(plan) => printed(&plan),
+            Err(error) => {
+                refused += 1;
+                format!("REFUSED {error}\n")
+            }
+        };
+        fs::write(out.join(label), text).unwrap();
+    }
+    println!("{refused} of {files} refused");
+}
+
+fn printed(plan: &Plan) -> String {
+    use std::fmt::Write;
+    let mut text = String::new();
+    for task in &plan.tasks {
+        let waiting = plan.explain(&task.id);
+        let reasons = waiting.first().map(|waiting| waiting.reasons).unwrap_or_default();
+        let shown: Vec<String> = reasons
+            .iter()
+            .map(|reason| match reason.text {
+                Some(_) => format!("{}!{}", reason.on, reason.line),
+                None => format!("{}", reason.on),
+            })
+            .collect();
+        let indent = if task.parent.is_some() { "  " } else { "" };
+        let parallel = if task.parallel { " [P]" } else { "" };
+        let name: String = task.name.chars().take(60).collect();
+        let kind = if task.is_leaf() { "" } else { "# " };
+        writeln!(text, "{indent}{kind}{}{parallel} < {}    ({name})", task.id, shown.join(" ")).unwrap();
+    }
+    for warning in &plan.warnings {
+        writeln!(text, "WARN {warning}").unwrap();
+    }
+    let unread = plan.unread.iter().map(|unread| &unread.problem);
+    unread.for_each(|problem| writeln!(text, "UNREAD {problem}").unwrap());
+    text
+}

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    Plan, PlanError, Problem, Task,
+    Basis, Plan, PlanError, Problem, Reason, Task,
     graph::{Flow, Shape},
     text::{Offset, SpecFile},
 };
@@ -21,8 +21,24 @@ pub(super) struct Place {
 pub(super) struct Draft {
     pub(super) task: Task,
     pub(super) place: Place,
-    /// What it waits for, and where that is said. It becomes the task's `depends_on`.
-    pub(super) needs: Vec<(TaskId, Place)>,
+    /// What it waits for, and why. It becomes the task's `depends_on`.
+    pub(super) needs: Vec<DraftNeed>,
+}
+
+/// That a node waits for another.
+#[derive(Debug)]
+pub(super) struct DraftNeed {
+    pub(super) on: TaskId,
+    /// Where that is said, or the place of the node that waits.
+    pub(super) place: Place,
+    pub(super) basis: Basis,
+}
+
+impl DraftNeed {
+    /// What a file says in words or in a field.
+    pub(super) fn stated((on, place): (TaskId, Place)) -> Self {
+        Self { on, place, basis: Basis::Stated }
+    }
 }
 
 /// Everything that a reader found. Drafts stand parents first, in the order of the tree, and every
@@ -55,6 +71,7 @@ fn finish(
     (index, flow, warnings): (HashMap<TaskId, usize>, Flow, Vec<Problem>),
 ) -> Plan {
     Plan {
+        reasons: drafts.iter().map(|draft| reasons(files, draft)).collect(),
         tasks: drafts.into_iter().map(|draft| draft.task).collect(),
         spec_files: files.iter().map(|file| file.label.to_owned()).collect(),
         warnings,
@@ -72,9 +89,22 @@ pub(super) fn wrong(files: &[SpecFile<'_>], mut problems: Vec<Problem>) -> PlanE
     PlanError::Wrong(problems)
 }
 
-fn once_each(needs: &[(TaskId, Place)]) -> Vec<TaskId> {
+fn once_each(needs: &[DraftNeed]) -> Vec<TaskId> {
     let mut seen = HashSet::new();
-    needs.iter().map(|(id, _)| id).filter(|id| needs.len() == 1 || seen.insert(*id)).cloned().collect()
+    needs.iter().map(|need| &need.on).filter(|id| needs.len() == 1 || seen.insert(*id)).cloned().collect()
+}
+
+/// Why a node waits for what: the first reason for each node that it waits for.
+fn reasons(files: &[SpecFile<'_>], draft: &Draft) -> Vec<Reason> {
+    let mut seen = HashSet::new();
+    let first = draft.needs.iter().filter(|need| draft.needs.len() == 1 || seen.insert(&need.on));
+    first
+        .map(|DraftNeed { on, place, basis }| {
+            let file = &files[place.file];
+            let text = (*basis == Basis::Stated).then(|| file.line_text(place.at).trim().to_owned());
+            Reason { on: on.clone(), basis: *basis, file: place.file, line: file.line_of(place.at), text }
+        })
+        .collect()
 }
 
 fn index_of(files: &[SpecFile<'_>], drafts: &[Draft], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
@@ -114,7 +144,8 @@ fn check_needs(
     problems: &mut Vec<Problem>,
 ) {
     for draft in drafts {
-        for (id, place) in draft.needs.iter().filter(|(id, _)| !index.contains_key(id)) {
+        for DraftNeed { on: id, place, .. } in draft.needs.iter().filter(|need| !index.contains_key(&need.on))
+        {
             let what = format!("'{}' depends on '{id}', which is not in the plan", draft.task.id);
             let fix = unknown_fix(id.as_str(), index, problems.len());
             problems.push(files[place.file].problem(place.at, what, fix));
@@ -163,7 +194,7 @@ fn circular(files: &[SpecFile<'_>], drafts: &[Draft], circle: &[usize]) -> PlanE
     let what = format!("tasks wait for each other: {}", path.join(" → "));
     let first = &drafts[circle.first().copied().unwrap_or_default()];
     let is_in_circle = |id: &TaskId| circle.iter().any(|at| drafts[*at].task.id == *id);
-    let place = first.needs.iter().find(|(id, _)| is_in_circle(id)).map_or(first.place, |(_, place)| *place);
+    let place = first.needs.iter().find(|need| is_in_circle(&need.on)).map_or(first.place, |need| need.place);
     let fix = "drop one of these dependencies";
     PlanError::Wrong(vec![files[place.file].problem(place.at, what, fix)])
 }

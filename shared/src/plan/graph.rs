@@ -27,11 +27,11 @@ pub(super) struct Flow {
     leaves: Vec<bool>,
 }
 
-fn start(node: usize) -> usize {
+pub(super) fn start(node: usize) -> usize {
     2 * node
 }
 
-fn end(node: usize) -> usize {
+pub(super) fn end(node: usize) -> usize {
     2 * node + 1
 }
 

@@ -11,9 +11,11 @@ mod graph;
 mod json;
 mod markdown;
 mod places;
+mod precedence;
 mod problem;
 mod proposal;
 mod read;
+mod reason;
 mod task;
 mod text;
 mod update;
@@ -29,6 +31,7 @@ pub use markdown::{Unread, Why, plan_ids};
 pub use places::{TASK_LIST, usual_places};
 pub use problem::{PlanError, Problem};
 pub use proposal::{Proposal, propose_test};
+pub use reason::{Basis, Reason, Waiting};
 pub use task::{Mark, Source, Task, TestCommand, TestKind};
 pub use update::Changes;
 
@@ -52,6 +55,8 @@ pub struct Plan {
     /// Keys of the tree file that we do not know, kept for a rewrite.
     pub extra: Map<String, Value>,
     index: HashMap<TaskId, usize>,
+    /// For each node, why it waits for what.
+    reasons: Vec<Vec<Reason>>,
     flow: Flow,
 }
 

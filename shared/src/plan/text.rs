@@ -39,6 +39,13 @@ impl<'a> SpecFile<'a> {
         self.starts.partition_point(|start| *start <= at)
     }
 
+    /// The line that holds a byte, without its end.
+    pub(super) fn line_text(&self, at: Offset) -> &'a str {
+        let line = self.line_of(at);
+        let end = self.starts.get(line).copied().unwrap_or(self.text.len());
+        self.text.get(self.starts[line - 1]..end).unwrap_or_default().trim_end_matches(['\r', '\n'])
+    }
+
     /// A problem at a byte of this file.
     pub(super) fn problem(&self, at: Offset, what: impl Into<String>, fix: impl Into<String>) -> Problem {
         let line = self.line_of(at);

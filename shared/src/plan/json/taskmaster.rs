@@ -5,7 +5,7 @@ use jsonc_parser::ast::{Object, Value};
 use super::fields::{Fields, Keys, Placed};
 use crate::plan::{
     Mark, Plan, PlanError, Source, Task,
-    assemble::{Draft, Found, Place, assemble, wrong},
+    assemble::{Draft, DraftNeed, Found, Place, assemble, wrong},
     text::{Offset, SpecFile},
 };
 
@@ -104,7 +104,11 @@ impl<'a> Reader<'a> {
         task.parent = parent.map(|parent| parent.id.clone());
         let line = self.fields.file.line_of(place.at);
         task.source = Some(Source { file: self.fields.file.label.to_owned(), line, mark_at: None });
-        self.drafts.push(Draft { task: task.clone(), place, needs: item.needs });
+        self.drafts.push(Draft {
+            task: task.clone(),
+            place,
+            needs: item.needs.into_iter().map(DraftNeed::stated).collect(),
+        });
         item.subtasks.iter().for_each(|subtask| self.item(subtask, Some(&task)));
     }
 

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::plan::{
     Mark, Plan, PlanError,
-    assemble::{Draft, Found, assemble, wrong},
+    assemble::{Draft, DraftNeed, Found, assemble, wrong},
     text::{Offset, SpecFile},
 };
 
@@ -162,7 +162,7 @@ fn drafts(nodes: Vec<Node>, order: &[usize]) -> Vec<Draft> {
         if task.mark == Mark::Skipped {
             skipped.insert(task.id.clone());
         }
-        drafts.push(Draft { task, place, needs });
+        drafts.push(Draft { task, place, needs: needs.into_iter().map(DraftNeed::stated).collect() });
     }
     drafts
 }

@@ -61,10 +61,7 @@ impl<'a> Builder<'_, 'a> {
 
     pub(super) fn row(&mut self, at: usize, row: table::Row<'a>) {
         let (id, place) = (row.head.id.to_owned(), row.at);
-        self.outline.unread.push((place, Some(id.clone()), Why::Row));
-        if let Some(needs) = row.needs {
-            self.outline.cells.push((id, needs, place));
-        }
+        self.outline.unread.push((place, Some(id), Why::Row));
         if let Some(entry) = self.entry(Form::Row, at, row.head) {
             let entry = &mut self.outline.entries[entry];
             (entry.at, entry.mark, entry.mark_at, entry.lines) = (place, row.mark, row.mark_at, 0..0);

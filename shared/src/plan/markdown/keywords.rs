@@ -1,9 +1,6 @@
-//! The words that say that something waits: "depends on", "after", "blocks", and where their object stands.
+//! The words that say that something waits: "depends on", "after", "blocks", and the words that deny it.
 
-use super::{
-    lists::{List, Placed, list_at},
-    words::{Piece, Token},
-};
+use super::tokens::{Piece, Token};
 
 /// Where a sentence stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,15 +11,19 @@ pub(super) enum Voice {
     Section,
 }
 
-/// Which side of a keyword waits.
+/// What a keyword says about what stands before it and behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sense {
     /// The subject waits for the object.
     Waits,
     /// The object waits for the subject.
     Blocks,
-    /// The same, said of a whole group.
-    Precedes,
+    /// The object waits for what was named last.
+    Then,
+    /// The subject waits for what was named last; the keyword stands behind it.
+    Postfix,
+    /// The two have nothing to do with each other.
+    Unrelated,
 }
 
 /// How far behind a keyword its object may stand.
@@ -32,123 +33,133 @@ pub(super) enum Reach {
     Far,
 }
 
-/// The keyword at a position: what it means, how far its object may be, and where it ends.
-pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: Voice) -> Option<(Sense, Reach, usize)> {
-    let Piece::Word(word) = clause[at].what else { return None };
-    if !KEYWORDS.iter().any(|keyword| keyword.eq_ignore_ascii_case(word)) {
-        return None;
-    }
-    let follows = |wanted: &str| matches!(clause.get(at + 1).map(|t| t.what), Some(Piece::Word(next)) if next.eq_ignore_ascii_case(wanted));
-    let is_label = clause.get(at + 1).is_some_and(|next| next.what == Piece::Colon);
-    // A task's own text says "after" and "needs" about much else, a dependency section does not.
-    let reach = if voice == Voice::Section { Reach::Far } else { Reach::Near };
-    let found = match word.to_lowercase().as_str() {
-        "depends" | "depend" | "dependent" | "depending" if follows("on") => (Sense::Waits, Reach::Far, 2),
-        "depende" if follows("de") => (Sense::Waits, Reach::Far, 2),
-        "blocked" if follows("by") => (Sense::Waits, Reach::Far, 2),
-        "waits" | "wait" | "waiting" if follows("for") => (Sense::Waits, Reach::Far, 2),
-        "after" => (Sense::Waits, reach, 1),
-        "requires" | "require" | "needs" | "need" | "follows" => (Sense::Waits, Reach::Near, 1),
-        "依赖" | "依赖于" | "依存" => (Sense::Waits, Reach::Near, 1),
-        "dependencies" | "dependency" | "depends" | "deps" | "preconditions" | "precondition"
-        | "prerequisites" | "prerequisite"
-            if is_label =>
-        {
-            (Sense::Waits, Reach::Near, 2)
-        }
-        "blocks" | "block" | "unblocks" => (Sense::Blocks, Reach::Near, 1),
-        "before" | "precedes" | "precede" if voice == Voice::Section => (Sense::Precedes, reach, 1),
-        _ => return None,
-    };
-    Some((found.0, found.1, at + found.2))
+/// A keyword of a sentence.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keyword {
+    pub(super) sense: Sense,
+    pub(super) reach: Reach,
+    /// Where it ends.
+    pub(super) end: usize,
+    /// Whether a sentence with it surely speaks of order, also where its object cannot be read.
+    pub(super) is_certain: bool,
 }
 
-/// First words of everything that [`keyword_at`] knows. Most words are none of them.
-const KEYWORDS: [&str; 31] = [
-    "depends",
-    "depend",
-    "dependent",
-    "depending",
-    "depende",
-    "blocked",
-    "waits",
-    "wait",
-    "waiting",
-    "after",
-    "requires",
-    "require",
-    "needs",
-    "need",
-    "follows",
-    "dependencies",
-    "dependency",
-    "deps",
-    "preconditions",
-    "precondition",
-    "prerequisites",
-    "prerequisite",
-    "blocks",
-    "block",
-    "unblocks",
-    "before",
-    "precedes",
-    "precede",
-    "依赖",
-    "依赖于",
-    "依存",
-];
+/// The longest word of [`keyword_at`] in bytes; longer ones need not be looked at.
+const LONGEST: usize = 16;
 
-/// "not", "no" or "without" shortly before a keyword turns it round.
+/// The keyword at a position.
+pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: Voice) -> Option<Keyword> {
+    let Piece::Word(word) = clause[at].what else { return None };
+    if word.len() > LONGEST {
+        return None;
+    }
+    let mut buffer = [0; LONGEST];
+    let lower: &str = if word.is_ascii() {
+        let lower = &mut buffer[..word.len()];
+        lower.copy_from_slice(word.as_bytes());
+        lower.make_ascii_lowercase();
+        std::str::from_utf8(lower).unwrap_or_default()
+    } else {
+        word
+    };
+    let follows = |wanted: &[&str]| matches!(clause.get(at + 1).map(|t| t.what), Some(Piece::Word(next)) if wanted.iter().any(|wanted| next.eq_ignore_ascii_case(wanted)));
+    let is_label = clause.get(at + 1).is_some_and(|next| next.what == Piece::Colon);
+    let (sense, reach, len, is_certain) = words(lower, voice, &follows, is_label)?;
+    Some(Keyword { sense, reach, end: at + len, is_certain })
+}
+
+/// What a word means, given the word behind it: sense, reach, number of words, and whether it is certain.
+fn words(
+    word: &str,
+    voice: Voice,
+    follows: &dyn Fn(&[&str]) -> bool,
+    is_label: bool,
+) -> Option<(Sense, Reach, usize, bool)> {
+    use Reach::{Far, Near};
+    use Sense::{Blocks, Postfix, Then, Unrelated, Waits};
+    // A task's own text says "after" and "needs" about much else; a dependency section does not.
+    let is_section = voice == Voice::Section;
+    let reach = if is_section { Far } else { Near };
+    Some(match word {
+        "depends" | "depend" | "dependent" | "depending" if follows(&["on", "upon"]) => (Waits, Far, 2, true),
+        "depends" | "depend" if follows(&["only"]) => (Waits, Far, 2, true),
+        "depende" | "dependen" | "dépend" | "dépendent" | "Dépend"
+            if follows(&["de", "del", "do", "da", "des", "du"]) =>
+        {
+            (Waits, Far, 2, true)
+        }
+        "zależy" | "zależą" | "Zależy" if follows(&["od"]) => (Waits, Far, 2, true),
+        "abhängig" | "Abhängig" if follows(&["von"]) => (Waits, Far, 2, true),
+        "blocked" if follows(&["by", "on"]) => (Waits, Far, 2, true),
+        "waits" | "wait" | "waiting" if follows(&["for", "on"]) => (Waits, Far, 2, true),
+        "after" | "once" if is_section || word == "after" => (Waits, reach, 1, false),
+        "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
+        "依赖" | "依赖于" | "依賴" | "依賴於" => (Waits, Far, 1, true),
+        "依存" => (Waits, Near, 1, false),
+        "に依存" | "之后" | "之後" | "完成后" | "完成後" | "完成之后" | "完了後" | "の後" | "后" | "後" => {
+            (Postfix, Near, 1, false)
+        }
+        "dependencies" | "dependency" | "depends" | "deps" | "preconditions" | "precondition"
+        | "prerequisites" | "prerequisite" | "dépendances" | "dependencias" | "zależności"
+            if is_label =>
+        {
+            (Waits, Near, 2, false)
+        }
+        "required" | "needed" if follows(&["by"]) => (Blocks, Near, 2, false),
+        "prerequisite" | "prerequisites" if follows(&["for", "of"]) => (Blocks, Far, 2, false),
+        "blocks" | "block" | "unblocks" | "gates" | "bloque" | "阻塞" | "blokuje" => {
+            (Blocks, Near, 1, false)
+        }
+        "before" | "precedes" | "precede" if is_section => (Blocks, reach, 1, false),
+        "之前" | "前" if is_section => return None,
+        "then" if is_section => (Then, Near, 1, false),
+        "parallel" if follows(&["with", "to"]) => (Unrelated, Near, 2, false),
+        "independent" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),
+        "independently" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),
+        "alongside" | "独立于" | "獨立於" | "不依赖" | "不依賴" => (Unrelated, Near, 1, false),
+        "concurrently" | "together" | "simultaneously" if follows(&["with"]) => (Unrelated, Near, 2, false),
+        _ => return None,
+    })
+}
+
+/// Whether "not", "no" or "without" shortly before a keyword turns it round.
 pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
-    clause[at.saturating_sub(2)..at].iter().any(|token| {
+    const SHORTLY: usize = 3;
+    clause[at.saturating_sub(SHORTLY)..at].iter().any(|token| {
         matches!(token.what, Piece::Word(word) if matches!(
             word.to_ascii_lowercase().as_str(),
-            "not" | "no" | "without" | "never" | "doesn" | "don" | "t" | "cannot"
+            "not" | "no" | "without" | "never" | "doesn" | "don" | "doesnt" | "dont" | "cannot" | "nothing" | "neither" | "nor" | "无" | "不" | "無" | "none" | "nie" | "pas" | "ne" | "aucune"
         ))
     })
 }
 
-/// The list that a keyword speaks of, and where it ends.
-pub(super) fn object_at<'a>(
-    clause: &[Token<'a>],
-    (at, reach): (usize, Reach),
-    voice: Voice,
-) -> Option<(Vec<Placed<'a>>, usize)> {
-    const FAR: usize = 14;
-    const NEAR: usize = 4;
-    let limit = if reach == Reach::Far { FAR } else { NEAR };
-    for start in at..clause.len().min(at + limit) {
-        if let Some(list) = list_at(clause, start) {
-            return Some(list.without_next_subject(clause, voice));
-        }
-        let may_stand_between = match clause[start].what {
-            Piece::Word(word) => reach == Reach::Far || is_filler(word),
-            Piece::Colon | Piece::Other | Piece::Dash => true,
-            _ => reach == Reach::Far,
-        };
-        if !may_stand_between {
-            return None;
-        }
-    }
-    None
-}
-
-fn is_filler(word: &str) -> bool {
-    let word = word.to_ascii_lowercase();
-    matches!(
-        word.as_str(),
-        "task" | "tasks" | "both" | "all" | "of" | "completing" | "completion" | "on" | "phase" | "phases"
-    )
-}
-
-impl<'a> List<'a> {
-    /// In "T019 after T006, T020 after T015" the last member of the list already begins the next sentence.
-    fn without_next_subject(mut self, clause: &[Token<'a>], voice: Voice) -> (Vec<Placed<'a>>, usize) {
-        let goes_on = self.end < clause.len() && keyword_at(clause, self.end, voice).is_some();
-        if goes_on && self.members.len() > 1 {
-            self.members.pop();
-            return (self.members, self.last);
-        }
-        (self.members, self.end)
-    }
+/// Words that may stand between a keyword and its object.
+pub(super) fn is_filler(word: &str) -> bool {
+    const FILLERS: [&str; 24] = [
+        "task",
+        "tasks",
+        "both",
+        "all",
+        "of",
+        "completing",
+        "completion",
+        "on",
+        "phase",
+        "phases",
+        "the",
+        "from",
+        "user",
+        "story",
+        "stories",
+        "only",
+        "either",
+        "完成",
+        "any",
+        "each",
+        "first",
+        "on:",
+        "la",
+        "les",
+    ];
+    FILLERS.iter().any(|filler| word.eq_ignore_ascii_case(filler))
 }

@@ -1,28 +1,27 @@
 //! Task lists in Markdown: the plain form, GitHub spec-kit's `tasks.md` in the dialects that people write,
 //! and numbered lists. An own line scanner, because every task must keep its exact bytes.
 
-mod arrows;
 mod assign;
 mod blocks;
 mod boxes;
-mod clauses;
+mod default_order;
+mod drawings;
 mod entry;
-mod explicit;
 mod head;
 mod ids;
 mod keywords;
 mod lines;
-mod lists;
+mod mentions;
 mod naming;
-mod needs;
-mod order;
 mod outline;
 mod paths;
 mod section;
+mod sentences;
 mod settle;
+mod stated;
 mod table;
+mod tokens;
 mod tree;
-mod words;
 
 #[cfg(test)]
 mod tests;
@@ -31,16 +30,17 @@ pub use assign::plan_ids;
 pub use entry::Why;
 
 use self::{
+    default_order::Family,
     lines::{Line, Unclosed},
+    mentions::Known,
     naming::Names,
-    needs::Known,
     outline::Outline,
     settle::Standing,
     tree::{Nodes, Role, TreeBuilder},
 };
 use super::{
     Problem,
-    assemble::{Draft, Found},
+    assemble::Found,
     text::{Offset, SpecFile},
 };
 use crate::name::TaskId;
@@ -61,6 +61,8 @@ struct Page<'f, 'a> {
     outline: Outline<'a>,
     standing: Standing,
     ids: Vec<Option<TaskId>>,
+    /// For each section, its node by position.
+    sections: Vec<Option<usize>>,
 }
 
 /// Reads files as parts of one plan, in their order.
@@ -72,20 +74,18 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (Found, Vec<Unread>) {
     let mut roles: Vec<Role> = Vec::new();
     for page in &mut pages {
         let builder = TreeBuilder { file: page.file, outline: &page.outline, standing: &page.standing };
-        let Nodes { drafts, roles: own, ids } = builder.build(&mut names);
+        let Nodes { drafts, roles: own, ids, sections } = builder.build(&mut names);
+        let before = found.drafts.len();
         page.ids = ids;
+        page.sections = sections.into_iter().map(|node| node.map(|node| before + node)).collect();
         found.drafts.extend(drafts);
         roles.extend(own);
         found.problems.append(&mut page.outline.problems);
     }
     let known = Known::new(&found.drafts, &roles);
-    for page in &pages {
-        explicit::add_needs(page, (&known, &roles), &mut found);
-    }
-    let late = order::add_default_needs(&mut found.drafts, &roles);
-    found
-        .warnings
-        .extend(late.into_iter().filter_map(|at| leaves_its_phase(files, (&found.drafts, &known), at)));
+    let family = Family::new(&found.drafts, |id| known.position(id));
+    let mut stated = stated::read(&pages, (&known, &roles), &family, &mut found);
+    default_order::add_implied(&mut found.drafts, &roles, &family, &mut stated);
     let unread = pages.iter().flat_map(unread).collect();
     (found, unread)
 }
@@ -95,7 +95,7 @@ fn page<'f, 'a>(file: (usize, &'f SpecFile<'a>), warnings: &mut Vec<Problem>) ->
     warnings.extend(unclosed.map(|unclosed| never_closed(file.1, unclosed)));
     let mut outline = outline::outline(file.1, &lines);
     let standing = settle::settle(&mut outline);
-    Page { file, lines, outline, standing, ids: Vec::new() }
+    Page { file, lines, outline, standing, ids: Vec::new(), sections: Vec::new() }
 }
 
 fn never_closed(file: &SpecFile<'_>, Unclosed { at, what }: Unclosed) -> Problem {
@@ -106,23 +106,6 @@ fn never_closed(file: &SpecFile<'_>, Unclosed { at, what }: Unclosed) -> Problem
         format!("this {what} is never closed, so the {count} lines below it are not read"),
         format!("close the {what}"),
     )
-}
-
-fn leaves_its_phase(
-    files: &[(usize, &SpecFile<'_>)],
-    (drafts, known): (&[Draft], &Known),
-    at: usize,
-) -> Option<Problem> {
-    let draft = &drafts[at];
-    let is_below = |id: &TaskId| known.position(id).is_some_and(|on| on > at);
-    let mut needs = draft.needs.iter().map(|(id, _)| id);
-    let id = needs.clone().find(|id| is_below(id)).or_else(|| needs.next())?;
-    let (_, file) = files.iter().find(|(number, _)| *number == draft.place.file)?;
-    let what = format!(
-        "'{}' waits for something further down, by '{id}': it leaves the order of its phase",
-        draft.task.id
-    );
-    Some(file.problem(draft.place.at, what, "move it below what it waits for"))
 }
 
 fn unread<'p>(page: &'p Page<'_, '_>) -> impl Iterator<Item = Unread> + 'p {

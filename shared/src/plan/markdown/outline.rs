@@ -1,6 +1,6 @@
 //! A Markdown file as an outline: sections, tasks with everything that belongs to them, and what is left over.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use super::{
     Line, Offset,
@@ -12,7 +12,10 @@ use super::{
     section::{Section, is_dependencies, phase_label},
     table,
 };
-use crate::plan::{Mark, Problem, text::SpecFile};
+use crate::{
+    name::TaskId,
+    plan::{Mark, Problem, text::SpecFile},
+};
 
 /// The level of a line in bold that is no heading but opens a phase.
 const BOLD_LEVEL: usize = 7;
@@ -22,13 +25,36 @@ const BOLD_LEVEL: usize = 7;
 pub(super) struct Outline<'a> {
     pub(super) sections: Vec<Section>,
     pub(super) entries: Vec<Entry>,
-    /// Paragraphs, items and lines of code in sections that list dependencies.
-    pub(super) dependencies: Vec<Vec<Line<'a>>>,
-    /// Cells that name what a task waits for.
-    pub(super) cells: Vec<(String, &'a str, Offset)>,
+    /// Paragraphs, items and fences in sections that list dependencies.
+    pub(super) dependencies: Vec<Block<'a>>,
+    /// Headings, and lines below them that say what their section waits for.
+    pub(super) phase_lines: Vec<(usize, Line<'a>)>,
+    /// Cells that name what a task or phase waits for.
+    pub(super) cells: Vec<Cell<'a>>,
+    /// Ids that two tasks have, with the line of the second.
+    pub(super) duplicates: HashMap<TaskId, usize>,
     /// Lines that look like tasks: the id that they name, if any, and why they were not taken.
     pub(super) unread: Vec<(Offset, Option<String>, Why)>,
     pub(super) problems: Vec<Problem>,
+}
+
+/// A paragraph, an item or a fence of a section that lists dependencies.
+#[derive(Debug)]
+pub(super) struct Block<'a> {
+    pub(super) section: Option<usize>,
+    /// At least one line.
+    pub(super) lines: Vec<Line<'a>>,
+}
+
+/// A cell of a table that names dependencies.
+#[derive(Debug)]
+pub(super) struct Cell<'a> {
+    pub(super) who: &'a str,
+    pub(super) who_at: Offset,
+    pub(super) needs: &'a str,
+    pub(super) at: Offset,
+    /// Whether it names what waits, as a column "Blocks" does.
+    pub(super) is_reversed: bool,
 }
 
 /// Goes through the lines from top to bottom.
@@ -115,6 +141,9 @@ impl<'a> Builder<'_, 'a> {
         });
         let own = self.outline.sections.len() - 1;
         self.section = Some(own);
+        if !lists_dependencies {
+            self.outline.phase_lines.push((own, line));
+        }
         self.open.clear();
         self.owner = None;
         if level > 1
@@ -215,9 +244,11 @@ impl<'a> Builder<'_, 'a> {
     fn table(&mut self, at: usize) -> usize {
         let is_row = |line: &Line<'_>| line.kind == Kind::Row;
         let end = at + self.lines[at..].iter().take_while(|line| is_row(line)).count();
-        for row in table::rows(&self.lines[at..end]) {
+        let table = table::rows(&self.lines[at..end]);
+        for row in table.rows {
             self.row(at, row);
         }
+        self.outline.cells.extend(table.cells);
         if self.lines[at].indent == 0 {
             self.leave();
         }
@@ -244,6 +275,9 @@ impl<'a> Builder<'_, 'a> {
             return self.say(at, line.text.trim_end());
         }
         if let Some(section) = self.section {
+            if says_needs(line.content()) && !self.is_in_dependencies() {
+                self.outline.phase_lines.push((section, line));
+            }
             let text = &mut self.outline.sections[section].text;
             text.push_str(line.text.trim());
             text.push('\n');
@@ -254,15 +288,42 @@ impl<'a> Builder<'_, 'a> {
 impl<'a> Builder<'_, 'a> {
     /// A line of a section that lists dependencies; plain text goes on with what stands before it.
     fn dependency(&mut self, line: Line<'a>) {
+        if line.kind == Kind::Row {
+            return;
+        }
+        let goes_on = line.kind == Kind::Text && !self.is_after_blank && !line.text.starts_with("**");
+        let is_code = |block: &Block<'_>| block.lines.last().is_some_and(|last| last.kind == Kind::Code);
         match self.outline.dependencies.last_mut() {
-            Some(block)
-                if line.kind == Kind::Text && !self.is_after_blank && !line.text.starts_with("**") =>
-            {
-                block.push(line);
+            Some(block) if block.section == self.section && goes_on && !is_code(block) => {
+                block.lines.push(line)
             }
-            _ => self.outline.dependencies.push(vec![line]),
+            Some(block)
+                if block.section == self.section
+                    && line.kind == Kind::Code
+                    && is_code(block)
+                    && !opens_fence(&line) =>
+            {
+                block.lines.push(line);
+            }
+            _ => self.outline.dependencies.push(Block { section: self.section, lines: vec![line] }),
         }
     }
+}
+
+/// The first line of a fence, which may also be the last of the one before.
+fn opens_fence(line: &Line<'_>) -> bool {
+    let text = line.text.trim();
+    text.len() > 3 && (text.starts_with("```") || text.starts_with("~~~"))
+}
+
+/// "**Depends on**: Phase 2", "> Prerequisites: Phase 1 complete".
+fn says_needs(content: &str) -> bool {
+    const STARTS: [&str; 9] =
+        ["depend", "prereq", "precond", "blocked by", "requires", "needs", "依赖", "依賴", "dépend"];
+    let content = content.trim_start_matches(['*', '_', '>', ' ', '-', '#']);
+    STARTS
+        .iter()
+        .any(|start| content.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start)))
 }
 
 /// A line without the white space up to a column.

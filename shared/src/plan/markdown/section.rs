@@ -40,9 +40,10 @@ const PHASE_WORDS: [&str; 18] = [
 ];
 
 /// Words that tell that a heading speaks of a user story.
-const STORY_WORDS: [&str; 9] = [
+const STORY_WORDS: [&str; 10] = [
     "user story",
     "user stories",
+    "story",
     "用户故事",
     "使用者故事",
     "ユーザーストーリー",
@@ -84,18 +85,161 @@ pub(super) fn phase_label(title: &str) -> Option<String> {
     (is_label && !label.is_empty()).then(|| label.to_owned())
 }
 
-/// Whether a heading speaks of a user story.
-pub(super) fn is_story(title: &str) -> bool {
+/// The numbers of the user stories that a heading names: `1` of "Phase 3: User Story 1 - Login (P1)".
+pub(super) fn story_numbers(title: &str) -> Vec<String> {
     let lower = title.to_lowercase();
-    STORY_WORDS.iter().any(|word| lower.contains(word)) || names_story(title)
+    let mut numbers = Vec::new();
+    for word in STORY_WORDS {
+        for (at, _) in lower.match_indices(word) {
+            numbers_behind(&lower[at + word.len()..], &mut numbers);
+        }
+    }
+    for (at, _) in title.match_indices("US") {
+        let is_word = !title[..at].ends_with(|c: char| c.is_alphanumeric());
+        let behind = &title[at + 2..];
+        if is_word && behind.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()) {
+            numbers_behind(&behind.to_lowercase(), &mut numbers);
+        }
+    }
+    numbers
 }
 
-/// `US1`, `US-1`, as a word.
-fn names_story(title: &str) -> bool {
-    title.split(|c: char| !(c.is_alphanumeric() || c == '-')).any(|word| {
-        let number = word.strip_prefix("US").map(|rest| rest.trim_start_matches('-'));
-        number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
-    })
+/// `1`, `1 & 2`, `1-3`, `1, 2 and 3` at the start of a text.
+fn numbers_behind(text: &str, numbers: &mut Vec<String>) {
+    let mut rest = text.trim_start_matches([' ', '-', '#', ':', '：']);
+    let mut from: Option<u32> = None;
+    loop {
+        let len = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(rest.len());
+        let number = rest[..len].trim_end_matches('.');
+        if !number.starts_with(|c: char| c.is_ascii_digit()) || number.len() > 4 {
+            return;
+        }
+        if let (Some(from), Ok(to)) = (from.take(), number.parse::<u32>()) {
+            numbers.extend((from + 1..to.min(from + 50)).map(|number| number.to_string()));
+        }
+        if !numbers.iter().any(|known| known == number) {
+            numbers.push(number.to_owned());
+        }
+        let behind = &rest[len..];
+        let joined = behind.trim_start();
+        let range = joined.strip_prefix(['-', '–', '—']).filter(|_| !behind.starts_with(' '));
+        from = range.and_then(|_| number.parse().ok());
+        let next = range.or_else(|| {
+            ["&", "+", ",", "/", "and ", "和", "与"].iter().find_map(|joint| joined.strip_prefix(joint))
+        });
+        let Some(next) = next else { return };
+        rest = next.trim_start();
+        rest = rest.strip_prefix("us").map_or(rest, |rest| rest.trim_start_matches('-'));
+    }
+}
+
+/// Whether a heading begins with the name of a story: "User Story 2", "US2: …", "Story 2".
+pub(super) fn begins_with_story(title: &str) -> bool {
+    let title = title.trim_start_matches(|c: char| !c.is_alphanumeric());
+    let lower = title.to_lowercase();
+    let is_named = STORY_WORDS.iter().any(|word| lower.starts_with(word));
+    let is_short = title
+        .strip_prefix("US")
+        .is_some_and(|rest| rest.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit()));
+    (is_named || is_short) && !story_numbers(title).is_empty()
+}
+
+/// What a phase is for, as its title says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// "Setup", "Foundational": comes before the stories, whatever its title says about them.
+    First,
+    /// "Polish": comes last.
+    Last,
+    Other,
+}
+
+/// What a phase is for. Only the title counts, without what stands in brackets.
+pub(super) fn purpose(title: &str) -> Purpose {
+    const FIRST: [&str; 10] = [
+        "setup",
+        "set-up",
+        "foundation",
+        "prerequisite",
+        "initialization",
+        "基础",
+        "基礎",
+        "准备",
+        "セットアップ",
+        "設定",
+    ];
+    const LAST: [&str; 9] =
+        ["polish", "cross-cutting", "cross cutting", "收尾", "打磨", "润色", "完善", "ポリッシュ", "仕上げ"];
+    let name = without_brackets(title).to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    if has(&LAST) || name.trim_end().ends_with("final") {
+        Purpose::Last
+    } else if has(&FIRST) && story_numbers(without_brackets(title)).is_empty() {
+        Purpose::First
+    } else {
+        Purpose::Other
+    }
+}
+
+fn without_brackets(title: &str) -> &str {
+    title.split(['(', '（', '[']).next().unwrap_or(title)
+}
+
+/// The names by which sentences speak of a phase, as lower-case words: its title without label and brackets.
+pub(super) fn spoken_names(title: &str) -> Vec<Vec<String>> {
+    const MOST_WORDS: usize = 5;
+    let name = without_brackets(title);
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+        words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    };
+    let bare = match phase_label(name) {
+        Some(_) => name.split_once([':', '：', '—', '–', '-']).map_or("", |(_, bare)| bare),
+        None => name,
+    };
+    let mut names = Vec::new();
+    let own = words(bare);
+    let is_generic = matches!(&own[..], [word] if matches!(word.as_str(), "tests" | "test" | "testing" | "implementation" | "core" | "tasks" | "models" | "all" | "user" | "the"));
+    let is_story = begins_with_story(bare);
+    if (1..=MOST_WORDS).contains(&own.len()) && !is_generic && !is_story && own.concat().len() > 3 {
+        names.push(own.clone());
+    }
+    let lower = bare.to_lowercase();
+    for (part, aliases) in [
+        ("foundation", ["foundational", "foundation", "foundations"]),
+        ("setup", ["setup", "setup", "setup"]),
+        ("polish", ["polish", "polish", "polish"]),
+    ] {
+        if lower.contains(part) && !is_story {
+            names.extend(aliases.iter().map(|alias| vec![(*alias).to_owned()]));
+        }
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Whether a subsection is about tests that come first, or about the implementation, by the start of its title.
+pub(super) fn begins_with(title: &str, words: &[&str]) -> bool {
+    let title = title.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    words.iter().any(|word| title.starts_with(word))
+}
+
+/// Whether a section says that it need not wait for the one before it.
+pub(super) fn says_apart(text: &str) -> bool {
+    const APART: [&str; 9] = [
+        "in parallel with",
+        "parallel to ",
+        "independent of",
+        "independent from",
+        "any time",
+        "anytime",
+        "in any order",
+        "独立于",
+        "可并行",
+    ];
+    let text = text.to_lowercase();
+    APART.iter().any(|words| text.contains(words))
 }
 
 /// Whether a heading opens a list of dependencies. One that is a phase does not.
@@ -154,10 +298,21 @@ mod tests {
 
     #[test]
     fn stories_and_dependencies_are_known_by_their_words() {
-        assert!(
-            is_story("Phase 3: User Story 1 - X (Priority: P1)") && is_story("Phase 1: 인증 (US-1, M-01)")
-        );
-        assert!(!is_story("Phase 1: Setup") && !is_story("Focus on users"));
+        for (title, wanted) in [
+            ("Phase 3: User Story 1 - X (Priority: P1)", &["1"][..]),
+            ("Phase 1: 인증 (US-1, M-01)", &["1"]),
+            ("Phase 8: US9+US10", &["9", "10"]),
+            ("User Stories 1-3", &["1", "3", "2"]),
+            ("US1 & US2 - Login", &["1", "2"]),
+            ("Phase 1: Setup", &[]),
+            ("Phase 2: Foundational (Blocks all user stories)", &[]),
+            ("Focus on users", &[]),
+        ] {
+            let (mut found, mut wanted) = (story_numbers(title), wanted.to_vec());
+            found.sort();
+            wanted.sort_unstable();
+            assert_eq!(found, wanted, "{title}");
+        }
         assert!(is_dependencies("Dependencies & Execution Order") && is_dependencies("依赖关系"));
         assert!(!is_dependencies("Phase 2: Dependencies") && !is_dependencies("Notes"));
     }

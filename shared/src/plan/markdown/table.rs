@@ -3,6 +3,7 @@
 use super::{
     Line, Offset,
     head::{Checkbox, Head, checkbox},
+    outline::Cell,
 };
 use crate::plan::Mark;
 
@@ -15,8 +16,13 @@ pub(super) struct Row<'a> {
     pub(super) mark_at: Option<Offset>,
     /// Everything that the other cells say, `heading: cell` each.
     pub(super) text: String,
-    /// The cell that names dependencies.
-    pub(super) needs: Option<&'a str>,
+}
+
+/// A table: the rows that are tasks, and the cells that name dependencies.
+#[derive(Debug, Default)]
+pub(super) struct Table<'a> {
+    pub(super) rows: Vec<Row<'a>>,
+    pub(super) cells: Vec<Cell<'a>>,
 }
 
 /// What a column holds.
@@ -24,19 +30,42 @@ pub(super) struct Row<'a> {
 enum Column {
     Name,
     Needs,
+    Blocks,
     Status,
     Parallel,
     Other,
 }
 
-/// The rows of a table that are tasks. `lines` are all of the table, its heading first.
-pub(super) fn rows<'a>(lines: &[Line<'a>]) -> Vec<Row<'a>> {
-    let [heading, rule, body @ ..] = lines else { return Vec::new() };
+/// Reads a table. `lines` are all of it, its heading first.
+pub(super) fn rows<'a>(lines: &[Line<'a>]) -> Table<'a> {
+    let [heading, rule, body @ ..] = lines else { return Table::default() };
     if !is_rule(rule.text) {
-        return Vec::new();
+        return Table::default();
     }
     let titles = cells(heading.text);
-    body.iter().filter_map(|line| row(line, &titles)).collect()
+    let columns: Vec<Column> = titles.iter().map(|title| column(title)).collect();
+    Table {
+        rows: body.iter().filter_map(|line| row(line, &titles)).collect(),
+        cells: body.iter().flat_map(|line| needs(line, &columns)).collect(),
+    }
+}
+
+/// The cells of a row that name dependencies. The first cell says whose.
+fn needs<'a>(line: &Line<'a>, columns: &[Column]) -> Vec<Cell<'a>> {
+    let cells = cells(line.text);
+    let is_need = |at: usize| matches!(columns.get(at), Some(Column::Needs | Column::Blocks));
+    let has_id = |at: &usize| id_cell(cells[*at]).is_some();
+    let subject = (0..cells.len().min(2)).find(has_id).unwrap_or(0);
+    let needs = (0..cells.len()).filter(|at| *at != subject && is_need(*at) && !cells[*at].is_empty());
+    needs
+        .map(|at| Cell {
+            who: cells[subject],
+            who_at: line.offset_of(cells[subject]),
+            needs: cells[at],
+            at: line.offset_of(cells[at]),
+            is_reversed: columns[at] == Column::Blocks,
+        })
+        .collect()
 }
 
 fn is_rule(text: &str) -> bool {
@@ -68,7 +97,13 @@ fn cells(text: &str) -> Vec<&str> {
 fn column(title: &str) -> Column {
     let title = title.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| title.contains(word));
-    if has(&["depend", "blocked by", "prereq", "after", "requires", "依赖", "依存"]) {
+    if has(&["blocked by", "depended on by"]) {
+        if has(&["blocked by"]) { Column::Needs } else { Column::Blocks }
+    } else if has(&["block", "dependents", "unblocks"]) {
+        Column::Blocks
+    } else if has(&["depend", "prereq", "after", "requires", "依赖", "依賴", "依存", "needs"])
+        && !has(&["independent"])
+    {
         Column::Needs
     } else if has(&["status", "state", "done", "状态", "✓", "✅"]) {
         Column::Status
@@ -91,7 +126,6 @@ fn row<'a>(line: &Line<'a>, titles: &[&str]) -> Option<Row<'a>> {
         mark_at: boxed.map(|mark| line.offset_of(mark)),
         head,
         text: String::new(),
-        needs: None,
     };
     for (at, cell) in cells.iter().enumerate().filter(|(at, cell)| *at != id_at && !cell.is_empty()) {
         row.take(titles.get(at).copied().unwrap_or_default(), cell, line);
@@ -115,11 +149,10 @@ fn id_cell(cell: &str) -> Option<(Head<'_>, Option<&str>)> {
 impl<'a> Row<'a> {
     fn take(&mut self, title: &str, cell: &'a str, line: &Line<'a>) {
         match column(title) {
-            Column::Needs => self.needs = Some(cell),
             Column::Status => self.take_status(cell, line),
             Column::Parallel => self.head.is_parallel |= !is_no(cell),
             Column::Name if self.head.title.is_empty() => self.head.title = cell.to_owned(),
-            Column::Name | Column::Other => {}
+            Column::Name | Column::Needs | Column::Blocks | Column::Other => {}
         }
         if !self.text.is_empty() {
             self.text.push('\n');
@@ -165,11 +198,12 @@ mod tests {
         let text = "| ID | Task | Depends on | Status | Parallel | Path |\n|---|:-:|---|---|---|---|\n\
                     | **T001** | do \\| it `a|b` | - | done | yes | src/a.rs |\n| x | y | z |\n";
         let (lines, _) = scan(text, 0);
-        let rows = rows(&lines);
+        let Table { rows, cells } = rows(&lines);
         assert_eq!(rows.len(), 1);
+        assert_eq!((cells[0].who, cells[0].needs), ("**T001**", "-"));
         let row = &rows[0];
         assert_eq!((row.head.id, row.head.title.as_str()), ("T001", "do \\| it `a|b`"));
-        assert_eq!((row.mark, row.needs, row.head.is_parallel), (Mark::Done, Some("-"), true));
+        assert_eq!((row.mark, row.head.is_parallel), (Mark::Done, true));
         assert!(row.text.contains("Path: src/a.rs"));
     }
 
@@ -177,13 +211,13 @@ mod tests {
     fn a_box_in_a_cell_can_be_ticked() {
         let text = "| | ID | What |\n|-|-|-|\n| [ ] T001 | | x |\n";
         let (lines, _) = scan(text, 0);
-        let row = &rows(&lines)[0];
+        let row = &rows(&lines).rows[0];
         assert_eq!(row.mark_at.map(|at| &text[at - 1..at + 2]), Some("[ ]"));
     }
 
     #[test]
     fn rows_without_a_ruled_heading_are_no_table() {
         let (lines, _) = scan("| T001 | x |\n| T002 | y |\n", 0);
-        assert!(rows(&lines).is_empty());
+        assert!(rows(&lines).rows.is_empty());
     }
 }

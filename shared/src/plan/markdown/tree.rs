@@ -5,7 +5,10 @@ use super::{
     naming::{Names, name_of, slug_label},
     outline::Outline,
     paths::paths,
-    section::{is_story, phase_label, slug},
+    section::{
+        Purpose, begins_with, begins_with_story, phase_label, purpose, says_apart, slug, spoken_names,
+        story_numbers,
+    },
     settle::Standing,
 };
 use crate::{
@@ -18,14 +21,40 @@ use crate::{
 };
 
 /// What a node is, for the rules of order.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Role {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum NodeKind {
+    #[default]
     Task,
-    /// A phase; `label` is how sentences name it.
-    Phase {
-        is_story: bool,
-        label: Option<String>,
-    },
+    Phase,
+    /// A phase for one or more user stories.
+    Story,
+    /// A phase that comes last, such as "Polish".
+    Last,
+}
+
+/// What the rules of order need to know about a node.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Role {
+    pub(super) kind: NodeKind,
+    /// How sentences name a phase: `3` of "Phase 3".
+    pub(super) label: Option<String>,
+    /// The numbers of its stories.
+    pub(super) stories: Vec<String>,
+    /// Its title as sentences speak of it, in lower-case words.
+    pub(super) titles: Vec<Vec<String>>,
+    /// The subsection of its phase that a task stands in.
+    pub(super) section: Subsection,
+}
+
+/// A subsection of a phase.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Subsection {
+    /// Which one; `None` for tasks right below the heading of the phase.
+    pub(super) number: Option<usize>,
+    pub(super) is_tests: bool,
+    pub(super) is_implementation: bool,
+    /// Whether it says that it need not wait for the one before it.
+    pub(super) is_apart: bool,
 }
 
 /// The nodes of one file, in its order, and for each entry the node that it is.
@@ -35,16 +64,8 @@ pub(super) struct Nodes {
     pub(super) roles: Vec<Role>,
     /// For each entry, the id of its task.
     pub(super) ids: Vec<Option<TaskId>>,
-}
-
-/// How many tasks of a section are tagged with a user story.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum StoryTags {
-    /// There is no task.
-    None,
-    /// At least one is not.
-    Some,
-    All,
+    /// For each section, its node by position among the drafts.
+    pub(super) sections: Vec<Option<usize>>,
 }
 
 /// Builds the nodes of one file.
@@ -57,20 +78,22 @@ pub(super) struct TreeBuilder<'t, 'a> {
 impl TreeBuilder<'_, '_> {
     pub(super) fn build(&self, names: &mut Names) -> Nodes {
         let phases = self.phases();
-        let stories = self.stories();
+        let tagged = self.tagged_stories();
         let section_ids = self.name_sections(&phases, names);
-        let mut nodes = Nodes { ids: self.entry_ids(), ..Nodes::default() };
+        let sections = vec![None; self.outline.sections.len()];
+        let mut nodes = Nodes { ids: self.entry_ids(), sections, ..Nodes::default() };
         let named = section_ids.iter().enumerate().filter_map(|(at, id)| Some((at, id.as_ref()?)));
         let mut sections = named.peekable();
         for (at, entry) in self.tasks() {
             let is_before = |(section, _): &(usize, &TaskId)| self.outline.sections[*section].at < entry.at;
             while let Some(section) = sections.next_if(is_before) {
+                nodes.sections[section.0] = Some(nodes.drafts.len());
                 nodes.drafts.push(self.section(section, &section_ids));
-                nodes.roles.push(self.role(section.0, stories[section.0]));
+                nodes.roles.push(self.role(section.0, &tagged));
             }
             let parent = self.container(entry.parent, entry.section, (at, &section_ids));
             nodes.drafts.push(self.task(entry, parent));
-            nodes.roles.push(Role::Task);
+            nodes.roles.push(Role { section: self.subsection(at, entry, &section_ids), ..Role::default() });
         }
         nodes
     }
@@ -96,6 +119,13 @@ impl TreeBuilder<'_, '_> {
             section.task.is_none() && all[at] > 0 && !is_title && phase_label(&section.title).is_some()
         };
         let mut is_node: Vec<bool> = (0..sections.len()).map(is_phase).collect();
+        for at in (0..sections.len()).filter(|at| all[*at] > 0 && sections[*at].task.is_none()) {
+            // Below the phase of a story, "US1 tests" is a subsection, not the story again.
+            let has_story = |up: usize| is_node[up] && !story_numbers(&sections[up].title).is_empty();
+            is_node[at] |= begins_with_story(&sections[at].title)
+                && sections[at].level > 1
+                && !self.chain(sections[at].parent).any(has_story);
+        }
         let mut is_plain = vec![false; sections.len()];
         for at in (0..sections.len()).filter(|at| direct[*at] > 0 && sections[*at].level > 1) {
             let covers = |up: usize| is_node[up] || is_plain[up] || sections[up].task.is_some();
@@ -177,27 +207,65 @@ impl TreeBuilder<'_, '_> {
         Draft { task, place: Place { file: self.file.0, at: section.at }, needs: Vec::new() }
     }
 
-    fn role(&self, at: usize, has_only_stories: StoryTags) -> Role {
+    /// A phase is a story only if it has the number of one: in its title, or as the one tag of all its tasks.
+    fn role(&self, at: usize, tagged: &[Option<String>]) -> Role {
         let title = &self.outline.sections[at].title;
-        Role::Phase {
-            is_story: is_story(title) || has_only_stories == StoryTags::All,
+        let mut stories = story_numbers(title);
+        if stories.is_empty() {
+            stories.extend(tagged[at].clone().filter(|tag| !tag.is_empty()));
+        }
+        let kind = match purpose(title) {
+            Purpose::Last => NodeKind::Last,
+            Purpose::First => NodeKind::Phase,
+            Purpose::Other if stories.is_empty() => NodeKind::Phase,
+            Purpose::Other => NodeKind::Story,
+        };
+        if kind != NodeKind::Story {
+            stories.clear();
+        }
+        Role {
+            kind,
             label: phase_label(title),
+            stories,
+            titles: spoken_names(title),
+            section: Subsection::default(),
         }
     }
 
-    /// For each section, whether every task right in it is tagged with a user story.
-    fn stories(&self) -> Vec<StoryTags> {
-        let mut stories = vec![StoryTags::None; self.outline.sections.len()];
+    /// For each section, the one story that all tasks in it and below are tagged with; empty if there is none.
+    fn tagged_stories(&self) -> Vec<Option<String>> {
+        let mut tagged: Vec<Option<String>> = vec![None; self.outline.sections.len()];
         for (_, entry) in self.tasks() {
-            let Some(section) = entry.section else { continue };
-            let is_story = entry.tags.iter().any(|tag| tag.starts_with("US"));
-            stories[section] = match stories[section] {
-                StoryTags::Some => StoryTags::Some,
-                _ if !is_story => StoryTags::Some,
-                _ => StoryTags::All,
+            let mut stories = entry.tags.iter().filter_map(|tag| tag.strip_prefix("US"));
+            let story = match (stories.next(), stories.next()) {
+                (Some(story), None) => story.trim_start_matches('-').to_lowercase(),
+                _ => String::new(),
             };
+            for section in self.chain(entry.section) {
+                match &mut tagged[section] {
+                    Some(known) if *known != story => known.clear(),
+                    Some(_) => {}
+                    none => *none = Some(story.clone()),
+                }
+            }
         }
-        stories
+        tagged
+    }
+
+    /// The heading between a task and its phase.
+    fn subsection(&self, own: usize, entry: &Entry, section_ids: &[Option<TaskId>]) -> Subsection {
+        let is_own = |at: &usize| self.outline.sections[*at].task == Some(own);
+        let Some(at) = self.chain(entry.section).find(|at| !is_own(at)) else { return Subsection::default() };
+        let section = &self.outline.sections[at];
+        if section_ids[at].is_some() || section.task.is_some() {
+            return Subsection::default();
+        }
+        Subsection {
+            number: Some(at),
+            is_tests: begins_with(&section.title, &["tests", "测试", "測試", "テスト"]),
+            is_implementation: begins_with(&section.title, &["implementation", "实现", "實現", "実装"]),
+            is_apart: says_apart(&section.title) || says_apart(&section.text),
+        }
     }
 
     fn source(&self, at: usize, mark_at: Option<usize>) -> Source {

@@ -1,0 +1,388 @@
+//! The order that a plan implies where it states none: phases follow each other, stories run side by side, and
+//! within a phase a task without `[P]` waits for all tasks before it, one with `[P]` for the last without.
+//!
+//! Stated edges come first. An implied edge that would close a circle with them is left out, for a phase as few of
+//! its tasks as possible.
+
+use super::{
+    stated::Stated,
+    tree::{NodeKind, Role},
+};
+use crate::plan::{
+    Basis,
+    assemble::{Draft, DraftNeed},
+};
+
+/// A barrier of more tasks than this is closed by its last task, so that two long lists of parallel tasks cost no
+/// edge for each pair.
+const WIDEST: usize = 64;
+
+/// Implied edges to single tasks of a phase, where the phase as a whole cannot be waited for.
+const MOST_PARTS: usize = 50_000;
+
+/// Who belongs to whom, by position.
+pub(super) struct Family {
+    pub(super) parents: Vec<Option<usize>>,
+    pub(super) children: Vec<Vec<usize>>,
+    pub(super) roots: Vec<usize>,
+}
+
+impl Family {
+    pub(super) fn new(drafts: &[Draft], position: impl Fn(&crate::name::TaskId) -> Option<usize>) -> Self {
+        let parents: Vec<Option<usize>> =
+            drafts.iter().map(|draft| draft.task.parent.as_ref().and_then(&position)).collect();
+        let mut children = vec![Vec::new(); drafts.len()];
+        let mut roots = Vec::new();
+        for (at, parent) in parents.iter().enumerate() {
+            parent.map_or(&mut roots, |parent| &mut children[parent]).push(at);
+        }
+        Self { parents, children, roots }
+    }
+
+    /// Whether one of two nodes is the other or inside it.
+    pub(super) fn are_kin(&self, one: usize, other: usize) -> bool {
+        let is_above = |top: usize, below: usize| self.chain(below).any(|at| at == top);
+        is_above(one, other) || is_above(other, one)
+    }
+
+    /// A node and those around it, innermost first.
+    pub(super) fn chain(&self, at: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(at), |at| self.parents[*at])
+    }
+
+    fn siblings(&self, parent: Option<usize>) -> &[usize] {
+        parent.map_or(&self.roots, |parent| &self.children[parent])
+    }
+}
+
+/// Adds the implied edges to drafts whose `needs` hold the stated ones.
+pub(super) fn add_implied(drafts: &mut [Draft], roles: &[Role], family: &Family, stated: &mut Stated) {
+    let mut order = Order {
+        drafts,
+        roles,
+        family,
+        stated,
+        rank: vec![0; roles.len()],
+        late: vec![false; roles.len()],
+        guests: vec![Vec::new(); roles.len()],
+        parts: 0,
+    };
+    let parents: Vec<Option<usize>> = std::iter::once(None)
+        .chain((0..roles.len()).filter(|at| !family.children[*at].is_empty()).map(Some))
+        .collect();
+    let sequences: Vec<Vec<usize>> = parents.iter().map(|parent| order.sequence(*parent)).collect();
+    for sequence in &sequences {
+        for (rank, at) in sequence.iter().enumerate() {
+            order.rank[*at] = rank;
+        }
+    }
+    order.find_late();
+    for sequence in sequences {
+        let mut front = Front::default();
+        for at in sequence {
+            match roles[at].kind {
+                NodeKind::Task => order.task(at, &mut front),
+                NodeKind::Story => order.story(at, &mut front),
+                NodeKind::Phase | NodeKind::Last => order.phase(at, &mut front),
+            }
+        }
+    }
+}
+
+struct Order<'o> {
+    drafts: &'o mut [Draft],
+    roles: &'o [Role],
+    family: &'o Family,
+    stated: &'o mut Stated,
+    /// Where each node stands among its siblings.
+    rank: Vec<usize>,
+    /// Tasks that wait for a later phase than their own: nothing in their phase waits for them.
+    late: Vec<bool>,
+    /// For each node, the late tasks that are done with it.
+    guests: Vec<Vec<usize>>,
+    /// How many edges to parts of phases there are.
+    parts: usize,
+}
+
+/// What the next node of a parent may have to wait for.
+#[derive(Default)]
+struct Front {
+    /// The last task without `[P]` in this section.
+    serial: Option<usize>,
+    /// Tasks with `[P]` since then.
+    loose: Vec<usize>,
+    /// What the tasks of this section wait for: the end of the section before.
+    barrier: Vec<usize>,
+    /// Sections that may run beside the ones behind them.
+    aside: Vec<usize>,
+    section: Option<usize>,
+    has_tasks: bool,
+    is_implementation: bool,
+    /// The last phase that is no story, or the tasks before the first phase.
+    base: Vec<usize>,
+    /// The stories since then.
+    stories: Vec<usize>,
+}
+
+impl Front {
+    /// What has to be done before anything new may begin.
+    fn tail(&self) -> Vec<usize> {
+        let mut tail = self.loose.clone();
+        if tail.is_empty() {
+            tail.extend(self.serial);
+        }
+        if tail.is_empty() {
+            tail.clone_from(&self.barrier);
+        }
+        tail
+    }
+}
+
+impl Order<'_> {
+    /// The children of a node in the order in which they come: that of the file, but tests before the
+    /// implementation, last phases behind all stories, and everything behind the siblings that it says it needs.
+    fn sequence(&self, parent: Option<usize>) -> Vec<usize> {
+        let mut sequence = self.family.siblings(parent).to_vec();
+        self.put_tests_first(&mut sequence);
+        self.put_last_phases_last(&mut sequence);
+        self.follow_stated(parent, sequence)
+    }
+
+    fn put_tests_first(&self, sequence: &mut Vec<usize>) {
+        let kind = |at: usize| &self.roles[at].section;
+        let Some(first) = sequence.iter().position(|at| kind(*at).is_implementation) else { return };
+        let Some(tests) = sequence.iter().position(|at| kind(*at).is_tests).filter(|tests| *tests > first)
+        else {
+            return;
+        };
+        let section = kind(sequence[tests]).number;
+        let len = sequence[tests..].iter().take_while(|at| kind(**at).number == section).count();
+        sequence[first..tests + len].rotate_right(len);
+    }
+
+    fn put_last_phases_last(&self, sequence: &mut Vec<usize>) {
+        let Some(last_story) = sequence.iter().rposition(|at| self.roles[*at].kind == NodeKind::Story) else {
+            return;
+        };
+        let is_early = |at: usize| self.roles[at].kind == NodeKind::Last;
+        let early: Vec<usize> = sequence[..last_story].iter().copied().filter(|at| is_early(*at)).collect();
+        if early.is_empty() {
+            return;
+        }
+        let story = sequence[last_story];
+        sequence.retain(|at| !early.contains(at));
+        let behind = sequence.iter().position(|at| *at == story).map_or(sequence.len(), |at| at + 1);
+        sequence.splice(behind..behind, early);
+    }
+
+    /// Sorts by what siblings themselves state about each other, otherwise as given.
+    fn follow_stated(&self, parent: Option<usize>, sequence: Vec<usize>) -> Vec<usize> {
+        let mut place = std::collections::HashMap::with_capacity(sequence.len());
+        place.extend(sequence.iter().enumerate().map(|(rank, at)| (*at, rank)));
+        let needs = |at: usize| {
+            let nodes = self.stated.needs[at].iter().copied();
+            let siblings =
+                nodes.filter_map(|on| self.family.chain(on).find(|up| self.family.parents[*up] == parent));
+            siblings.filter_map(|on| place.get(&on).copied())
+        };
+        let is_forward = |(rank, at): (usize, &usize)| needs(*at).any(|on| on > rank);
+        if !sequence.iter().enumerate().any(is_forward) {
+            return sequence;
+        }
+        let mut open: Vec<usize> = sequence.iter().map(|at| needs(*at).count()).collect();
+        let mut next = vec![Vec::new(); sequence.len()];
+        for (rank, at) in sequence.iter().enumerate() {
+            needs(*at).for_each(|on| next[on].push(rank));
+        }
+        let mut free: std::collections::BTreeSet<usize> =
+            (0..sequence.len()).filter(|at| open[*at] == 0).collect();
+        let mut sorted = Vec::with_capacity(sequence.len());
+        while let Some(rank) = free.pop_first() {
+            sorted.push(sequence[rank]);
+            for after in &next[rank] {
+                open[*after] -= 1;
+                if open[*after] == 0 {
+                    free.insert(*after);
+                }
+            }
+        }
+        if sorted.len() < sequence.len() { sequence } else { sorted }
+    }
+
+    /// Finds tasks that wait for something in a later phase than their own.
+    fn find_late(&mut self) {
+        for who in 0..self.roles.len() {
+            let mut host: Option<usize> = None;
+            for on in &self.stated.needs[who] {
+                let Some((own, other)) = self.fork(who, *on) else { continue };
+                if own != who && self.rank[other] > self.rank[own] {
+                    let is_later = |host: usize| {
+                        self.family.chain(other).count() <= self.family.chain(host).count()
+                            && self.rank[other] > self.rank[host]
+                    };
+                    host = Some(host.filter(|host| !is_later(*host)).unwrap_or(other));
+                }
+            }
+            if let Some(host) = host {
+                self.late[who] = true;
+                self.guests[host].push(who);
+            }
+        }
+    }
+
+    /// The siblings at which the ways up from two nodes meet.
+    fn fork(&self, who: usize, on: usize) -> Option<(usize, usize)> {
+        for own in self.family.chain(who) {
+            let parent = self.family.parents[own];
+            if let Some(other) = self.family.chain(on).find(|up| self.family.parents[*up] == parent) {
+                return (other != own).then_some((own, other));
+            }
+        }
+        None
+    }
+
+    fn add(&mut self, who: usize, on: usize, basis: Basis) {
+        for guest in self.guests[on].clone() {
+            if guest != who && !self.family.are_kin(guest, who) {
+                self.add_one(who, guest, basis);
+            }
+        }
+        if self.add_one(who, on, basis) || self.parts > MOST_PARTS {
+            return;
+        }
+        for child in self.family.children[on].clone() {
+            self.parts += 1;
+            self.add(who, child, basis);
+        }
+    }
+
+    fn add_one(&mut self, who: usize, on: usize, basis: Basis) -> bool {
+        let is_added = self.stated.precedence.try_add(who, on);
+        if is_added {
+            let (place, id) = (self.drafts[who].place, self.drafts[on].task.id.clone());
+            self.drafts[who].needs.push(DraftNeed { on: id, place, basis });
+        }
+        is_added
+    }
+
+    fn add_all(&mut self, who: usize, on: &[usize], basis: Basis) {
+        on.iter().for_each(|on| self.add(who, *on, basis));
+    }
+
+    fn task(&mut self, at: usize, front: &mut Front) {
+        self.enter_section(at, front);
+        if !self.stated.replaced[at] {
+            self.wait(at, front);
+        }
+        if self.late[at] {
+            return;
+        }
+        front.has_tasks = true;
+        if self.drafts[at].task.parallel {
+            front.loose.push(at);
+        } else {
+            front.serial = Some(at);
+            front.loose.clear();
+        }
+    }
+
+    fn wait(&mut self, at: usize, front: &Front) {
+        let is_parallel = self.drafts[at].task.parallel;
+        if !is_parallel && !front.loose.is_empty() {
+            // Tasks with stated needs only may not wait for the last serial task, so it is named beside them.
+            let has_free = front.loose.iter().any(|on| self.stated.replaced[*on]);
+            let serial: Vec<usize> = front.serial.into_iter().filter(|_| has_free).collect();
+            self.add_all(at, &serial, Basis::Serial);
+            return self.add_all(at, &front.loose, Basis::Serial);
+        }
+        if let Some(serial) = front.serial {
+            return self.add(at, serial, if is_parallel { Basis::Parallel } else { Basis::Serial });
+        }
+        let basis = if front.is_implementation { Basis::TestsFirst } else { Basis::Section };
+        self.add_all(at, &front.barrier, basis);
+        if front.barrier.is_empty() {
+            self.wait_for_phases(at, front, Basis::Phase);
+        }
+    }
+
+    /// A new section of a phase begins behind all that stands before it, unless it says otherwise.
+    fn enter_section(&mut self, at: usize, front: &mut Front) {
+        let section = &self.roles[at].section;
+        if front.section == section.number && front.has_tasks {
+            return;
+        }
+        let tail = if front.has_tasks { front.tail() } else { Vec::new() };
+        front.section = section.number;
+        front.is_implementation = section.is_implementation;
+        if section.is_apart && front.has_tasks {
+            let barrier = std::mem::take(&mut front.barrier);
+            front.aside.extend(tail);
+            front.barrier = barrier;
+        } else if front.has_tasks {
+            front.barrier = tail;
+            front.barrier.append(&mut front.aside);
+            self.narrow(&mut front.barrier);
+        }
+        front.serial = None;
+        front.loose.clear();
+    }
+
+    /// Closes a wide barrier by its last task.
+    fn narrow(&mut self, barrier: &mut Vec<usize>) {
+        if barrier.len() > WIDEST
+            && let Some(last) = barrier.pop()
+        {
+            let others = std::mem::replace(barrier, vec![last]);
+            self.add_all(last, &others, Basis::Section);
+        }
+    }
+
+    /// All phases so far; where there are stories, the phase before them is waited for by them.
+    fn wait_for_phases(&mut self, at: usize, front: &Front, basis: Basis) {
+        let has_free = front.stories.iter().any(|story| self.stated.replaced[*story]);
+        if front.stories.is_empty() || has_free {
+            self.add_all(at, &front.base, basis);
+        }
+        self.add_all(at, &front.stories, basis);
+    }
+
+    fn story(&mut self, at: usize, front: &mut Front) {
+        self.settle_tasks(front);
+        if !self.stated.replaced[at] {
+            self.add_all(at, &front.base, Basis::Story);
+        }
+        // A story that has several phases goes through them in order.
+        let is_same = |before: &usize| {
+            self.roles[*before].stories.iter().any(|story| self.roles[at].stories.contains(story))
+        };
+        if let Some(before) = front.stories.iter().rev().copied().find(|before| is_same(before)) {
+            self.add(at, before, Basis::Phase);
+        }
+        front.stories.push(at);
+    }
+
+    fn phase(&mut self, at: usize, front: &mut Front) {
+        self.settle_tasks(front);
+        let is_last = self.roles[at].kind == NodeKind::Last;
+        if !self.stated.replaced[at] {
+            self.wait_for_phases(at, front, if is_last { Basis::Last } else { Basis::Phase });
+            *front = Front { base: vec![at], ..Front::default() };
+            return;
+        }
+        // It need not wait for all that stands before it, so what follows it has to.
+        let mut base: Vec<usize> = front.base.drain(..).chain(front.stories.drain(..)).collect();
+        base.retain(|before| !self.stated.needs[at].contains(before));
+        base.push(at);
+        *front = Front { base, ..Front::default() };
+    }
+
+    /// Tasks between phases count as a phase.
+    fn settle_tasks(&mut self, front: &mut Front) {
+        if front.has_tasks {
+            let mut base = front.tail();
+            base.append(&mut front.aside);
+            self.narrow(&mut base);
+            *front = Front { base, ..Front::default() };
+        }
+    }
+}

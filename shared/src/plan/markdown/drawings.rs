@@ -1,0 +1,228 @@
+//! Drawn dependencies in code fences: trees of ASCII or box characters, and Mermaid's flowcharts.
+
+use std::collections::HashMap;
+
+use super::{
+    Line,
+    mentions::{Mentions, Placed},
+    sentences::ArrowClaim,
+    tokens::{Piece, Token, Tokenizer},
+};
+
+/// Reads the lines of one fence.
+pub(super) struct DrawingReader<'d> {
+    pub(super) mentions: &'d Mentions<'d>,
+    pub(super) tokenizer: &'d Tokenizer<'d>,
+}
+
+/// Whether a fence holds a Mermaid flowchart.
+pub(super) fn is_mermaid(lines: &[Line<'_>]) -> bool {
+    let is_start = |line: &Line<'_>| {
+        let text = line.text.trim().trim_start_matches(['`', '~']).trim_start();
+        text.starts_with("mermaid") || text.starts_with("graph ") || text.starts_with("flowchart ")
+    };
+    lines.iter().take(2).any(is_start)
+}
+
+/// A name in a drawing.
+#[derive(Clone)]
+struct DrawnName<'a> {
+    /// The column where it begins.
+    column: usize,
+    names: Vec<Placed<'a>>,
+    /// Whether an arrow leads to it on its own line. Such chains are read as sentences.
+    is_chained: bool,
+}
+
+/// What one line of a drawing holds.
+struct Row<'a> {
+    names: Vec<DrawnName<'a>>,
+    /// The column of a `├` or `└` before the first name.
+    branch: Option<usize>,
+    /// Whether a line of the tree passes the first name on its left.
+    is_nested: bool,
+    /// Whether it begins with a corner that leads down from it.
+    hangs_up: bool,
+    /// Whether there is nothing but lines that lead down.
+    leads_down: bool,
+}
+
+/// The way down to the current line of a tree.
+#[derive(Default)]
+struct Path<'a> {
+    rows: Vec<Vec<DrawnName<'a>>>,
+    /// Everything that was named since the tree began.
+    all: Vec<Vec<Placed<'a>>>,
+}
+
+impl<'a> Path<'a> {
+    /// The name that a branch hangs from: in the last line that begins left of it, the last name that does.
+    fn parent(&mut self, branch: usize) -> Option<Vec<Placed<'a>>> {
+        self.rows.retain(|row| row.first().is_some_and(|name| name.column <= branch));
+        let name = self.rows.last()?.iter().rev().find(|name| name.column <= branch)?;
+        Some(name.names.clone())
+    }
+}
+
+impl<'d> DrawingReader<'d> {
+    /// Which names stand above which in a tree: the upper ones come first.
+    pub(super) fn tree<'a>(&self, lines: &[Line<'a>]) -> Vec<ArrowClaim<'a>> {
+        let mut claims = Vec::new();
+        let mut path = Path::default();
+        let mut leads_down = false;
+        for row in lines.iter().map(|line| self.row(line)) {
+            if row.names.is_empty() {
+                leads_down |= row.leads_down;
+                if !row.leads_down {
+                    path = Path::default();
+                }
+                continue;
+            }
+            let right: Vec<Placed<'a>> = row
+                .names
+                .iter()
+                .filter(|name| !name.is_chained)
+                .flat_map(|name| name.names.clone())
+                .collect();
+            if let Some(branch) = row.branch {
+                claims.extend(path.parent(branch).map(|left| ArrowClaim { left, right }));
+            } else if row.is_nested && leads_down {
+                let last = path.rows.last().and_then(|row| row.last()).map(|name| name.names.clone());
+                claims.extend(last.map(|left| ArrowClaim { left, right }));
+            } else {
+                let ends = std::mem::take(&mut path).all;
+                if leads_down {
+                    claims.extend(ends.into_iter().map(|left| ArrowClaim { left, right: right.clone() }));
+                }
+            }
+            leads_down = false;
+            if row.hangs_up {
+                // Branches that are drawn above what they hang from are not read.
+                path = Path::default();
+                continue;
+            }
+            path.all.extend(row.names.iter().map(|name| name.names.clone()));
+            path.rows.push(row.names);
+        }
+        claims
+    }
+
+    fn row<'a>(&self, line: &Line<'a>) -> Row<'a> {
+        let text = line.text;
+        let names = self.names_of(text, line);
+        let start = names.first().map_or(text.chars().count(), |name| name.column);
+        let byte = text.char_indices().nth(start).map_or(text.len(), |(byte, _)| byte);
+        let before = &text[..byte];
+        let ascii = ["|--", "+--", "`--"].iter().filter_map(|branch| before.rfind(branch)).max();
+        let branch = before.rfind(['├', '└', '╰']).or(ascii);
+        let is_line = |c: char| {
+            matches!(
+                c,
+                '|' | '▼' | '↓' | '⇓' | 'v' | 'V' | '\u{2500}'
+                    ..='\u{257f}' | '◄' | '►' | '▲' | '/' | '\\' | '-' | '+'
+            )
+        };
+        Row {
+            names,
+            branch: branch.map(|byte| text[..byte].chars().count()),
+            hangs_up: before.contains(['┌', '╭']),
+            is_nested: before.contains(['│', '|']),
+            leads_down: !text.trim().is_empty() && text.chars().all(|c| c.is_whitespace() || is_line(c)),
+        }
+    }
+
+    /// The names of a line. "Phase 3: US1 Browse" is one name; an arrow or a wide gap parts two.
+    fn names_of<'a>(&self, text: &'a str, line: &Line<'a>) -> Vec<DrawnName<'a>> {
+        let mut tokens: Vec<Token<'a>> = Vec::new();
+        self.tokenizer.text(text, line.at, &mut tokens);
+        let mut found: Vec<DrawnName<'a>> = Vec::new();
+        let (mut at, mut end) = (0, 0);
+        while at < tokens.len() {
+            let Some(list) = self.mentions.list_at(&tokens, at) else {
+                at += 1;
+                continue;
+            };
+            let byte = tokens[at].at - line.at;
+            let is_chained = tokens[end..at].iter().any(|token| matches!(token.what, Piece::Arrow(_)));
+            let last = tokens[..at].last().map_or(0, |token| token.at - line.at);
+            let is_apart = text.get(last..byte).is_some_and(|gap| gap.contains("   "));
+            if found.is_empty() || is_chained || is_apart {
+                let column = text[..byte].chars().count();
+                found.push(DrawnName { column, names: list.members, is_chained: is_chained && end > 0 });
+            }
+            (at, end) = (list.end, list.end);
+        }
+        found
+    }
+
+    /// The arrows of a Mermaid flowchart.
+    pub(super) fn mermaid<'a>(&self, lines: &[Line<'a>]) -> Vec<ArrowClaim<'a>> {
+        let mut nodes: HashMap<&'a str, Vec<Placed<'a>>> = HashMap::new();
+        let mut links: Vec<(Vec<&'a str>, Vec<&'a str>)> = Vec::new();
+        for line in lines {
+            let mut left: Option<Vec<&'a str>> = None;
+            for part in parts(line.text) {
+                let group: Vec<&'a str> =
+                    part.split(" & ").filter_map(|node| self.node(node, line, &mut nodes)).collect();
+                if let Some(left) = left.replace(group.clone()) {
+                    links.push((left, group));
+                }
+            }
+        }
+        let names = |group: &[&'a str]| -> Vec<Placed<'a>> {
+            group.iter().flat_map(|node| nodes.get(node).cloned().unwrap_or_default()).collect()
+        };
+        let claims = links.iter().map(|(left, right)| ArrowClaim { left: names(left), right: names(right) });
+        claims.filter(|claim| !claim.left.is_empty() && !claim.right.is_empty()).collect()
+    }
+
+    /// `A[Phase 1: Setup]`: the label says which node it is, else its own name does.
+    fn node<'a>(
+        &self,
+        text: &'a str,
+        line: &Line<'a>,
+        nodes: &mut HashMap<&'a str, Vec<Placed<'a>>>,
+    ) -> Option<&'a str> {
+        let text = text.trim().trim_end_matches(';');
+        let len = text.find(['[', '(', '{', ':', ' ']).unwrap_or(text.len());
+        let (name, label) = text.split_at(len);
+        if name.is_empty() {
+            return None;
+        }
+        let label = label.trim_matches(['[', ']', '(', ')', '{', '}', '"', ' ']);
+        let known = nodes.get(name).is_some_and(|names| !names.is_empty());
+        if !label.is_empty() || !known {
+            let found = [label, name].into_iter().map(|text| self.first_name(text, line));
+            nodes.insert(name, found.into_iter().find(|names| !names.is_empty()).unwrap_or_default());
+        }
+        Some(name)
+    }
+
+    fn first_name<'a>(&self, text: &'a str, line: &Line<'a>) -> Vec<Placed<'a>> {
+        let mut tokens: Vec<Token<'a>> = Vec::new();
+        self.tokenizer.text(text, line.offset_of(text), &mut tokens);
+        let first = (0..tokens.len()).find_map(|at| self.mentions.list_at(&tokens, at));
+        first.map(|list| list.members).unwrap_or_default()
+    }
+}
+
+/// The parts of a Mermaid line between its arrows, without the texts on them.
+fn parts(text: &str) -> Vec<&str> {
+    const ARROWS: [&str; 5] = ["-->", "==>", "-.->", "--->", "---"];
+    let mut parts = Vec::new();
+    let mut rest = text;
+    loop {
+        let next = ARROWS.iter().filter_map(|arrow| Some((rest.find(arrow)?, arrow.len()))).min();
+        let Some((at, len)) = next else {
+            parts.push(rest);
+            return if parts.len() > 1 { parts } else { Vec::new() };
+        };
+        // `A -- text --> B`: the text belongs to the arrow.
+        let part = rest[..at].split(" -- ").next().unwrap_or_default();
+        parts.push(part.trim_end_matches(['-', '=', '.']));
+        rest = rest[at + len..].trim_start();
+        if let Some((_, behind)) = rest.strip_prefix('|').and_then(|label| label.split_once('|')) {
+            rest = behind;
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Prose as tokens, so far as sentences about order need them: ids, phases, stories, words, lists and arrows.
+
+use super::{Line, Offset, ids, lines::Kind};
+
+/// Words that go before the label of a phase.
+const PHASES: [&str; 8] = ["phase", "phases", "fase", "fases", "阶段", "階段", "フェーズ", "faza"];
+
+/// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
+/// of their characters is cut at these words; longer ones stand first.
+const CJK_WORDS: [&str; 46] = [
+    "所有用户故事",
+    "所有使用者故事",
+    "全部用户故事",
+    "すべてのユーザーストーリー",
+    "ユーザーストーリー",
+    "用户故事",
+    "使用者故事",
+    "独立于",
+    "獨立於",
+    "依赖于",
+    "依賴於",
+    "无依赖",
+    "無依賴",
+    "不依赖",
+    "不依賴",
+    "に依存",
+    "フェーズ",
+    "完了後",
+    "完成后",
+    "完成後",
+    "完成之后",
+    "必须在",
+    "并行",
+    "並行",
+    "依赖",
+    "依賴",
+    "依存",
+    "之后",
+    "之後",
+    "の後",
+    "之前",
+    "以前",
+    "阻塞",
+    "阶段",
+    "階段",
+    "故事",
+    "和",
+    "与",
+    "及",
+    "至",
+    "到",
+    "と",
+    "后",
+    "後",
+    "前",
+    "在",
+];
+
+/// A token with the place where it begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token<'a> {
+    pub(super) at: Offset,
+    pub(super) what: Piece<'a>,
+}
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    Id(&'a str),
+    /// The label of a phase.
+    Phase(&'a str),
+    /// The number of a user story.
+    Story(&'a str),
+    /// A number that may go on with a list of phases or stories.
+    Number(&'a str),
+    Word(&'a str),
+    /// What parts the members of a list.
+    Comma,
+    /// `+`, `/`, `&`: members that belong together.
+    Plus,
+    /// What may join the ends of a range.
+    Dash,
+    /// `(` and `)`.
+    Open,
+    Close,
+    /// `[` and `]`.
+    OpenSquare,
+    CloseSquare,
+    Colon,
+    /// An arrow; `true` if it points to the left.
+    Arrow(bool),
+    /// The end of a clause.
+    Stop,
+    Other,
+}
+
+/// Splits text into tokens. Numbers are ids only where `is_id` knows them.
+pub(super) struct Tokenizer<'t> {
+    pub(super) is_id: &'t dyn Fn(&str) -> bool,
+}
+
+impl Tokenizer<'_> {
+    /// The tokens of some lines; each list item begins a clause.
+    pub(super) fn lines<'l, 'a: 'l>(
+        &self,
+        lines: impl Iterator<Item = &'l Line<'a>>,
+        tokens: &mut Vec<Token<'a>>,
+    ) {
+        for line in lines {
+            if matches!(line.kind, Kind::Item(_) | Kind::Blank | Kind::Heading(_)) {
+                tokens.push(Token { at: line.at, what: Piece::Stop });
+            }
+            if !matches!(line.kind, Kind::Comment | Kind::FrontMatter) {
+                self.text(line.content(), line.offset_of(line.content()), tokens);
+            }
+        }
+    }
+
+    /// The tokens of a text that begins at `start`.
+    pub(super) fn text<'a>(&self, text: &'a str, start: Offset, tokens: &mut Vec<Token<'a>>) {
+        let mut at = 0;
+        while let Some(next) = text[at..].chars().next() {
+            let rest = &text[at..];
+            let (what, len) = if next.is_alphanumeric() { self.word(rest, tokens) } else { mark(rest, next) };
+            if let Some(what) = what {
+                tokens.push(Token { at: start + at, what });
+            }
+            at += len;
+        }
+    }
+
+    fn word<'a>(&self, rest: &'a str, before: &[Token<'a>]) -> (Option<Piece<'a>>, usize) {
+        if let Some(id) = ids::lettered(rest) {
+            return (Some(Piece::Id(id)), id.len());
+        }
+        if let Some((number, len)) = story_at(rest) {
+            return (Some(Piece::Story(number)), len);
+        }
+        let len = word_len(rest);
+        let word = &rest[..len];
+        match before {
+            [.., Token { what: Piece::Word(last), .. }] if is_phase_word(last) => {
+                let label = label_at(rest);
+                if !label.is_empty() && is_label(label) {
+                    return (Some(Piece::Phase(label)), label.len());
+                }
+            }
+            [.., Token { what: Piece::Word(last), .. }] if is_story_word(last) => {
+                if let Some(number) = ids::numeric(rest).filter(|number| number.len() <= 3) {
+                    return (Some(Piece::Story(number)), number.len());
+                }
+            }
+            _ => {}
+        }
+        match ids::numeric(rest) {
+            Some(id) if (self.is_id)(id) => (Some(Piece::Id(id)), id.len()),
+            Some(number) if number.len() <= 4 => (Some(Piece::Number(number)), number.len()),
+            _ => (Some(Piece::Word(word)), len),
+        }
+    }
+}
+
+/// `US1`, `US-1`, `US1.5`, `US5a`: the number and the length of the whole.
+fn story_at(rest: &str) -> Option<(&str, usize)> {
+    let number = rest.strip_prefix("US")?;
+    let number = number.strip_prefix(['-', ' ']).unwrap_or(number);
+    let start = rest.len() - number.len();
+    let len = number.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(number.len());
+    let number = number[..len].trim_end_matches('.');
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit()) && number.len() <= 5;
+    is_number.then_some((number, start + number.len()))
+}
+
+fn is_phase_word(word: &str) -> bool {
+    PHASES.iter().any(|phase| word.eq_ignore_ascii_case(phase))
+}
+
+fn is_story_word(word: &str) -> bool {
+    ["story", "stories", "用户故事", "使用者故事", "故事", "ユーザーストーリー"]
+        .iter()
+        .any(|story| word.eq_ignore_ascii_case(story))
+}
+
+/// `3`, `3.1`, `5a`, `N`; "Phase order" has no label.
+fn is_label(label: &str) -> bool {
+    label.starts_with(|c: char| c.is_ascii_digit())
+        || label.chars().count() <= 2 && label.chars().all(|c| c.is_uppercase() || c.is_numeric())
+        || label.chars().all(|c| "零一二三四五六七八九十".contains(c))
+}
+
+fn label_at(rest: &str) -> &str {
+    let len = rest.find(|c: char| !(c.is_alphanumeric() && !is_cjk(c) || c == '.')).unwrap_or(rest.len());
+    let numerals = rest.find(|c: char| !"零一二三四五六七八九十".contains(c)).unwrap_or(rest.len());
+    rest[..len.max(numerals)].trim_end_matches('.')
+}
+
+fn is_cjk(c: char) -> bool {
+    matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}')
+}
+
+fn word_len(rest: &str) -> usize {
+    let first = rest.chars().next().unwrap_or(' ');
+    if !is_cjk(first) {
+        return rest.find(|c: char| !(c.is_alphanumeric() && !is_cjk(c) || c == '_')).unwrap_or(rest.len());
+    }
+    if let Some(word) = CJK_WORDS.iter().find(|word| rest.starts_with(**word)) {
+        return word.len();
+    }
+    let is_end = |(at, c): (usize, char)| {
+        at > 0 && (!is_cjk(c) || CJK_WORDS.iter().any(|word| rest[at..].starts_with(word)))
+    };
+    rest.char_indices().find(|next| is_end(*next)).map_or(rest.len(), |(at, _)| at)
+}
+
+/// Everything that is no word. Emphasis and quotes vanish.
+fn mark<'a>(rest: &str, next: char) -> (Option<Piece<'a>>, usize) {
+    let len = next.len_utf8();
+    let what = match next {
+        '*' | '_' | '`' | '~' | '"' | '\'' | '’' => return (None, len),
+        c if c.is_whitespace() => return (None, len),
+        ',' | '，' | '、' => Piece::Comma,
+        '+' | '&' | '/' | '║' | '‖' | '∥' => Piece::Plus,
+        '|' if rest.starts_with("||") => return (Some(Piece::Plus), 2),
+        '(' | '（' => Piece::Open,
+        ')' | '）' => Piece::Close,
+        '[' | '【' => Piece::OpenSquare,
+        ']' | '】' => Piece::CloseSquare,
+        ':' | '：' => Piece::Colon,
+        ';' | '；' | '。' => Piece::Stop,
+        '.' if rest[1..].starts_with("..") => return (Some(Piece::Dash), 3),
+        '.' if rest[1..].starts_with('.') => return (Some(Piece::Dash), 2),
+        '.' if rest[1..].trim_start_matches(['*', '_']).chars().next().is_none_or(char::is_whitespace) => {
+            Piece::Stop
+        }
+        '…' => Piece::Dash,
+        '↓' | '⇓' | '▼' => Piece::Other,
+        _ => return stroke(rest).unwrap_or((Some(Piece::Other), len)),
+    };
+    (Some(what), len)
+}
+
+/// A run of dashes, box drawing and arrow heads: an arrow if it has a head, else perhaps a dash.
+fn stroke<'a>(rest: &str) -> Option<(Option<Piece<'a>>, usize)> {
+    let is_shaft = |c: char| matches!(c, '-' | '=' | '–' | '—' | '\u{2500}'..='\u{257f}');
+    let is_right = |c: char| matches!(c, '>' | '→' | '⇒' | '➜' | '➔' | '▶' | '►' | '⟶' | '⟹');
+    let is_left = |c: char| matches!(c, '<' | '←' | '⇐' | '◀' | '◄' | '⟵');
+    let len = rest.find(|c: char| !(is_shaft(c) || is_right(c) || is_left(c))).unwrap_or(rest.len());
+    let run = &rest[..len];
+    let is_bare = run == ">" || run == "<" || run == ">=" || run == "<=";
+    let piece = if run.contains(is_right) && !is_bare {
+        Piece::Arrow(false)
+    } else if run.contains(is_left) && !is_bare {
+        Piece::Arrow(true)
+    } else if matches!(run, "-" | "–" | "—" | "--") {
+        Piece::Dash
+    } else {
+        Piece::Other
+    };
+    (len > 0).then_some((Some(piece), len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(text: &str) -> Vec<Piece<'_>> {
+        let mut tokens = Vec::new();
+        Tokenizer { is_id: &|id| id == "1.2" }.text(text, 0, &mut tokens);
+        tokens.into_iter().map(|token| token.what).collect()
+    }
+
+    #[test]
+    fn sentences_fall_into_ids_words_and_marks() {
+        use Piece::{Arrow, Comma, Dash, Id, Number, Other, Phase, Plus, Stop, Story, Word};
+        for (text, wanted) in [
+            ("T001–T003, T5.", vec![Id("T001"), Dash, Id("T003"), Comma, Id("T5"), Stop]),
+            ("**T1** ──▶ T2 -> T3", vec![Id("T1"), Arrow(false), Id("T2"), Arrow(false), Id("T3")]),
+            ("T1 ← T2", vec![Id("T1"), Arrow(true), Id("T2")]),
+            ("a ──── b", vec![Word("a"), Other, Word("b")]),
+            (
+                "Phase 3.1: 1.2 and 1.3",
+                vec![Word("Phase"), Phase("3.1"), Piece::Colon, Id("1.2"), Word("and"), Number("1.3")],
+            ),
+            ("T1..T3", vec![Id("T1"), Dash, Id("T3")]),
+            ("US1+US-2", vec![Story("1"), Plus, Story("2")]),
+            ("User Story 3", vec![Word("User"), Word("Story"), Story("3")]),
+            ("依赖T031", vec![Word("依赖"), Id("T031")]),
+            ("T3はT1に依存", vec![Id("T3"), Word("は"), Id("T1"), Word("に依存")]),
+            (
+                "所有用户故事依赖于Foundational阶段",
+                vec![Word("所有用户故事"), Word("依赖于"), Word("Foundational"), Word("阶段")],
+            ),
+        ] {
+            assert_eq!(pieces(text), wanted, "{text}");
+        }
+    }
+}
