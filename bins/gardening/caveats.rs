@@ -5,6 +5,7 @@ use arborist_core::{
     failure::Failure,
     message::visible,
     pipeline::Budgets,
+    plan::{Unread, Why},
     queue,
 };
 
@@ -49,9 +50,15 @@ impl Opened {
             voice.warn(&mistake.to_string());
             voice.hint(&mistake.fix);
         }
-        let Some(first) = planned.plan.unread.first() else { return };
+        let is_check = |unread: &&Unread| unread.why == Why::Check;
+        for unread in planned.plan.unread.iter().filter(is_check) {
+            voice.warn(&format!("{}:{}: {}", unread.problem.file, unread.problem.line, unread.problem.what));
+        }
+        let mut unread = planned.plan.unread.iter().filter(|unread| !is_check(unread));
+        let count = unread.clone().count();
+        let Some(first) = unread.next() else { return };
         let (place, why) = (format!("{}:{}", first.problem.file, first.problem.line), first.why.as_str());
-        let words = match planned.plan.unread.len() {
+        let words = match count {
             1 => "1 line looks like a task and was".to_owned(),
             count => format!("{count} lines look like tasks and were"),
         };

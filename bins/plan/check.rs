@@ -14,7 +14,7 @@ use crate::{
 
 /// Whatever is doubtful about a plan, in the order of its files; in a workspace also where its tasks would work.
 pub(super) fn findings(plan: &Plan, workspace: Option<&Workspace>) -> Vec<Problem> {
-    let unread = plan.unread.iter().filter(|unread| unread.why != Why::Step);
+    let unread = plan.unread.iter().filter(|unread| !matches!(unread.why, Why::Step | Why::Check));
     let mut findings: Vec<Problem> = plan.warnings.clone();
     findings.extend(unread.map(|unread| unread.problem.clone()));
     findings.extend(plan.mistakes.iter().cloned());

@@ -6,7 +6,7 @@ use arborist_core::{
     failure::Exit,
     message::visible,
     name::TaskId,
-    plan::{Conflict, Mark, Plan, Task, Why},
+    plan::{Conflict, Mark, Plan, Task, Unread, Why},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -107,7 +107,10 @@ fn counted(count: usize, word: &str) -> String {
 /// One line for each reason, with the first place.
 fn unread(plan: &Plan) -> Vec<String> {
     let mut reasons: BTreeMap<Why, (usize, String)> = BTreeMap::new();
-    for unread in &plan.unread {
+    let checks = plan.unread.iter().filter(|unread| unread.why == Why::Check);
+    let checks: Vec<String> =
+        checks.map(|Unread { problem, .. }| format!("{}, line {}", problem.what, problem.line)).collect();
+    for unread in plan.unread.iter().filter(|unread| unread.why != Why::Check) {
         let place = || format!("{}:{}", unread.problem.file, unread.problem.line);
         reasons.entry(unread.why).or_insert_with(|| (0, place())).0 += 1;
     }
@@ -119,7 +122,7 @@ fn unread(plan: &Plan) -> Vec<String> {
         };
         format!("{subject} not taken: {}, first at {place}", why.as_str())
     };
-    reasons.into_iter().map(line).collect()
+    reasons.into_iter().map(line).chain(checks).collect()
 }
 
 /// What can run at once.

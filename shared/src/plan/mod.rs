@@ -28,7 +28,7 @@ pub use edit::{Edit, apply_edits, tick_style};
 pub use forecast::Conflict;
 pub use json::TreeDocument;
 pub use markdown::{Unread, Why, plan_ids};
-pub use places::{TASK_LIST, usual_places};
+pub use places::{TASK_LIST, find_plans, usual_places};
 pub use problem::{PlanError, Problem};
 pub use proposal::{Proposal, propose_test};
 pub use reason::{Basis, Reason, Waiting};

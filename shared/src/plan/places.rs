@@ -1,16 +1,75 @@
-//! Where a plan is looked for if nobody names one.
+//! Where a plan is looked for if none is named.
+
+use std::{fs, path::Path};
 
 use crate::name::BranchName;
 
 /// The file that spec-kit keeps tasks in.
 pub const TASK_LIST: &str = "tasks.md";
 
+/// Folders whose folders each hold a task list: spec-kit, Kiro and OpenSpec.
+const SPEC_FOLDERS: [&str; 4] = ["specs", ".specify/specs", ".kiro/specs", "openspec/changes"];
+
+/// Plans without a folder, as many projects keep them.
+const PLAN_FILES: [&str; 9] = [
+    "IMPLEMENTATION_PLAN.md",
+    "PLAN.md",
+    "plan.md",
+    "docs/plan.md",
+    "docs/PLAN.md",
+    "TODO.md",
+    "todo.md",
+    "ROADMAP.md",
+    "docs/tasks.md",
+];
+
 /// The usual places of a branch's plan, from the top of the worktree, the first before the others.
 #[must_use]
 pub fn usual_places(branch: Option<&BranchName>) -> Vec<String> {
-    let own = branch.map(|branch| format!("specs/{branch}/{TASK_LIST}"));
-    let anywhere = [format!("spec/{TASK_LIST}"), TASK_LIST.to_owned()];
-    std::iter::once("task-tree.json".to_owned()).chain(own).chain(anywhere).collect()
+    let mut places = vec!["task-tree.json".to_owned()];
+    if let Some(branch) = branch {
+        places.push(format!("specs/{branch}/{TASK_LIST}"));
+        // `feature/001-x` is the branch of `specs/001-x`.
+        if let Some((_, name)) = branch.as_str().rsplit_once('/') {
+            places.push(format!("specs/{name}/{TASK_LIST}"));
+        }
+    }
+    places.extend([format!("spec/{TASK_LIST}"), TASK_LIST.to_owned()]);
+    places
+}
+
+/// The plan of a branch: in its usual place, else the only one that there is. Several plans are all given.
+#[must_use]
+pub fn find_plans(top: &Path, branch: Option<&BranchName>) -> Vec<String> {
+    let is_file = |place: &String| top.join(place).is_file();
+    match usual_places(branch).into_iter().find(is_file) {
+        Some(place) => vec![place],
+        None => all_plans(top),
+    }
+}
+
+/// Every plan in a place where people keep them, from the top of the worktree.
+fn all_plans(top: &Path) -> Vec<String> {
+    let mut plans: Vec<String> = Vec::new();
+    for folder in SPEC_FOLDERS {
+        plans.extend(
+            names_in(&top.join(folder)).into_iter().map(|name| format!("{folder}/{name}/{TASK_LIST}")),
+        );
+    }
+    plans.extend(PLAN_FILES.map(str::to_owned));
+    plans.retain(|place| top.join(place).is_file());
+    // On a file system without case `PLAN.md` and `plan.md` are one file.
+    plans.dedup_by(|one, other| one.eq_ignore_ascii_case(other));
+    plans
+}
+
+/// The names in a folder, sorted; none if it cannot be read. What has been archived is no plan.
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|name| name != "archive");
+    names.sort();
+    names
 }
 
 #[cfg(test)]
@@ -18,10 +77,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_branch_has_a_place_of_its_own() {
+    fn a_branch_has_its_own_places() {
         let branch = "fix/login".parse().unwrap();
         let places = usual_places(Some(&branch));
-        assert_eq!(places, ["task-tree.json", "specs/fix/login/tasks.md", "spec/tasks.md", "tasks.md"]);
+        assert_eq!(
+            places,
+            [
+                "task-tree.json",
+                "specs/fix/login/tasks.md",
+                "specs/login/tasks.md",
+                "spec/tasks.md",
+                "tasks.md"
+            ]
+        );
         assert_eq!(usual_places(None), ["task-tree.json", "spec/tasks.md", "tasks.md"]);
     }
 }

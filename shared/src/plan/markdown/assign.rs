@@ -1,33 +1,22 @@
 //! Ids for boxes that have none: `T001`, `T002`, or on from the largest that the file has.
 
-use std::collections::HashSet;
-
-use super::{Line, Offset, entry::Why, head::checkbox, lines, outline, section::phase_label, settle};
+use super::{Line, entry::Form, head::checkbox, lines, outline, settle};
 use crate::{
     name::TaskId,
     plan::{Edit, PlanError, text::SpecFile},
 };
 
-/// The insertions that give every box an id. Steps of tasks stay steps. Where some boxes have ids already, only
-/// boxes beside them or in phases are meant: a checklist elsewhere is none of ours.
+/// The insertions that give an id to every task that has a box and no id. Steps of tasks and check lists stay as they are.
 pub fn plan_ids(label: &str, bytes: &[u8]) -> Result<Vec<Edit>, PlanError> {
     let file = SpecFile::new(label, bytes)?;
     let (lines, _) = lines::scan(file.text, file.content_start());
     let mut outline = outline::outline(&file, &lines);
-    let standing = settle::settle(&mut outline);
-    let tasks: Vec<_> = outline.entries.iter().zip(&standing).filter(|(_, found)| found.is_some()).collect();
-    let shared: HashSet<Option<usize>> = tasks.iter().map(|(entry, _)| entry.section).collect();
-    let is_meant = |line: &Line<'_>| {
-        let section = outline.sections.partition_point(|section| section.at <= line.at).checked_sub(1);
-        let is_shared = shared.contains(&section);
-        let is_phase = section.is_some_and(|at| phase_label(&outline.sections[at].title).is_some());
-        tasks.is_empty() || is_shared || is_phase
-    };
-    let without: Vec<Offset> =
-        outline.unread.iter().filter(|(_, _, why)| *why == Why::NoId).map(|(at, ..)| *at).collect();
-    let boxes =
-        lines.iter().filter(|line| without.binary_search(&line.at).is_ok()).filter(|line| is_meant(line));
-    let (mut number, width) = last_number(tasks.iter().map(|(entry, _)| &entry.id));
+    let standing = settle::settle(&file, &mut outline);
+    let tasks = outline.entries.iter().zip(&standing).filter(|(_, found)| found.is_some());
+    let tasks: Vec<_> = tasks.map(|(entry, _)| entry).collect();
+    let without = tasks.iter().filter(|entry| entry.form == Form::Plain);
+    let boxes = without.map(|entry| &lines[entry.lines.start]);
+    let (mut number, width) = last_number(tasks.iter().map(|entry| &entry.id));
     let mut edits = Vec::new();
     for line in boxes {
         number += 1;

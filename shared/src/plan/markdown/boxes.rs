@@ -2,8 +2,9 @@
 
 use super::{
     Offset,
-    entry::{Entry, Form, Why},
+    entry::{Entry, Form, Lead, Why},
     head::{Checkbox, Head},
+    naming::virtual_id,
     outline::Builder,
     table,
 };
@@ -31,32 +32,48 @@ impl<'a> Builder<'_, 'a> {
         let line = self.lines[at];
         self.close_items(line.indent);
         let Some(head) = Head::parse(rest) else {
-            return self.box_without_id(at, checkbox);
-        };
-        let Checkbox::Marked(mark) = checkbox else {
-            let what = format!("the box of '{}' does not hold one character", head.id);
-            return self.problem(line.offset_of(line.content()), what, "write '[ ]' or '[x]'");
+            return self.box_without_id(at, (checkbox, rest), column);
         };
         let parent = self.open.last().map(|(_, entry)| *entry);
+        let id = head.id;
         let Some(entry) = self.entry(Form::Box, at, head) else { return };
         self.outline.entries[entry].parent = parent;
-        self.mark(entry, mark, line.offset_of(mark));
+        match checkbox {
+            Checkbox::Marked(mark) => self.mark(entry, mark, line.offset_of(mark)),
+            Checkbox::Malformed => {
+                let what = format!("the box of '{id}' does not hold one character; it is read as to do");
+                self.warn(line.offset_of(line.content()), what, "write '[ ]' or '[x]'");
+            }
+        }
         self.open.push((column, entry));
         self.owner = Some(entry);
     }
 
-    fn box_without_id(&mut self, at: usize, checkbox: Checkbox<'_>) {
+    /// A box without an id is a step of the task that it belongs to, else a task or a check: the whole file tells.
+    fn box_without_id(&mut self, at: usize, (checkbox, rest): (Checkbox<'a>, &'a str), column: usize) {
         let line = self.lines[at];
-        let Checkbox::Marked(mark) = checkbox else { return self.prose(at) };
-        let Some(mark) = mark.chars().next().and_then(Mark::from_box) else { return self.prose(at) };
+        let Checkbox::Marked(place) = checkbox else { return self.prose(at) };
+        let Some(mark) = place.chars().next().and_then(Mark::from_box) else { return self.prose(at) };
         let Some(owner) = self.owner else {
-            self.outline.unread.push((line.at, None, Why::NoId));
-            return self.prose(at);
+            return self.plain_box(at, (place, rest), column);
         };
         let steps = &mut self.outline.entries[owner].steps;
         *steps = (steps.0 + usize::from(mark.is_settled()), steps.1 + 1);
         self.outline.unread.push((line.at, None, Why::Step));
         self.say(at, line.text.trim_end());
+    }
+
+    fn plain_box(&mut self, at: usize, (mark, rest): (&'a str, &'a str), column: usize) {
+        let line = self.lines[at];
+        let head = Head::plain(rest);
+        let Some(id) = self.virtual_names.name(&virtual_id(&head.title)) else { return self.prose(at) };
+        let mut entry = Entry::new(Form::Plain, id, head, line.offset_of(line.content()));
+        (entry.lines, entry.section, entry.lead) = (at..at + 1, self.section, self.lead);
+        self.outline.entries.push(entry);
+        let entry = self.outline.entries.len() - 1;
+        self.mark(entry, mark, line.offset_of(mark));
+        self.open.push((column, entry));
+        self.owner = Some(entry);
     }
 
     pub(super) fn row(&mut self, at: usize, row: table::Row<'a>) {
@@ -80,6 +97,7 @@ impl<'a> Builder<'_, 'a> {
                 return None;
             }
         };
+        self.lead = Lead::None;
         let mut entry = Entry::new(form, id, head, line.offset_of(line.content()));
         entry.lines = at..at + 1;
         entry.section = self.section;
@@ -91,8 +109,9 @@ impl<'a> Builder<'_, 'a> {
         let id = self.outline.entries[entry].id.clone();
         match mark.chars().next().and_then(Mark::from_box) {
             None => {
-                let what = format!("'{mark}' is no mark that the box of '{id}' can have");
-                self.problem(at, what, "use ' ' todo, 'x' done, '-' skipped, '~' partial or '!' blocked");
+                let what = format!("'{mark}' is no known mark; the box of '{id}' is read as to do");
+                self.outline.entries[entry].mark_at = Some(at);
+                self.warn(at, what, "use ' ' todo, 'x' done, '-' skipped, '~' partial or '!' blocked");
             }
             Some(mark) => {
                 let entry = &mut self.outline.entries[entry];
@@ -102,6 +121,10 @@ impl<'a> Builder<'_, 'a> {
                 }
             }
         }
+    }
+
+    fn warn(&mut self, at: Offset, what: String, fix: &str) {
+        self.outline.warnings.push(self.file.problem(at, what, fix));
     }
 
     fn problem(&mut self, at: Offset, what: String, fix: &str) {

@@ -14,6 +14,8 @@ pub(super) enum Form {
     Row,
     /// A list item without a box.
     Bullet,
+    /// A list item with a box and without an id. Its id is made from its text.
+    Plain,
 }
 
 /// A task as it stands in a file.
@@ -35,6 +37,19 @@ pub(super) struct Entry {
     pub(super) parent: Option<usize>,
     /// Boxes without an id that belong to it: how many are ticked, how many there are.
     pub(super) steps: (usize, usize),
+    /// What stands between it and the task before it.
+    pub(super) lead: Lead,
+}
+
+/// What introduces a list of boxes without ids.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Lead {
+    #[default]
+    None,
+    /// A paragraph.
+    Text,
+    /// A paragraph such as "Acceptance criteria:".
+    Checks,
 }
 
 impl Entry {
@@ -52,6 +67,7 @@ impl Entry {
             section: None,
             parent: None,
             steps: (0, 0),
+            lead: Lead::None,
         }
     }
 
@@ -74,8 +90,8 @@ impl Entry {
 pub enum Why {
     /// A box without an id that belongs to a task, and is told to who works on it.
     Step,
-    /// A box without an id.
-    NoId,
+    /// Boxes without ids that are a check list.
+    Check,
     /// A list item with an id that is not in the plan, and without a box.
     NoBox,
     /// It stands in a code fence.
@@ -94,7 +110,7 @@ impl Why {
     /// Every reason.
     pub const ALL: &[Self] = &[
         Self::Step,
-        Self::NoId,
+        Self::Check,
         Self::NoBox,
         Self::InCode,
         Self::InComment,
@@ -108,7 +124,7 @@ impl Why {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Step => "a step of a task",
-            Self::NoId => "a box without an id",
+            Self::Check => "boxes taken as checks",
             Self::NoBox => "an id without a box",
             Self::InCode => "it stands in a code fence",
             Self::InComment => "it stands in a comment",
@@ -123,7 +139,7 @@ impl Why {
     pub fn fix(self) -> &'static str {
         match self {
             Self::Step => "",
-            Self::NoId => "give it an id (git arborist plan --assign-ids does), or drop the box",
+            Self::Check => "give them ids, if they are meant as tasks",
             Self::NoBox => "write '- [ ]' before the id to make it a task",
             Self::InCode => "close the fence before it, if it is meant as a task",
             Self::InComment => "end the comment before it, if it is meant as a task",

@@ -52,6 +52,15 @@ impl<'a> Head<'a> {
         Some(head)
     }
 
+    /// Reads what stands behind a box without an id.
+    pub(super) fn plain(text: &'a str) -> Self {
+        let mut head = Self::default();
+        let rest = head.take_tags(text, &mut Vec::new());
+        head.is_struck = rest.starts_with("~~");
+        head.title = rest.trim().to_owned();
+        head
+    }
+
     /// Skips emoji, emphasis and tags up to the id, and notes which emphasis is open behind it.
     fn find_id(&mut self, text: &'a str, open: &mut Vec<&'static str>) -> Option<&'a str> {
         let mut rest = text.trim_start();
@@ -118,7 +127,10 @@ impl<'a> Head<'a> {
 
 fn id_at(text: &str) -> Option<&str> {
     let is_keycap = |id: &&str| !text[id.len()..].starts_with('\u{fe0f}');
-    ids::lettered(text).or_else(|| ids::numeric(text).filter(is_keycap)).filter(|id| ids::parse(id).is_some())
+    ids::lettered(text)
+        .or_else(|| ids::named(text))
+        .or_else(|| ids::numeric(text).filter(is_keycap))
+        .filter(|id| ids::parse(id).is_some())
 }
 
 /// A bare number such as the 3 of "3 nodes" is no id; `1.2`, `3.` and `3)` are.
@@ -137,7 +149,20 @@ fn bracketed(text: &str) -> Option<(&str, &str)> {
     const LONGEST: usize = 60;
     let (inside, behind) = text.strip_prefix('[')?.split_once(']')?;
     let is_tag = !inside.is_empty() && inside.len() <= LONGEST && !inside.contains('[');
-    (is_tag && !behind.starts_with(['(', '[', ':'])).then_some((inside, behind))
+    let is_link = behind.starts_with(['(', ':'])
+        || behind.starts_with('[') && !is_usual(inside) && !is_usual(inside_next(behind));
+    (is_tag && !is_link).then_some((inside, behind))
+}
+
+/// `P`, `US1` and `red` are tags also where the next tag follows without a space, as in `[US1][P]`.
+fn is_usual(tag: &str) -> bool {
+    let is_story =
+        tag.strip_prefix("US").is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()));
+    is_story || matches!(tag, "P" | "red")
+}
+
+fn inside_next(behind: &str) -> &str {
+    behind.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or("", |(inside, _)| inside)
 }
 
 /// A tag at the start of `text`; `(P)` is one too.
@@ -195,6 +220,9 @@ mod tests {
             (" Task 1.1: do it", "1.1", &[], "do it"),
             (" **Task T1**: do it", "T1", &[], "do it"),
             (" T1", "T1", &[], ""),
+            (" **T-NEW-A** x", "T-NEW-A", &[], "x"),
+            (" T001 [US1][P] x", "T001", &["P", "US1"], "x"),
+            (" T001 [P][US1] x", "T001", &["P", "US1"], "x"),
         ] {
             let head = Head::parse(text).unwrap_or_else(|| panic!("{text}"));
             let parallel = head.is_parallel.then(|| "P".to_owned());
@@ -219,6 +247,7 @@ mod tests {
             "1️⃣ x",
             "3 nodes",
             "T001-T003 x",
+            "T-shirt x",
             "**T001** – **T003**",
         ] {
             assert_eq!(Head::parse(text), None, "{text}");

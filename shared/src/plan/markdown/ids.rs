@@ -29,6 +29,21 @@ pub(super) fn lettered(text: &str) -> Option<&str> {
     whole_word(text, at)
 }
 
+/// An id of capital letters only: `T-NEW-A`.
+pub(super) fn named(text: &str) -> Option<&str> {
+    const LONGEST: usize = 24;
+    let rest = text.strip_prefix("T-")?;
+    let len = rest
+        .find(|c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '-'))
+        .unwrap_or(rest.len());
+    let name = rest[..len].trim_end_matches('-');
+    let is_name = name.len() > 1
+        && name.len() <= LONGEST
+        && !name.contains("--")
+        && name.bytes().any(|b| b.is_ascii_uppercase());
+    if is_name { whole_word(text, 2 + name.len()) } else { None }
+}
+
 /// A number with dots: `3`, `1.1`, `2.4.1`.
 pub(super) fn numeric(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
@@ -47,7 +62,9 @@ fn digits_at(bytes: &[u8], at: usize) -> usize {
 }
 
 fn whole_word(text: &str, len: usize) -> Option<&str> {
-    let goes_on = text[len..].starts_with(|next: char| next == '_' || next.is_ascii_alphanumeric());
+    // The `_` of `_Depends: T001_` is emphasis, that of `T001_x` is part of a word.
+    let behind = text[len..].trim_start_matches('_');
+    let goes_on = behind.starts_with(|next: char| next.is_ascii_alphanumeric());
     (!goes_on).then(|| &text[..len])
 }
 

@@ -457,9 +457,7 @@ impl Known {
             return Vec::new();
         }
         // "T054–T056" takes in T056a and T056b where there is no T056.
-        if last.2.is_empty() {
-            last.2 = "\u{10ffff}".to_owned();
-        }
+        last.2.push_str(if last.2.is_empty() { "\u{10ffff}" } else { "-\u{10ffff}" });
         let all = self.by_order();
         let start = all.partition_point(|(key, _)| *key < first);
         all[start..].iter().take_while(|(key, _)| *key <= last).map(|(_, at)| *at).collect()

@@ -52,6 +52,8 @@ pub struct Unread {
     pub why: Why,
     /// The same as a complaint, with its place.
     pub problem: Problem,
+    /// How many lines it speaks of; more than one for a check list.
+    pub lines: usize,
 }
 
 /// A file with all that was read from it.
@@ -81,6 +83,7 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (Found, Vec<Unread>) {
         found.drafts.extend(drafts);
         roles.extend(own);
         found.problems.append(&mut page.outline.problems);
+        found.warnings.append(&mut page.outline.warnings);
     }
     let known = Known::new(&found.drafts, &roles);
     let family = Family::new(&found.drafts, |id| known.position(id));
@@ -94,7 +97,7 @@ fn page<'f, 'a>(file: (usize, &'f SpecFile<'a>), warnings: &mut Vec<Problem>) ->
     let (lines, unclosed) = lines::scan(file.1.text, file.1.content_start());
     warnings.extend(unclosed.map(|unclosed| never_closed(file.1, unclosed)));
     let mut outline = outline::outline(file.1, &lines);
-    let standing = settle::settle(&mut outline);
+    let standing = settle::settle(file.1, &mut outline);
     Page { file, lines, outline, standing, ids: Vec::new(), sections: Vec::new() }
 }
 
@@ -109,8 +112,19 @@ fn never_closed(file: &SpecFile<'_>, Unclosed { at, what }: Unclosed) -> Problem
 }
 
 fn unread<'p>(page: &'p Page<'_, '_>) -> impl Iterator<Item = Unread> + 'p {
-    page.outline.unread.iter().map(|(at, _, why)| {
+    let lines = page.outline.unread.iter().map(|(at, _, why)| {
         let what = format!("this looks like a task and was not taken: {}", why.as_str());
-        Unread { why: *why, problem: page.file.1.problem(*at, what, why.fix()) }
-    })
+        Unread { why: *why, problem: page.file.1.problem(*at, what, why.fix()), lines: 1 }
+    });
+    let checks = page.outline.checks.iter().map(|checks| {
+        let title = checks.section.map_or("the top", |at| page.outline.sections[at].title.as_str());
+        let boxes = if checks.count == 1 { "1 box".to_owned() } else { format!("{} boxes", checks.count) };
+        let what = format!("{boxes} under '{title}' taken as checks");
+        Unread {
+            why: Why::Check,
+            problem: page.file.1.problem(checks.at, what, Why::Check.fix()),
+            lines: checks.count,
+        }
+    });
+    lines.chain(checks)
 }

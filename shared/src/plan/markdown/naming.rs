@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::entry::Entry;
+use super::{entry::Entry, section::slug};
 use crate::name::TaskId;
 
 /// Names sections. Ids that tasks have are taken, also when they differ only in case.
@@ -28,6 +28,22 @@ impl Names {
             }
         }
     }
+}
+
+/// An id made from a text, which stays the same when other lines are inserted. Texts without ASCII words are hashed.
+pub(super) fn virtual_id(text: &str) -> String {
+    const SHORTEST: usize = 3;
+    let plain = text.split(['(', '—']).next().filter(|start| start.trim().len() > SHORTEST).unwrap_or(text);
+    let slug = slug(plain);
+    let is_mostly_ascii = text.chars().filter(char::is_ascii_alphanumeric).count() * 2
+        >= text.chars().filter(|c| c.is_alphanumeric()).count();
+    if slug.len() >= SHORTEST && is_mostly_ascii {
+        return slug;
+    }
+    // FNV-1a: the id must be the same with every build.
+    let hash =
+        text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    format!("task-{hash:08x}")
 }
 
 /// `3.1` and `5a` are fit for an id as they are; other scripts have no slug.

@@ -5,11 +5,12 @@ use std::{collections::HashMap, ops::Range};
 use super::{
     Line, Offset,
     boxes::TICKS,
-    entry::{Entry, Form, Why},
+    entry::{Entry, Form, Lead, Why},
     head::{Checkbox, Head, checkbox},
     ids,
     lines::Kind,
-    section::{Section, is_dependencies, phase_label},
+    naming::Names,
+    section::{Section, is_dependencies, is_history, phase_label, says_checks},
     table,
 };
 use crate::{
@@ -36,6 +37,17 @@ pub(super) struct Outline<'a> {
     /// Lines that look like tasks: the id that they name, if any, and why they were not taken.
     pub(super) unread: Vec<(Offset, Option<String>, Why)>,
     pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<Problem>,
+    /// Check lists: where each begins, and how many boxes it has.
+    pub(super) checks: Vec<Checks>,
+}
+
+/// Boxes of one section that are no tasks.
+#[derive(Debug)]
+pub(super) struct Checks {
+    pub(super) section: Option<usize>,
+    pub(super) at: Offset,
+    pub(super) count: usize,
 }
 
 /// A paragraph, an item or a fence of a section that lists dependencies.
@@ -68,6 +80,10 @@ pub(super) struct Builder<'f, 'a> {
     /// The task that lines belong to: the innermost open item, or a heading.
     pub(super) owner: Option<usize>,
     is_after_blank: bool,
+    /// Ids made for boxes that have none.
+    pub(super) virtual_names: Names,
+    /// What stands between the last task and here.
+    pub(super) lead: Lead,
 }
 
 pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[Line<'a>]) -> Outline<'a> {
@@ -79,6 +95,8 @@ pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[Line<'a>]) -> Outline<'a
         open: Vec::new(),
         owner: None,
         is_after_blank: false,
+        virtual_names: Names::default(),
+        lead: Lead::None,
     };
     let mut at = 0;
     while at < lines.len() {
@@ -146,6 +164,7 @@ impl<'a> Builder<'_, 'a> {
         }
         self.open.clear();
         self.owner = None;
+        self.lead = Lead::None;
         if level > 1
             && let Some(task) = self.heading_task(at, line.content())
         {
@@ -245,7 +264,9 @@ impl<'a> Builder<'_, 'a> {
         let is_row = |line: &Line<'_>| line.kind == Kind::Row;
         let end = at + self.lines[at..].iter().take_while(|line| is_row(line)).count();
         let table = table::rows(&self.lines[at..end]);
-        for row in table.rows {
+        let is_history =
+            self.section.is_some_and(|section| is_history(&self.outline.sections[section].title));
+        for row in table.rows.into_iter().filter(|_| !is_history) {
             self.row(at, row);
         }
         self.outline.cells.extend(table.cells);
@@ -274,6 +295,11 @@ impl<'a> Builder<'_, 'a> {
         if self.owner.is_some() {
             return self.say(at, line.text.trim_end());
         }
+        self.lead = match line.kind {
+            Kind::Text | Kind::Quote if says_checks(line.content()) => Lead::Checks,
+            Kind::Text if self.lead == Lead::None => Lead::Text,
+            _ => self.lead,
+        };
         if let Some(section) = self.section {
             if says_needs(line.content()) && !self.is_in_dependencies() {
                 self.outline.phase_lines.push((section, line));

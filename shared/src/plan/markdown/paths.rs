@@ -41,12 +41,45 @@ fn path(word: &str, is_code: bool) -> Option<&str> {
             .contains(['<', '>', '|', '=', '"', '\'', '\\', '&', '%', '?', '#', '…', '^', ';'].as_slice());
     let (folder, name) = word.rsplit_once('/').unwrap_or(("", word));
     let ending = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, ending)| ending);
+    if folder.is_empty() && ending == Some("js") && is_product(name, is_code) {
+        return None;
+    }
     let is_path = match ending {
         Some(ending) if ENDINGS.contains(&ending) => true,
         Some(ending) => !folder.is_empty() && is_ending(ending) && !name.ends_with("()"),
         None => is_code && !folder.is_empty() && is_folder(word),
     };
     (is_shaped && is_path).then_some(word)
+}
+
+/// `Node.js` and the like are no files.
+fn is_product(name: &str, is_code: bool) -> bool {
+    const PRODUCTS: [&str; 22] = [
+        "node.js",
+        "next.js",
+        "vue.js",
+        "nuxt.js",
+        "three.js",
+        "d3.js",
+        "express.js",
+        "react.js",
+        "chart.js",
+        "ember.js",
+        "alpine.js",
+        "backbone.js",
+        "moment.js",
+        "day.js",
+        "p5.js",
+        "pdf.js",
+        "nest.js",
+        "socket.js",
+        "discord.js",
+        "ethers.js",
+        "web3.js",
+        "transformers.js",
+    ];
+    PRODUCTS.contains(&name.to_ascii_lowercase().as_str())
+        || !is_code && name.starts_with(|c: char| c.is_ascii_uppercase())
 }
 
 fn is_dotfile(word: &str) -> bool {
@@ -87,6 +120,7 @@ mod tests {
             ("fix src/a.rs:42 and ./b.rs", &["src/a.rs", "b.rs"]),
             ("`GET /api/users`, and/or T008/T010, `Version.tryParse`, e.g. http://a.b/c.js", &[]),
             ("`.github/workflows/ci.yml` in `src/lib/`", &[".github/workflows/ci.yml", "src/lib/"]),
+            ("Node.js 20 with `Next.js` and `server.js`", &["server.js"]),
             ("v1.2.3 and 3.5 and U.S. a/b", &[]),
             ("在 `lib/config.ts` 实现", &["lib/config.ts"]),
         ] {

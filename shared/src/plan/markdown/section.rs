@@ -225,6 +225,82 @@ pub(super) fn begins_with(title: &str, words: &[&str]) -> bool {
     words.iter().any(|word| title.starts_with(word))
 }
 
+/// Whether a heading or a paragraph opens a list of checks.
+pub(super) fn says_checks(text: &str) -> bool {
+    const CHECKS: [&str; 26] = [
+        "checklist",
+        "check list",
+        "acceptance",
+        "criteria",
+        "validation",
+        "verification",
+        "definition of done",
+        "done when",
+        "success",
+        "quality gate",
+        "checkpoint",
+        "review",
+        "sign-off",
+        "signoff",
+        "exit condition",
+        "gate",
+        "readiness",
+        "requirements",
+        "验收",
+        "检查",
+        "清单",
+        "チェック",
+        "체크",
+        "critères",
+        "criterios",
+        "notes",
+    ];
+    let text = text.to_lowercase();
+    CHECKS.iter().any(|word| text.contains(word))
+}
+
+/// Whether a section repeats tasks that are listed elsewhere.
+pub(super) fn is_summary(title: &str) -> bool {
+    const SUMMARIES: [&str; 16] = [
+        "summary",
+        "overview",
+        "progress",
+        "status",
+        "parallel",
+        "example",
+        "strategy",
+        "mvp",
+        "see above",
+        "tracking",
+        "notes",
+        "coverage",
+        "mapping",
+        "recap",
+        "总结",
+        "概览",
+    ];
+    let lower = title.to_lowercase();
+    phase_label(title).is_none()
+        && (says_checks(title) || is_dependencies(title) || SUMMARIES.iter().any(|word| lower.contains(word)))
+}
+
+/// Whether a section is a change log, whose rows are no tasks.
+pub(super) fn is_history(title: &str) -> bool {
+    const HISTORY: [&str; 9] = [
+        "change log",
+        "changelog",
+        "change-log",
+        "revision",
+        "version history",
+        "history",
+        "release notes",
+        "变更",
+        "更新记录",
+    ];
+    let lower = title.to_lowercase();
+    HISTORY.iter().any(|word| lower.contains(word))
+}
+
 /// Whether a section says that it need not wait for the one before it.
 pub(super) fn says_apart(text: &str) -> bool {
     const APART: [&str; 9] = [

@@ -3,70 +3,200 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    entry::{Form, Why},
-    outline::Outline,
+    entry::{Entry, Form, Lead, Why},
+    naming::{Names, virtual_id},
+    outline::{Checks, Outline},
+    section::{is_summary, says_checks},
+    table::status_mark,
 };
-use crate::{name::TaskId, plan::Mark};
+use crate::{
+    name::TaskId,
+    plan::{Mark, text::SpecFile},
+};
 
 /// For each entry, the entry that stands for its task; `None` if it is no task.
 pub(super) type Standing = Vec<Option<usize>>;
 
-/// Decides which entries are tasks, and drops from the unread lines what only repeats one.
-pub(super) fn settle(outline: &mut Outline<'_>) -> Standing {
+/// Decides which entries are tasks, gives every task an id of its own, and drops from the unread lines what only
+/// repeats a task.
+pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Standing {
     let form = main_form(outline);
-    let has_letters = outline.entries.iter().any(|entry| is_main(entry.form, form) && !entry.is_numeric());
-    let mut first: HashMap<TaskId, usize> = HashMap::new();
-    let mut standing = Vec::with_capacity(outline.entries.len());
-    let mut numbers = Vec::new();
+    let mut is_task = main_entries(outline, form);
+    name_repeated_numbers(outline, &is_task);
+    let mut standing: Standing = vec![None; outline.entries.len()];
+    let mut first: HashMap<String, usize> = HashMap::new();
     for at in 0..outline.entries.len() {
-        let entry = &outline.entries[at];
-        if !is_main(entry.form, form) {
-            standing.push(None);
-        } else if has_letters && entry.is_numeric() {
-            numbers.push((entry.at, None, Why::Number));
-            standing.push(None);
-        } else {
-            let found = *first.entry(entry.id.clone()).or_insert(at);
-            standing.push(Some(if outline.entries[found].form == entry.form { at } else { found }));
+        if !is_task[at] {
+            continue;
+        }
+        let found = *first.entry(outline.entries[at].id.folded()).or_insert(at);
+        standing[at] = Some(found);
+        if found != at && !is_reference(outline, found, at) {
+            standing[at] = Some(at);
+            rename_duplicate(file, outline, (found, at), &mut first);
         }
     }
-    outline.unread.append(&mut numbers);
     for (at, found) in standing.iter().enumerate() {
         if let Some(found) = found.filter(|found| *found != at) {
+            is_task[at] = false;
             merge(outline, found, at);
         }
     }
-    forget_repetitions(outline, form, &first.into_keys().collect());
-    outline.entries.iter_mut().for_each(mark_by_steps);
+    let ids: HashSet<TaskId> =
+        standing.iter().flatten().map(|found| outline.entries[*found].id.clone()).collect();
+    forget_repetitions(outline, form, &ids);
+    outline.entries.iter_mut().for_each(mark_by_text);
     standing
 }
 
-/// Boxes and headings go before rows, and rows before plain list items.
+/// Boxes with ids and headings go before rows, rows before boxes and items of which only one has what a task needs.
 fn main_form(outline: &Outline<'_>) -> Form {
-    let has = |form: Form| outline.entries.iter().any(|entry| entry.form == form);
-    if has(Form::Box) || has(Form::Heading) {
+    let count = |form: Form| outline.entries.iter().filter(|entry| entry.form == form).count();
+    if count(Form::Box) + count(Form::Heading) > 0 {
         Form::Box
-    } else if has(Form::Row) {
+    } else if count(Form::Row) > 0 {
         Form::Row
+    } else if count(Form::Plain) > 0 && count(Form::Plain) >= count(Form::Bullet) {
+        Form::Plain
     } else {
         Form::Bullet
     }
 }
 
-fn is_main(form: Form, main: Form) -> bool {
-    form == main || (main == Form::Box && form == Form::Heading)
+/// Which entries are tasks by their form. Notes the others as numbers or checks.
+fn main_entries(outline: &mut Outline<'_>, form: Form) -> Vec<bool> {
+    let is_main = |entry: &Entry| entry.form == form || form == Form::Box && entry.form == Form::Heading;
+    let has_letters = outline
+        .entries
+        .iter()
+        .any(|entry| is_main(entry) && entry.form != Form::Plain && !entry.is_numeric());
+    let is_number = |entry: &Entry| has_letters && entry.form != Form::Plain && entry.is_numeric();
+    let mut is_task: Vec<bool> =
+        outline.entries.iter().map(|entry| is_main(entry) && !is_number(entry)).collect();
+    let numbers: Vec<_> = outline.entries.iter().filter(|entry| is_main(entry) && is_number(entry)).collect();
+    let numbers: Vec<_> = numbers.iter().map(|entry| (entry.at, None, Why::Number)).collect();
+    outline.unread.extend(numbers);
+    settle_plain_boxes(outline, form, &mut is_task);
+    is_task
+}
+
+/// In a file without ids every box is a task that no check list holds. Beside tasks with ids, a box without one is a
+/// task only if it stands in their list.
+fn settle_plain_boxes(outline: &mut Outline<'_>, form: Form, is_task: &mut [bool]) {
+    let with_ids: HashSet<Option<usize>> = outline
+        .entries
+        .iter()
+        .zip(&*is_task)
+        .filter(|(entry, is_task)| **is_task && entry.form == Form::Box)
+        .map(|(entry, _)| entry.section)
+        .collect();
+    let is_check_list = |section: Option<usize>| {
+        std::iter::successors(section, |at| outline.sections[*at].parent)
+            .any(|at| outline.sections[at].level > 1 && says_checks(&outline.sections[at].title))
+    };
+    let is_meant = |entry: &Entry| match form {
+        Form::Plain => entry.lead != Lead::Checks && !is_check_list(entry.section),
+        Form::Box => {
+            with_ids.contains(&entry.section) && entry.lead == Lead::None && !is_check_list(entry.section)
+        }
+        _ => false,
+    };
+    let plain: Vec<usize> =
+        (0..outline.entries.len()).filter(|at| outline.entries[*at].form == Form::Plain).collect();
+    // A file that is nothing but check lists is a plan all the same.
+    let is_all = form == Form::Plain && !plain.iter().any(|at| is_meant(&outline.entries[*at]));
+    let meant: Vec<bool> = plain.iter().map(|at| is_all || is_meant(&outline.entries[*at])).collect();
+    for (at, is_meant) in plain.into_iter().zip(meant) {
+        is_task[at] = is_meant;
+        if !is_meant {
+            note_check(outline, at);
+        }
+    }
+}
+
+/// A check is kept as a note of its section, and counted.
+fn note_check(outline: &mut Outline<'_>, at: usize) {
+    let entry = &outline.entries[at];
+    let (section, place) = (entry.section, entry.at);
+    let line = format!("- [{}] {}\n", if entry.mark.is_settled() { 'x' } else { ' ' }, entry.text);
+    if let Some(section) = section {
+        outline.sections[section].text.push_str(&line);
+    }
+    match outline.checks.last_mut().filter(|checks| checks.section == section) {
+        Some(checks) => checks.count += 1,
+        None => outline.checks.push(Checks { section, at: place, count: 1 }),
+    }
+}
+
+/// Numbers that begin anew in each section are no ids: their tasks get one from their text.
+fn name_repeated_numbers(outline: &mut Outline<'_>, is_task: &[bool]) {
+    let mut count: HashMap<TaskId, usize> = HashMap::new();
+    let is_number = |entry: &Entry| entry.form == Form::Box && entry.is_numeric();
+    for (entry, _) in
+        outline.entries.iter().zip(is_task).filter(|(entry, is_task)| **is_task && is_number(entry))
+    {
+        *count.entry(entry.id.clone()).or_default() += 1;
+    }
+    count.retain(|_, count| *count > 1);
+    if count.is_empty() {
+        return;
+    }
+    let mut names = Names::default();
+    names.reserve(outline.entries.iter().map(|entry| &entry.id));
+    for entry in outline.entries.iter_mut().filter(|entry| is_number(entry) && count.contains_key(&entry.id))
+    {
+        if let Some(id) = names.name(&virtual_id(entry.text.lines().next().unwrap_or_default())) {
+            entry.id = id;
+        }
+    }
+}
+
+/// A known id in another form, in a summary, or with the same words is the same task.
+fn is_reference(outline: &Outline<'_>, first: usize, other: usize) -> bool {
+    let (one, two) = (&outline.entries[first], &outline.entries[other]);
+    let sections = std::iter::successors(two.section, |at| outline.sections[*at].parent);
+    let mut titles = sections.map(|at| &outline.sections[at]).filter(|section| section.level > 1);
+    let words = |entry: &Entry| entry.text.lines().next().unwrap_or_default().trim().to_lowercase();
+    one.id == two.id
+        && (one.form != two.form
+            || titles.any(|section| is_summary(&section.title))
+            || words(one) == words(two))
+}
+
+/// Two tasks with one id: the second gets a suffix.
+fn rename_duplicate(
+    file: &SpecFile<'_>,
+    outline: &mut Outline<'_>,
+    (first, other): (usize, usize),
+    taken: &mut HashMap<String, usize>,
+) {
+    let id = outline.entries[other].id.clone();
+    let free = (2..)
+        .map(|number| format!("{id}-{number}"))
+        .find(|name| !taken.contains_key(&name.to_ascii_lowercase()));
+    let Some(renamed) = free.and_then(|name| name.parse::<TaskId>().ok()) else { return };
+    let (line, place) = (file.line_of(outline.entries[other].at), outline.entries[other].at);
+    let above = file.line_of(outline.entries[first].at);
+    let what = format!("the id '{id}' is taken already, in line {above}; this task is called '{renamed}'");
+    outline.warnings.push(file.problem(place, what, "give one of the two another id"));
+    outline.duplicates.insert(outline.entries[first].id.clone(), line);
+    taken.insert(renamed.folded(), other);
+    outline.entries[other].id = renamed;
 }
 
 /// A list of boxes beside headings that tell more: one task, told in two places.
 fn merge(outline: &mut Outline<'_>, found: usize, other: usize) {
     let text = std::mem::take(&mut outline.entries[other].text);
-    let (mark, mark_at, steps) = {
+    let (mark, mark_at, steps, form) = {
         let other = &outline.entries[other];
-        (other.mark, other.mark_at, other.steps)
+        (other.mark, other.mark_at, other.steps, other.form)
     };
     let entry = &mut outline.entries[found];
     if entry.mark_at.is_none() && mark_at.is_some() {
         (entry.mark, entry.mark_at) = (mark, mark_at);
+    }
+    if entry.form == form {
+        return;
     }
     entry.steps = (entry.steps.0 + steps.0, entry.steps.1 + steps.1);
     if !entry.text.contains(&text) {
@@ -83,14 +213,22 @@ fn forget_repetitions(outline: &mut Outline<'_>, form: Form, ids: &HashSet<TaskI
     outline.unread.sort_by_key(|(at, ..)| *at);
 }
 
-/// A heading has no box of its own: its boxes without ids tell how far it is.
-fn mark_by_steps(entry: &mut super::entry::Entry) {
+/// A heading has no box: a line "Status: ✅ DONE" or its boxes without ids tell how far it is.
+fn mark_by_text(entry: &mut Entry) {
     if entry.form != Form::Heading || entry.mark_at.is_some() || entry.mark != Mark::Todo {
         return;
     }
-    entry.mark = match entry.steps {
-        (0, _) => Mark::Todo,
-        (done, all) if done == all => Mark::Done,
-        _ => Mark::Partial,
+    let status = entry.text.lines().find_map(|line| {
+        let line = line.trim_start_matches(['*', '_', '-', '>', ' ']);
+        let rest = line.strip_prefix("Status").or_else(|| line.strip_prefix("状态"))?;
+        Some(
+            rest.trim_start_matches(['*', '_', ' ']).strip_prefix([':', '：'])?.trim_matches(['*', '_', ' ']),
+        )
+    });
+    entry.mark = match (status, entry.steps) {
+        (Some(status), _) => status_mark(status),
+        (None, (0, _)) => Mark::Todo,
+        (None, (done, all)) if done == all => Mark::Done,
+        (None, _) => Mark::Partial,
     };
 }

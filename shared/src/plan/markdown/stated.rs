@@ -9,15 +9,18 @@ use super::{
     drawings::{DrawingReader, is_mermaid},
     keywords::{Sense, Voice, keyword_at},
     lines::Kind,
-    mentions::{Known, Mentions, Missing, Named, Placed},
+    mentions::{Known, Mentions, Missing, Name, Named, Placed},
     outline::Block,
     sentences::{self, ArrowClaim, Claim, Force, Said},
     tokens::{Piece, Token, Tokenizer},
     tree::{NodeKind, Role},
 };
-use crate::plan::{
-    assemble::{DraftNeed, Found, Place},
-    precedence::Precedence,
+use crate::{
+    name::TaskId,
+    plan::{
+        assemble::{DraftNeed, Found, Place},
+        precedence::Precedence,
+    },
 };
 
 /// More pairs than this in one sentence are a slip of the pen, not a dependency.
@@ -56,6 +59,8 @@ struct Edge {
     on: usize,
     place: Place,
     weight: Weight,
+    /// Whether "all stories" are meant: a last phase then still waits for other phases too.
+    is_general: bool,
 }
 
 /// Everything that the pages of a plan state.
@@ -102,7 +107,7 @@ fn take(
         precedence: Precedence::new(&family.children, &family.roots),
     };
     statements.edges.sort_by_key(|edge| edge.weight);
-    for Edge { who, on, place, weight } in statements.edges {
+    for Edge { who, on, place, weight, is_general } in statements.edges {
         if stated.needs[who].contains(&on) {
             continue;
         }
@@ -121,7 +126,8 @@ fn take(
         }
         stated.needs[who].push(on);
         let is_phase = |at: usize| roles[at].kind != NodeKind::Task;
-        stated.replaced[who] |= is_phase(who) && is_phase(on);
+        let is_added = is_general && roles[who].kind == NodeKind::Last;
+        stated.replaced[who] |= is_phase(who) && is_phase(on) && !is_added;
         let id = found.drafts[on].task.id.clone();
         found.drafts[who].needs.push(DraftNeed::stated((id, place)));
     }
@@ -288,7 +294,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             if (left < right) != is_then {
                 self.warn_of_odd_arrow((left, right), (who, on), at);
             }
-            self.edge(who, on, at, Weight::Arrow);
+            self.edge((who, on), at, Weight::Arrow, false);
         }
     }
 
@@ -330,18 +336,19 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         if who.len() * on.len() > MOST_PAIRS {
             return;
         }
+        let is_general = claim.on.iter().any(|(name, _)| *name == Name::AllStories);
         for (who, who_at) in who {
             for (on, on_at) in &on {
                 let at = if *on_at == usize::MAX { who_at } else { *on_at };
                 let weight = if claim.force == Force::Loose { Weight::Remark } else { weight };
-                self.edge(who, *on, at, weight);
+                self.edge((who, *on), at, weight, is_general);
             }
         }
     }
 
     /// Notes an edge. A node cannot wait for itself, nor for what it is part of: such a sentence means its
     /// neighbours. A remark counts only so far as it follows the order of the file.
-    fn edge(&mut self, who: usize, on: usize, at: usize, weight: Weight) {
+    fn edge(&mut self, (who, on): (usize, usize), at: usize, weight: Weight, is_general: bool) {
         let is_against = weight == Weight::Remark && on > who;
         if self.family.are_kin(who, on) || is_against {
             return;
@@ -349,7 +356,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         let is_phase = |at: usize| self.roles[at].kind != NodeKind::Task;
         let weight = if is_phase(who) || is_phase(on) { weight.max(Weight::Phase) } else { weight };
         let place = Place { file: self.page.file.0, at };
-        self.statements.edges.push(Edge { who, on, place, weight });
+        self.statements.edges.push(Edge { who, on, place, weight, is_general });
     }
 
     /// The nodes that are named. What is not there is told.
@@ -365,20 +372,29 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let problem = self.page.file.1.problem(at, what, self.known.fix_for(id, told));
             self.found.warnings.push(problem);
         }
-        for (at, place) in &nodes {
-            if let Some(other) = self.page.outline.duplicates.get(&self.found.drafts[*at].task.id) {
-                let id = &self.found.drafts[*at].task.id;
-                let what = format!(
-                    "a dependency names '{id}', which two tasks are called, in lines {} and {other}",
-                    self.page.file.1.line_of(self.found.drafts[*at].place.at)
-                );
-                let problem = self.page.file.1.problem(*place, what, "give one of the two another id");
-                if !self.found.problems.contains(&problem) {
-                    self.found.problems.push(problem);
-                }
-            }
-        }
+        self.refuse_duplicates(names);
         nodes
+    }
+}
+
+impl Reader<'_, '_, '_> {
+    /// An id that two tasks have cannot say which of them is waited for.
+    fn refuse_duplicates(&mut self, names: &[Placed<'_>]) {
+        for (name, place) in names {
+            let Name::Task(id) = name else { continue };
+            let Ok(id) = id.parse::<TaskId>() else { continue };
+            let Some(other) = self.page.outline.duplicates.get(&id) else { continue };
+            let first = self.known.position(&id).map(|at| self.found.drafts[at].place.at).unwrap_or_default();
+            let line = self.page.file.1.line_of(first);
+            let what = format!(
+                "a dependency names '{id}', which is the id of two tasks, in lines {line} and {other}"
+            );
+            self.found.problems.push(self.page.file.1.problem(
+                *place,
+                what,
+                "give one of the two another id",
+            ));
+        }
     }
 }
 

@@ -166,21 +166,26 @@ impl<'a> Row<'a> {
             self.mark_at = Some(line.offset_of(mark));
             return;
         }
-        let lower = cell.to_lowercase();
-        let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-        self.mark = if says(&["not ", "todo", "to do", "pending"]) {
-            Mark::Todo
-        } else if says(&["✅", "✓", "✔", "done", "complete", "完成"]) || lower == "x" {
-            Mark::Done
-        } else if says(&["skip", "dropped", "cancel"]) {
-            Mark::Skipped
-        } else if says(&["progress", "partial", "🟡"]) {
-            Mark::Partial
-        } else if says(&["blocked", "⛔"]) {
-            Mark::Blocked
-        } else {
-            Mark::Todo
-        };
+        self.mark = status_mark(cell);
+    }
+}
+
+/// What a status in words means.
+pub(super) fn status_mark(status: &str) -> Mark {
+    let lower = status.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    if says(&["not ", "todo", "to do", "pending", "未"]) {
+        Mark::Todo
+    } else if says(&["progress", "partial", "🟡"]) {
+        Mark::Partial
+    } else if says(&["✅", "✓", "✔", "done", "complete", "完成"]) || lower == "x" {
+        Mark::Done
+    } else if says(&["skip", "dropped", "cancel"]) {
+        Mark::Skipped
+    } else if says(&["blocked", "⛔"]) {
+        Mark::Blocked
+    } else {
+        Mark::Todo
     }
 }
 

@@ -133,6 +133,9 @@ impl Tokenizer<'_> {
         if let Some(id) = ids::lettered(rest) {
             return (Some(Piece::Id(id)), id.len());
         }
+        if let Some(id) = ids::named(rest).filter(|id| (self.is_id)(id)) {
+            return (Some(Piece::Id(id)), id.len());
+        }
         if let Some((number, len)) = story_at(rest) {
             return (Some(Piece::Story(number)), len);
         }

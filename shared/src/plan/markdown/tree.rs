@@ -1,7 +1,9 @@
 //! From settled entries to nodes: which sections are phases, what belongs where, and what everything is called.
 
+use std::collections::HashMap;
+
 use super::{
-    entry::Entry,
+    entry::{Entry, Form},
     naming::{Names, name_of, slug_label},
     outline::Outline,
     paths::paths,
@@ -84,6 +86,7 @@ impl TreeBuilder<'_, '_> {
         let mut nodes = Nodes { ids: self.entry_ids(), sections, ..Nodes::default() };
         let named = section_ids.iter().enumerate().filter_map(|(at, id)| Some((at, id.as_ref()?)));
         let mut sections = named.peekable();
+        let numbers = self.numbers();
         for (at, entry) in self.tasks() {
             let is_before = |(section, _): &(usize, &TaskId)| self.outline.sections[*section].at < entry.at;
             while let Some(section) = sections.next_if(is_before) {
@@ -91,7 +94,7 @@ impl TreeBuilder<'_, '_> {
                 nodes.drafts.push(self.section(section, &section_ids));
                 nodes.roles.push(self.role(section.0, &tagged));
             }
-            let parent = self.container(entry.parent, entry.section, (at, &section_ids));
+            let parent = self.container(entry.parent, entry.section, (at, &section_ids), Some(&numbers));
             nodes.drafts.push(self.task(entry, parent));
             nodes.roles.push(Role { section: self.subsection(at, entry, &section_ids), ..Role::default() });
         }
@@ -185,9 +188,13 @@ impl TreeBuilder<'_, '_> {
         parent: Option<usize>,
         section: Option<usize>,
         (own, section_ids): (usize, &[Option<TaskId>]),
+        numbers: Option<&HashMap<&str, usize>>,
     ) -> Option<TaskId> {
         if let Some(found) = parent.and_then(|parent| self.standing[parent]) {
             return Some(self.outline.entries[found].id.clone());
+        }
+        if let Some(whole) = numbers.and_then(|numbers| self.whole_of(own, section, numbers)) {
+            return Some(whole);
         }
         self.chain(section).find_map(|at| {
             let task = self.outline.sections[at].task.and_then(|task| self.standing[task]);
@@ -198,11 +205,24 @@ impl TreeBuilder<'_, '_> {
         })
     }
 
+    /// The boxes that have numbers for ids.
+    fn numbers(&self) -> HashMap<&str, usize> {
+        let boxes = self.tasks().filter(|(_, entry)| entry.form == Form::Box && entry.is_numeric());
+        boxes.map(|(at, entry)| (entry.id.as_str(), at)).collect()
+    }
+
+    /// The task `3` of a task `3.1` that stands behind it in the same list.
+    fn whole_of(&self, own: usize, section: Option<usize>, numbers: &HashMap<&str, usize>) -> Option<TaskId> {
+        let (whole, _) = self.outline.entries.get(own)?.id.as_str().rsplit_once('.')?;
+        let at = *numbers.get(whole).filter(|at| **at < own)?;
+        (self.outline.entries[at].section == section).then(|| self.outline.entries[at].id.clone())
+    }
+
     fn section(&self, (at, id): (usize, &TaskId), section_ids: &[Option<TaskId>]) -> Draft {
         let section = &self.outline.sections[at];
         let mut task = Task::new(id.clone(), section.title.trim_matches(['*', ' ']));
         task.description = section.text.trim().to_owned();
-        task.parent = self.container(None, section.parent, (usize::MAX, section_ids));
+        task.parent = self.container(None, section.parent, (usize::MAX, section_ids), None);
         task.source = Some(self.source(section.at, None));
         Draft { task, place: Place { file: self.file.0, at: section.at }, needs: Vec::new() }
     }
