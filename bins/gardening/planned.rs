@@ -9,7 +9,7 @@ use arborist_core::{
     history::Run,
     message::PlanRef,
     name::{PipelineName, digest},
-    plan::{Plan, usual_places},
+    plan::{Plan, find_plans},
     settings::Settings,
 };
 
@@ -175,5 +175,7 @@ fn frozen_path(run: &Run) -> Option<String> {
 
 fn usual_plan(repository: &Repository) -> Option<String> {
     let branch = repository.head.branch.as_ref();
-    usual_places(branch).into_iter().find(|name| repository.top().join(name).is_file())
+    // Several plans are none: the user has to name one.
+    let mut plans = find_plans(&repository.top(), branch);
+    if plans.len() == 1 { plans.pop() } else { None }
 }

@@ -3,11 +3,13 @@
 mod ai;
 mod check;
 mod edit;
+mod explain;
 mod graph;
 mod output;
 mod sources;
 mod text;
 
+pub use explain::ExplainDocument;
 pub use text::WavesDocument;
 
 use std::path::PathBuf;
@@ -25,8 +27,8 @@ const EXAMPLES: &str = "\
 WHAT IS READ
    Markdown: list items with a box and an id, as
    '- [ ] T001 [P] [US1] text (depends on T000)'.
-   Also numbered lists, and headings or table rows that are tasks. Phases are
-   headings that own tasks.
+   A box without an id gets one from its number or its text. Also headings or
+   table rows that are tasks. Phases are headings that own tasks.
 
    JSON: the tree file, and task-master's tasks.json.
 
@@ -46,6 +48,9 @@ EXAMPLES
 
    What can run at once, and which tasks would touch the same file
        git arborist plan --waves
+
+   Why does a task wait, and for what?
+       git arborist plan --explain T012
 
    Write the tree file that a run takes
        git arborist plan specs/login/tasks.md -o task-tree.json
@@ -75,6 +80,9 @@ pub struct PlanArgs {
     /// Show what can run at once
     #[arg(long, conflicts_with_all = ["output", "tick", "assign_ids"])]
     waves: bool,
+    /// Show why a task waits for what, with the file and line of each reason
+    #[arg(long, value_name = "TASK", conflicts_with_all = ["output", "check", "waves", "tick", "assign_ids"])]
+    explain: Option<String>,
     /// How to print the plan
     #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["tick", "assign_ids"])]
     format: Option<Format>,
@@ -107,6 +115,7 @@ enum Action {
     Tick,
     AssignIds,
     Waves(Format),
+    Explain(String, Format),
     Print(Format),
     Write(PathBuf, Format),
 }
@@ -119,6 +128,7 @@ impl PlanArgs {
             _ if self.tick => Action::Tick,
             _ if self.assign_ids => Action::AssignIds,
             _ if self.waves => Action::Waves(format),
+            _ if self.explain.is_some() => Action::Explain(self.explain.clone().unwrap_or_default(), format),
             Some(file) => Action::Write(file.clone(), self.format.unwrap_or(Format::Json)),
             None => Action::Print(format),
         }
@@ -143,6 +153,10 @@ pub fn run(args: PlanArgs, ui: &mut Ui) -> Outcome {
         Action::Waves(format) => {
             let (plan, _) = read(ui)?;
             text::waves(ui, &plan, format)
+        }
+        Action::Explain(task, format) => {
+            let (plan, _) = read(ui)?;
+            explain::run(ui, &plan, &task, format)
         }
         Action::Print(format) => {
             let (plan, proposal) = read(ui)?;

@@ -19,6 +19,7 @@ pub(super) fn print(
 ) -> Outcome {
     warn(ui, &plan);
     let mut summary = text::summary(&plan);
+    summary.extend(text::reds(&plan));
     if let Some(Proposal { test, because }) = &proposal {
         summary.push(format!("test command: {} (from {because})", test.command));
     }

@@ -8,7 +8,7 @@ use std::{
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, GitError, Repository},
-    plan::{Plan, PlanError, TASK_LIST, Task, usual_places},
+    plan::{Plan, PlanError, TASK_LIST, Task, find_plans, usual_places},
     process::Cancel,
     settings::Settings,
     workspace::Workspace,
@@ -177,11 +177,21 @@ fn usual_place(repository: &Repository, settings: &Settings) -> Result<PathBuf, 
     if let Some(place) = settings.tree() {
         return Ok(from_here(&repository.dir, top, place));
     }
-    let places = usual_places(repository.head.branch.as_ref());
-    match places.iter().find(|place| top.join(place).is_file()) {
-        Some(place) => Ok(from_here(&repository.dir, top, place)),
-        None => Err(Failure::new(Exit::Fatal, "no plan was found")
-            .hint(format!("name a file, or keep one in: {}", places.join(", ")))),
+    let branch = repository.head.branch.as_ref();
+    let plans = find_plans(top, branch);
+    match &plans[..] {
+        [place] => Ok(from_here(&repository.dir, top, place)),
+        [] => Err(Failure::new(Exit::Fatal, "no plan was found")
+            .hint(format!("name a file, or keep one in: {}", usual_places(branch).join(", ")))),
+        [first, ..] => {
+            let list: Vec<String> = plans
+                .iter()
+                .map(|place| from_here(&repository.dir, top, place).display().to_string())
+                .collect();
+            let what = format!("{} plans were found: {}", plans.len(), list.join(", "));
+            let first = from_here(&repository.dir, top, first);
+            Err(Failure::new(Exit::Fatal, what).hint(format!("git arborist plan {}", first.display())))
+        }
     }
 }
 

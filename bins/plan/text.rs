@@ -6,7 +6,7 @@ use arborist_core::{
     failure::Exit,
     message::visible,
     name::TaskId,
-    plan::{Conflict, Mark, Plan, Task, Unread, Why},
+    plan::{Conflict, Mark, Plan, RedProposal, Task, Unread, Why},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -98,6 +98,18 @@ pub(super) fn summary(plan: &Plan) -> Vec<String> {
     )];
     lines.extend(unread(plan));
     lines
+}
+
+/// Tasks that may be meant as `[red]`, once for each place that says so.
+pub(super) fn reds(plan: &Plan) -> Vec<String> {
+    let mut places: BTreeMap<(&str, usize), Vec<TaskId>> = BTreeMap::new();
+    for RedProposal { task, file, line } in &plan.red_proposals {
+        places.entry((file, *line)).or_default().push(task.clone());
+    }
+    let line = |((file, line), tasks): ((&str, usize), Vec<TaskId>)| {
+        format!("proposed mark [red] for {}: tests must fail first, by {file}:{line}", joined(&tasks))
+    };
+    places.into_iter().map(line).collect()
 }
 
 fn counted(count: usize, word: &str) -> String {

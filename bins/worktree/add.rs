@@ -8,7 +8,7 @@ use arborist_core::{
     history::{Reading, Run},
     message::nearest,
     name::{Oid, TaskId},
-    plan::{Plan, usual_places},
+    plan::{Plan, find_plans},
     worktree::{Base, Begun, Lease, Reason, WorktreeError},
 };
 use clap::Args;
@@ -97,9 +97,9 @@ fn refuse_unknown(args: &AddArgs, opened: &Opened) -> Result<(), Failure> {
 /// The plan that lies in the checkout, if one does that can be read.
 fn plan_here(opened: &Opened) -> Option<(String, Plan)> {
     let top = opened.repository.worktree.as_ref()?;
-    let mut usual = usual_places(Some(&opened.scope.branch)).into_iter();
+    let mut plans = find_plans(top, Some(&opened.scope.branch));
     let named = opened.settings.tree().map(str::to_owned);
-    let path = named.or_else(|| usual.find(|name| top.join(name).is_file()))?;
+    let path = named.or_else(|| if plans.len() == 1 { plans.pop() } else { None })?;
     let plan = Plan::read(&path, &std::fs::read(top.join(&path)).ok()?).ok()?;
     Some((path, plan))
 }

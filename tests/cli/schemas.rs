@@ -13,7 +13,7 @@ use git_arborist::{
         document::{MergeLogDocument, QueueDocument, RunDocument},
         resolve::ResolveDocument,
     },
-    plan::WavesDocument,
+    plan::{ExplainDocument, WavesDocument},
     session::document::{
         DiffDocument, ExportDocument, RecordedDocument, SessionListDocument, SessionShowDocument,
         TurnDocument, TurnsDocument, WhichDocument,
@@ -30,6 +30,7 @@ fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
         ("task-tree", schema_for!(TreeDocument)),
         ("plan-waves", schema_for!(WavesDocument)),
+        ("plan-explain", schema_for!(ExplainDocument)),
         ("state", schema_for!(StateDocument)),
         ("trailers-parse", schema_for!(ParseDocument)),
         ("trailers-log", schema_for!(LogDocument)),
@@ -107,6 +108,7 @@ fn what_is_printed_is_what_is_promised() {
     garden.write("Cargo.toml", "");
     validate("task-tree", &garden.arborist(["plan", "--format", "json"]).answer());
     validate("plan-waves", &garden.arborist(["plan", "--waves", "--format", "json"]).answer());
+    validate("plan-explain", &garden.arborist(["plan", "--explain", "T3", "--format", "json"]).answer());
     garden.arborist(["worktree", "add", "T1", "--allow-dirty"]).succeeds();
     validate("worktree-list", &garden.arborist(["worktree", "list", "--json"]).answer());
     validate(

@@ -77,6 +77,7 @@ fn finish(
         warnings,
         mistakes: Vec::new(),
         unread: Vec::new(),
+        red_proposals: Vec::new(),
         extra: serde_json::Map::new(),
         index,
         flow,

@@ -30,7 +30,7 @@ pub use json::TreeDocument;
 pub use markdown::{Unread, Why, plan_ids};
 pub use places::{TASK_LIST, find_plans, usual_places};
 pub use problem::{PlanError, Problem};
-pub use proposal::{Proposal, propose_test};
+pub use proposal::{Proposal, RedProposal, propose_test};
 pub use reason::{Basis, Reason, Waiting};
 pub use task::{Mark, Source, Task, TestCommand, TestKind};
 pub use update::Changes;
@@ -52,6 +52,8 @@ pub struct Plan {
     pub mistakes: Vec<Problem>,
     /// Lines that look like tasks and were not taken.
     pub unread: Vec<Unread>,
+    /// Tasks that may be meant as `[red]`.
+    pub red_proposals: Vec<RedProposal>,
     /// Keys of the tree file that we do not know, kept for a rewrite.
     pub extra: Map<String, Value>,
     index: HashMap<TaskId, usize>,

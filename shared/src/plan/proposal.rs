@@ -1,6 +1,18 @@
 //! Test commands, proposed from what a repository contains.
 
 use super::{TestCommand, TestKind};
+use crate::name::TaskId;
+
+/// That a task writes tests which must fail first, as the plan says in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RedProposal {
+    /// The task.
+    pub task: TaskId,
+    /// The file, as it was named.
+    pub file: String,
+    /// The line that says so.
+    pub line: usize,
+}
 
 /// A test command and the file that speaks for it.
 #[derive(Debug, Clone, PartialEq)]

@@ -57,7 +57,7 @@ fn read_markdown(documents: &[(&str, &[u8])]) -> Result<Plan, PlanError> {
         return Err(PlanError::Wrong(problems));
     }
     let numbered: Vec<(usize, &SpecFile<'_>)> = files.iter().enumerate().collect();
-    let (mut found, unread) = markdown::read(&numbered);
+    let (mut found, unread, reds) = markdown::read(&numbered);
     let empty = without_tasks(&files, |at| found.drafts.iter().any(|draft| draft.place.file == at));
     if found.drafts.is_empty() && found.problems.is_empty() {
         return Err(wrong(&files, empty));
@@ -65,6 +65,7 @@ fn read_markdown(documents: &[(&str, &[u8])]) -> Result<Plan, PlanError> {
     found.warnings.extend(empty);
     let mut plan = assemble(&files, found)?;
     plan.unread = unread;
+    plan.red_proposals = reds;
     plan.sort_warnings();
     Ok(plan)
 }

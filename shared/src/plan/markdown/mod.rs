@@ -15,6 +15,7 @@ mod mentions;
 mod naming;
 mod outline;
 mod paths;
+mod red;
 mod section;
 mod sentences;
 mod settle;
@@ -39,7 +40,7 @@ use self::{
     tree::{Nodes, Role, TreeBuilder},
 };
 use super::{
-    Problem,
+    Problem, RedProposal,
     assemble::Found,
     text::{Offset, SpecFile},
 };
@@ -68,7 +69,7 @@ struct Page<'f, 'a> {
 }
 
 /// Reads files as parts of one plan, in their order.
-pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (Found, Vec<Unread>) {
+pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (Found, Vec<Unread>, Vec<RedProposal>) {
     let mut found = Found::default();
     let mut pages: Vec<Page<'_, '_>> = files.iter().map(|file| page(*file, &mut found.warnings)).collect();
     let mut names = Names::default();
@@ -90,7 +91,8 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (Found, Vec<Unread>) {
     let mut stated = stated::read(&pages, (&known, &roles), &family, &mut found);
     default_order::add_implied(&mut found.drafts, &roles, &family, &mut stated);
     let unread = pages.iter().flat_map(unread).collect();
-    (found, unread)
+    let reds = pages.iter().flat_map(red::proposals).collect();
+    (found, unread, reds)
 }
 
 fn page<'f, 'a>(file: (usize, &'f SpecFile<'a>), warnings: &mut Vec<Problem>) -> Page<'f, 'a> {

@@ -1,0 +1,87 @@
+//! `--explain`: why a task waits for what, with the file and line of each reason.
+
+use arborist_core::{
+    failure::{Exit, Failure},
+    message::nearest,
+    name::TaskId,
+    plan::{Basis, Plan, Reason},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Format;
+use crate::{
+    document,
+    entry::Outcome,
+    ui::{Tone, Ui},
+};
+
+/// Why a task waits.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct ExplainDocument {
+    /// The task.
+    task: String,
+    /// What it waits for, itself or with a phase around it.
+    reasons: Vec<ReasonDocument>,
+}
+
+/// Why a node waits for another.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct ReasonDocument {
+    /// The node that waits: the task, or a phase around it.
+    node: String,
+    /// The node that is waited for.
+    on: String,
+    /// Whether the plan states it; otherwise a rule of order implies it.
+    stated: bool,
+    /// The words of the plan, or the rule.
+    why: String,
+    /// The file.
+    file: String,
+    /// The line, from 1.
+    line: usize,
+}
+
+/// Prints why a task waits for what.
+pub(super) fn run(ui: &mut Ui, plan: &Plan, id: &str, format: Format) -> Outcome {
+    let task = id.parse::<TaskId>().ok().and_then(|id| plan.find(&id)).ok_or_else(|| unknown(plan, id))?;
+    let waiting = plan.explain(&task.id);
+    let all =
+        waiting.iter().flat_map(|waiting| waiting.reasons.iter().map(|reason| (&waiting.node.id, reason)));
+    let reasons: Vec<ReasonDocument> =
+        all.map(|(node, reason)| reason_document(plan, node, reason)).collect();
+    if format == Format::Json {
+        return document::print(ui, &ExplainDocument { task: task.id.to_string(), reasons });
+    }
+    ui.line(&ui.paint(Tone::Strong, &format!("{} {}", task.id, task.name)));
+    if reasons.is_empty() {
+        ui.line("  waits for nothing");
+    }
+    for ReasonDocument { node, on, stated, why, file, line } in reasons {
+        let who = if node == task.id.as_str() { String::new() } else { format!("{node} ") };
+        let why = if stated { format!("\"{why}\"") } else { why };
+        ui.line(&format!("  {who}waits for {on}  {}", ui.paint(Tone::Dim, &format!("{file}:{line}: {why}"))));
+    }
+    Ok(Exit::Done)
+}
+
+fn reason_document(plan: &Plan, node: &TaskId, reason: &Reason) -> ReasonDocument {
+    ReasonDocument {
+        node: node.to_string(),
+        on: reason.on.to_string(),
+        stated: reason.basis == Basis::Stated,
+        why: reason.text.clone().unwrap_or_else(|| reason.basis.as_str().to_owned()),
+        file: plan.spec_files.get(reason.file).cloned().unwrap_or_default(),
+        line: reason.line,
+    }
+}
+
+fn unknown(plan: &Plan, id: &str) -> Failure {
+    let failure = Failure::new(Exit::Fatal, format!("there is no task '{id}' in the plan"));
+    match nearest(id, plan.tasks.iter().map(|task| task.id.as_str())) {
+        Some(meant) => failure.hint(format!("did you mean '{meant}'?")),
+        None => failure.hint("see all tasks with: git arborist plan"),
+    }
+}
