@@ -75,6 +75,7 @@ mod merge_unqueued;
 mod orchard;
 mod plan;
 mod plan_ai;
+mod plan_order;
 mod readme;
 mod remote;
 mod remote_abreast;

@@ -65,6 +65,7 @@ pub(super) fn add_implied(drafts: &mut [Draft], roles: &[Role], family: &Family,
         rank: vec![0; roles.len()],
         late: vec![false; roles.len()],
         guests: vec![Vec::new(); roles.len()],
+        before: vec![Vec::new(); roles.len()],
         parts: 0,
     };
     let parents: Vec<Option<usize>> = std::iter::once(None)
@@ -100,6 +101,8 @@ struct Order<'o> {
     late: Vec<bool>,
     /// For each node, the late tasks that are done with it.
     guests: Vec<Vec<usize>>,
+    /// For each phase, what the phases beside it wait for.
+    before: Vec<Vec<usize>>,
     /// How many edges to parts of phases there are.
     parts: usize,
 }
@@ -266,7 +269,16 @@ impl Order<'_> {
     }
 
     fn add_all(&mut self, who: usize, on: &[usize], basis: Basis) {
-        on.iter().for_each(|on| self.add(who, *on, basis));
+        let mut seen = std::collections::HashSet::new();
+        let mut open: Vec<usize> = on.iter().rev().copied().collect();
+        while let Some(on) = open.pop() {
+            // Beside a phase that it has nothing to do with, a phase waits for what comes before both.
+            if self.stated.unrelated.contains(&(who, on)) {
+                open.extend(self.before[on].iter().filter(|on| seen.insert(**on)));
+            } else {
+                self.add(who, on, basis);
+            }
+        }
     }
 
     fn task(&mut self, at: usize, front: &mut Front) {
@@ -292,12 +304,15 @@ impl Order<'_> {
             // Tasks with stated needs only may not wait for the last serial task, so it is named beside them.
             let has_free = front.loose.iter().any(|on| self.stated.replaced[*on]);
             let serial: Vec<usize> = front.serial.into_iter().filter(|_| has_free).collect();
+            self.before[at] = serial.iter().chain(&front.loose).copied().collect();
             self.add_all(at, &serial, Basis::Serial);
             return self.add_all(at, &front.loose, Basis::Serial);
         }
         if let Some(serial) = front.serial {
-            return self.add(at, serial, if is_parallel { Basis::Parallel } else { Basis::Serial });
+            self.before[at] = vec![serial];
+            return self.add_all(at, &[serial], if is_parallel { Basis::Parallel } else { Basis::Serial });
         }
+        self.before[at].clone_from(&front.barrier);
         let basis = if front.is_implementation { Basis::TestsFirst } else { Basis::Section };
         self.add_all(at, &front.barrier, basis);
         if front.barrier.is_empty() {
@@ -348,6 +363,7 @@ impl Order<'_> {
 
     fn story(&mut self, at: usize, front: &mut Front) {
         self.settle_tasks(front);
+        self.before[at].clone_from(&front.base);
         if !self.stated.replaced[at] {
             self.add_all(at, &front.base, Basis::Story);
         }
@@ -355,18 +371,22 @@ impl Order<'_> {
         let is_same = |before: &usize| {
             self.roles[*before].stories.iter().any(|story| self.roles[at].stories.contains(story))
         };
-        if let Some(before) = front.stories.iter().rev().copied().find(|before| is_same(before)) {
-            self.add(at, before, Basis::Phase);
-        }
+        let before: Vec<usize> = front.stories.iter().copied().filter(is_same).collect();
+        self.add_all(at, &before, Basis::Phase);
         front.stories.push(at);
     }
 
     fn phase(&mut self, at: usize, front: &mut Front) {
         self.settle_tasks(front);
         let is_last = self.roles[at].kind == NodeKind::Last;
+        let ahead: Vec<usize> = front.base.iter().chain(&front.stories).copied().collect();
+        self.before[at].clone_from(&ahead);
         if !self.stated.replaced[at] {
+            let beside: Vec<usize> =
+                ahead.into_iter().filter(|on| self.stated.unrelated.contains(&(at, *on))).collect();
             self.wait_for_phases(at, front, if is_last { Basis::Last } else { Basis::Phase });
-            *front = Front { base: vec![at], ..Front::default() };
+            *front = Front { base: beside, ..Front::default() };
+            front.base.push(at);
             return;
         }
         // It need not wait for all that stands before it, so what follows it has to.

@@ -41,6 +41,8 @@ struct Row<'a> {
     branch: Option<usize>,
     /// Whether a line of the tree passes the first name on its left.
     is_nested: bool,
+    /// The column of a line behind the first name that leads up or down.
+    joint: Option<usize>,
     /// Whether it begins with a corner that leads down from it.
     hangs_up: bool,
     /// Whether there is nothing but lines that lead down.
@@ -64,13 +66,51 @@ impl<'a> Path<'a> {
     }
 }
 
+/// Names in lines that one vertical line joins: `T1 ──┐`, `T2 ──┼──▶ T4`, `T3 ──┘`.
+#[derive(Default)]
+struct Joint<'a> {
+    column: Option<usize>,
+    left: Vec<Placed<'a>>,
+    right: Vec<Placed<'a>>,
+}
+
+impl<'a> Joint<'a> {
+    fn follow(&mut self, row: &Row<'a>, claims: &mut Vec<ArrowClaim<'a>>) {
+        if row.joint.is_none() || row.joint != self.column {
+            self.close(claims);
+        }
+        self.column = row.joint;
+        if let (Some(_), [first, rest @ ..]) = (row.joint, &row.names[..]) {
+            self.left.extend(first.names.iter().cloned());
+            self.right.extend(
+                rest.first().filter(|name| name.is_chained).iter().flat_map(|name| name.names.clone()),
+            );
+        }
+    }
+
+    fn close(&mut self, claims: &mut Vec<ArrowClaim<'a>>) {
+        let Self { left, right, .. } = std::mem::take(self);
+        if !left.is_empty() && !right.is_empty() {
+            claims.push(ArrowClaim { left, right });
+        }
+    }
+}
+
+/// The column of the first `┐`, `┤`, `┼`, `┬` or `┘` behind a name.
+fn joint_behind(text: &str, name: usize) -> Option<usize> {
+    let at = text.get(name..)?.find(['┐', '┤', '┼', '┬', '┘', '╮', '╯'])?;
+    Some(text[..name + at].chars().count())
+}
+
 impl<'d> DrawingReader<'d> {
     /// Which names stand above which in a tree: the upper ones come first.
     pub(super) fn tree<'a>(&self, lines: &[Line<'a>]) -> Vec<ArrowClaim<'a>> {
         let mut claims = Vec::new();
         let mut path = Path::default();
         let mut leads_down = false;
+        let mut joint = Joint::default();
         for row in lines.iter().map(|line| self.row(line)) {
+            joint.follow(&row, &mut claims);
             if row.names.is_empty() {
                 leads_down |= row.leads_down;
                 if !row.leads_down {
@@ -104,6 +144,7 @@ impl<'d> DrawingReader<'d> {
             path.all.extend(row.names.iter().map(|name| name.names.clone()));
             path.rows.push(row.names);
         }
+        joint.close(&mut claims);
         claims
     }
 
@@ -125,6 +166,7 @@ impl<'d> DrawingReader<'d> {
         Row {
             names,
             branch: branch.map(|byte| text[..byte].chars().count()),
+            joint: joint_behind(text, byte),
             hangs_up: before.contains(['┌', '╭']),
             is_nested: before.contains(['│', '|']),
             leads_down: !text.trim().is_empty() && text.chars().all(|c| c.is_whitespace() || is_line(c)),

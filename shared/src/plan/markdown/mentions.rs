@@ -31,6 +31,8 @@ pub(super) enum Name<'a> {
     AllStories,
     /// All phases before the one that the sentence is about.
     AllBefore,
+    /// Everything behind the task or phase that the sentence is about.
+    AllAfter,
     /// A phase by its title, by position.
     Node(usize),
 }
@@ -179,6 +181,10 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
         return Some((Name::AllStories, at + 1));
     }
     let lower = word.to_lowercase();
+    if lower == "everything" {
+        let is_else = matches!(clause.get(at + 1).map(|t| t.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("else"));
+        return Some((Name::AllAfter, at + 1 + usize::from(is_else)));
+    }
     let is_all = matches!(lower.as_str(), "all" | "every" | "each" | "toutes" | "todas" | "wszystkie");
     let is_previous = matches!(lower.as_str(), "previous" | "prior" | "earlier" | "preceding");
     let is_stories = lower == "user" || lower == "stories";
@@ -208,6 +214,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
                 return (!is_labelled).then_some((Name::AllBefore, end + 1));
             }
             "phase" if is_previous => return Some((Name::AllBefore, end + 1)),
+            "above" if is_all => return Some((Name::AllBefore, end + 1)),
             "tasks" => return None,
             _ => {}
         }
@@ -379,6 +386,7 @@ impl Known {
             Name::Stories(first, last) => self.stories_between(first, last),
             Name::AllStories => self.stories.clone(),
             Name::AllBefore => self.all_before(subject),
+            Name::AllAfter => self.all_after(subject),
             Name::Task(id) => {
                 let found = self.find(id).map(|at| vec![at]).or_else(|| self.short_range(id));
                 match found.or_else(|| self.group(id)) {
@@ -451,6 +459,15 @@ impl Known {
         self.phases.iter().map(|(at, _)| *at).filter(|at| *at < subject).collect()
     }
 
+    /// The later tasks of its phase, and the later phases.
+    fn all_after(&self, subject: Option<usize>) -> Vec<usize> {
+        let Some(subject) = subject else { return Vec::new() };
+        let next_phase =
+            self.phases.iter().map(|(at, _)| *at).find(|at| *at > subject).unwrap_or(self.ids.len());
+        let phases = self.phases.iter().map(|(at, _)| *at).filter(|at| *at > subject);
+        (subject + 1..next_phase).filter(|at| self.is_task[*at]).chain(phases).collect()
+    }
+
     fn range(&self, first: &str, last: &str) -> Vec<usize> {
         let (first, mut last) = (sort_key(first), sort_key(last));
         if first > last {
@@ -505,6 +522,11 @@ impl Known {
     /// What to do about an id that is not there.
     pub(super) fn fix_for(&self, id: &str, told: usize) -> String {
         unknown_fix(id, &self.by_id, told)
+    }
+
+    /// The nodes that some names stand for.
+    pub(super) fn nodes<'n>(&self, names: &[Placed<'n>]) -> Vec<usize> {
+        names.iter().flat_map(|(name, _)| self.resolve(name, None).0).collect()
     }
 
     /// All of these names, and those that are not there.

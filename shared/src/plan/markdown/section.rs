@@ -181,7 +181,7 @@ pub(super) fn purpose(title: &str) -> Purpose {
     }
 }
 
-fn without_brackets(title: &str) -> &str {
+pub(super) fn without_brackets(title: &str) -> &str {
     title.split(['(', '（', '[']).next().unwrap_or(title)
 }
 

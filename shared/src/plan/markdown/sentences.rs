@@ -38,6 +38,8 @@ pub(super) struct ArrowClaim<'a> {
 pub(super) struct Said<'a> {
     pub(super) claims: Vec<Claim<'a>>,
     pub(super) arrows: Vec<ArrowClaim<'a>>,
+    /// What is said to run in parallel with others, or to be independent of them.
+    pub(super) unrelated: Vec<(Vec<Placed<'a>>, Vec<Placed<'a>>)>,
     /// Names of what is said to wait for nothing.
     pub(super) free: Vec<Placed<'a>>,
     /// Sentences that surely speak of order and cannot be read.
@@ -149,6 +151,7 @@ impl<'a> ClauseReader<'_, 'a> {
     fn step(&mut self, at: usize, topic: Option<&[Placed<'a>]>) -> usize {
         match self.clause[at].what {
             Piece::Open => return self.remark(at),
+            Piece::Word("with") if self.is_parallel_mark(at) => return self.parallel_with(at, topic),
             Piece::OpenSquare if self.voice == Voice::Section => {
                 return behind_parenthesis(self.clause, at).max(at + 1);
             }
@@ -168,7 +171,9 @@ impl<'a> ClauseReader<'_, 'a> {
             let force = self.force();
             self.said.claims.push(Claim { who: list.members.clone(), on, force });
         }
-        if self.subject.is_none() && self.voice == Voice::Section {
+        // "US1's build (T005) depends on …" is about T005, not about the story.
+        let is_owner = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word("s")));
+        if self.subject.is_none() && self.voice == Voice::Section && !is_owner {
             self.subject = Some(list.members.clone());
         }
         let end = list.end;
@@ -177,6 +182,22 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         self.last = Some(list);
         end
+    }
+
+    /// The "with" of "T008 [P] with T005/T006".
+    fn is_parallel_mark(&self, at: usize) -> bool {
+        let mark = [Piece::OpenSquare, Piece::Word("P"), Piece::CloseSquare, Piece::Word("with")];
+        let tokens = at.checked_sub(3).map(|start| &self.clause[start..=at]);
+        self.voice == Voice::Section
+            && tokens.is_some_and(|tokens| tokens.iter().map(|token| token.what).eq(mark))
+    }
+
+    fn parallel_with(&mut self, at: usize, topic: Option<&[Placed<'a>]>) -> usize {
+        let Some(list) = self.mentions.list_at(self.clause, at + 1) else { return at + 1 };
+        let who = self.subject_of(at, Sense::Unrelated, topic);
+        self.said.unrelated.push((list.members.clone(), who.clone()));
+        self.said.unrelated.push((who, list.members));
+        list.end
     }
 
     fn force(&self) -> Force {
@@ -221,7 +242,15 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let object = self.object_at(keyword);
         if is_denied(self.clause, at) || keyword.sense == Sense::Unrelated {
-            return object.map_or(keyword.end, |(_, end)| end);
+            let Some((object, end)) = object else { return keyword.end };
+            if self.voice == Voice::Section && !self.is_remark {
+                let who = self.subject_of(at, keyword.sense, topic);
+                if keyword.sense == Sense::Unrelated {
+                    self.said.unrelated.push((object.clone(), who.clone()));
+                }
+                self.said.unrelated.push((who, object));
+            }
+            return end;
         }
         let who = self.subject_of(at, keyword.sense, topic);
         let Some((object, end)) = object else {

@@ -26,8 +26,9 @@ use crate::{
 /// More pairs than this in one sentence are a slip of the pen, not a dependency.
 const MOST_PAIRS: usize = 20_000;
 
-/// How many of ten tasks must state their dependencies, so that these replace the implied order.
-const THROUGHOUT: usize = 8;
+/// How many of ten tasks must state their dependencies, from the first that does, so that these replace the implied
+/// order.
+const THROUGHOUT: usize = 9;
 
 /// The stated edges that were taken.
 pub(super) struct Stated {
@@ -35,6 +36,8 @@ pub(super) struct Stated {
     pub(super) needs: Vec<Vec<usize>>,
     /// Nodes whose stated needs replace what would be implied.
     pub(super) replaced: Vec<bool>,
+    /// Pairs of nodes of which the first need not wait for the second.
+    pub(super) unrelated: HashSet<(usize, usize)>,
     pub(super) precedence: Precedence,
 }
 
@@ -71,6 +74,8 @@ struct Statements {
     declared: HashSet<usize>,
     /// Phases that are said to wait for nothing.
     free: Vec<usize>,
+    /// Nodes that are said to have nothing to do with others.
+    unrelated: HashSet<(usize, usize)>,
 }
 
 /// Reads what the pages state into the drafts' `needs`.
@@ -104,6 +109,7 @@ fn take(
     let mut stated = Stated {
         needs: vec![Vec::new(); roles.len()],
         replaced: vec![false; roles.len()],
+        unrelated: statements.unrelated,
         precedence: Precedence::new(&family.children, &family.roots),
     };
     statements.edges.sort_by_key(|edge| edge.weight);
@@ -135,6 +141,7 @@ fn take(
         stated.replaced[at] |= roles[at].kind == NodeKind::Phase;
     }
     replace_throughout(&statements.declared, (roles, family), &mut stated);
+    replace_in_phases((roles, family), &mut stated);
     stated
 }
 
@@ -143,7 +150,9 @@ fn replace_throughout(declared: &HashSet<usize>, (roles, family): (&[Role], &Fam
     let is_leaf = |at: &usize| family.children[*at].is_empty();
     let leaves: Vec<usize> = (0..roles.len()).filter(is_leaf).collect();
     let count = leaves.iter().filter(|at| declared.contains(at)).count();
-    if leaves.len() < 3 || count * 10 < leaves.len() * THROUGHOUT {
+    // What stands before the first dependency has none, and nobody writes that down.
+    let first = leaves.iter().position(|at| declared.contains(at)).unwrap_or(leaves.len());
+    if count < 3 || count * 2 < leaves.len() || count * 10 < (leaves.len() - first) * THROUGHOUT {
         return;
     }
     let mut is_whole = vec![true; roles.len()];
@@ -153,6 +162,19 @@ fn replace_throughout(declared: &HashSet<usize>, (roles, family): (&[Role], &Fam
             is_whole[parent] &= is_whole[at];
         }
         stated.replaced[at] |= is_whole[at];
+    }
+}
+
+/// The same for one phase whose tasks all but the first say what they wait for.
+fn replace_in_phases((roles, family): (&[Role], &Family), stated: &mut Stated) {
+    let is_task = |at: usize| family.children[at].is_empty() && roles[at].kind == NodeKind::Task;
+    for siblings in family.children.iter().chain([&family.roots]) {
+        let says = |at: &usize| stated.needs[*at].iter().any(|on| is_task(*on));
+        let is_whole =
+            siblings.len() > 3 && siblings.iter().all(|at| is_task(*at)) && siblings.iter().skip(1).all(says);
+        if is_whole {
+            siblings.iter().skip(1).for_each(|at| stated.replaced[*at] = true);
+        }
     }
 }
 
@@ -246,6 +268,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             said.claims.append(&mut more.claims);
             said.arrows.append(&mut more.arrows);
             said.free.append(&mut more.free);
+            said.unrelated.append(&mut more.unrelated);
             said.unread.append(&mut more.unread);
         }
         if is_drawing {
@@ -254,6 +277,12 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         }
         arrows.append(&mut said.arrows);
         said.claims.iter().for_each(|claim| self.claim(claim, None, Weight::Section));
+        for (who, others) in &said.unrelated {
+            let others = self.known.nodes(others);
+            let pairs =
+                self.known.nodes(who).into_iter().flat_map(|who| others.iter().map(move |on| (who, *on)));
+            self.statements.unrelated.extend(pairs);
+        }
         let (free, _) = self.known.resolve_all(&said.free, None);
         self.statements.free.extend(free.into_iter().map(|(at, _)| at));
         for at in said.unread {
@@ -274,7 +303,8 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     fn settle_arrows(&mut self, arrows: &[ArrowClaim<'_>]) {
         let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
         for ArrowClaim { left, right } in arrows {
-            let (left, right) = (self.nodes(left, None, Force::Firm), self.nodes(right, None, Force::Firm));
+            let left = self.nodes(left, None, Force::Firm);
+            let right = self.nodes(right, left.iter().map(|(at, _)| *at).max(), Force::Firm);
             if left.len() * right.len() <= MOST_PAIRS {
                 let pair = |(left, at): &(usize, usize)| {
                     right.iter().map(|(right, _)| (*left, *right, *at)).collect::<Vec<_>>()
@@ -324,9 +354,16 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     fn claim(&mut self, claim: &Claim<'_>, own: Option<usize>, weight: Weight) {
+        let is_all_after = |names: &[Placed<'_>]| names.iter().any(|(name, _)| *name == Name::AllAfter);
+        if is_all_after(&claim.on) {
+            return;
+        }
         let who = match own {
             Some(own) if claim.who.is_empty() => vec![(own, usize::MAX)],
-            _ => self.nodes(&claim.who, None, claim.force),
+            _ => {
+                let on = own.or_else(|| self.known.nodes(&claim.on).into_iter().max());
+                self.nodes(&claim.who, on.filter(|_| is_all_after(&claim.who)), claim.force)
+            }
         };
         let subject = who.first().map(|(at, _)| *at);
         let on = match own {

@@ -158,6 +158,7 @@ impl Tokenizer<'_> {
         match ids::numeric(rest) {
             Some(id) if (self.is_id)(id) => (Some(Piece::Id(id)), id.len()),
             Some(number) if number.len() <= 4 => (Some(Piece::Number(number)), number.len()),
+            _ if is_lettered_number(word) => (Some(Piece::Number(word)), len),
             _ => (Some(Piece::Word(word)), len),
         }
     }
@@ -172,6 +173,12 @@ fn story_at(rest: &str) -> Option<(&str, usize)> {
     let number = number[..len].trim_end_matches('.');
     let is_number = number.starts_with(|c: char| c.is_ascii_digit()) && number.len() <= 5;
     is_number.then_some((number, start + number.len()))
+}
+
+/// `5B`, as in "Phases 5A, 5B".
+fn is_lettered_number(word: &str) -> bool {
+    let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+    digits > 0 && digits < 3 && word.len() == digits + 1 && word.as_bytes()[digits].is_ascii_alphabetic()
 }
 
 fn is_phase_word(word: &str) -> bool {

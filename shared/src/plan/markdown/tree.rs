@@ -9,7 +9,7 @@ use super::{
     paths::paths,
     section::{
         Purpose, begins_with, begins_with_story, phase_label, purpose, says_apart, slug, spoken_names,
-        story_numbers,
+        story_numbers, without_brackets,
     },
     settle::Standing,
 };
@@ -42,6 +42,8 @@ pub(super) struct Role {
     pub(super) label: Option<String>,
     /// The numbers of its stories.
     pub(super) stories: Vec<String>,
+    /// Whether its title names them only in brackets.
+    pub(super) is_annotated: bool,
     /// Its title as sentences speak of it, in lower-case words.
     pub(super) titles: Vec<Vec<String>>,
     /// The subsection of its phase that a task stands in.
@@ -68,6 +70,20 @@ pub(super) struct Nodes {
     pub(super) ids: Vec<Option<TaskId>>,
     /// For each section, its node by position among the drafts.
     pub(super) sections: Vec<Option<usize>>,
+}
+
+/// "Phase 1: Cleanup (US2)", "Phase 3: Verify (US1 + US2)": where such remarks name a story twice, the phases cut
+/// across the stories and run in order.
+fn keep_one_phase_per_story(nodes: &mut Nodes) {
+    let mut count: HashMap<String, usize> = HashMap::new();
+    for story in nodes.roles.iter().flat_map(|role| &role.stories) {
+        *count.entry(story.clone()).or_default() += 1;
+    }
+    for role in nodes.roles.iter_mut().filter(|role| role.is_annotated && role.kind == NodeKind::Story) {
+        if role.stories.iter().any(|story| count.get(story).is_some_and(|count| *count > 1)) {
+            role.kind = NodeKind::Phase;
+        }
+    }
 }
 
 /// Builds the nodes of one file.
@@ -98,6 +114,7 @@ impl TreeBuilder<'_, '_> {
             nodes.drafts.push(self.task(entry, parent));
             nodes.roles.push(Role { section: self.subsection(at, entry, &section_ids), ..Role::default() });
         }
+        keep_one_phase_per_story(&mut nodes);
         nodes
     }
 
@@ -243,10 +260,13 @@ impl TreeBuilder<'_, '_> {
         if kind != NodeKind::Story {
             stories.clear();
         }
+        let is_annotated =
+            story_numbers(without_brackets(title)).is_empty() && !story_numbers(title).is_empty();
         Role {
             kind,
             label: phase_label(title),
             stories,
+            is_annotated,
             titles: spoken_names(title),
             section: Subsection::default(),
         }
