@@ -67,6 +67,7 @@ complete -c git-arborist -n '__git_arborist_in plan' -s o -l output -r -F -d 'Wr
 complete -c git-arborist -n '__git_arborist_in plan' -l check -d 'Only say what is wrong or doubtful, a line each; exit with 1 if anything is wrong'
 complete -c git-arborist -n '__git_arborist_in plan' -l strict -d 'Take every warning for an error'
 complete -c git-arborist -n '__git_arborist_in plan' -l waves -d 'Show what can run at once'
+complete -c git-arborist -n '__git_arborist_in plan' -l explain -x -a '(__git_arborist_tasks)' -d 'Show why a task waits for what, with the file and line of each reason'
 complete -c git-arborist -n '__git_arborist_in plan' -l format -x -a 'text json mermaid dot' -d 'How to print the plan'
 complete -c git-arborist -n '__git_arborist_in plan' -l tick -d 'Tick the boxes of tasks that are complete in the history of this branch'
 complete -c git-arborist -n '__git_arborist_in plan' -l assign-ids -d 'Give ids to boxes that have none'

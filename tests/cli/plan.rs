@@ -85,8 +85,8 @@ fn check_names_place_fault_and_fix_and_exits_with_1() {
     garden
         .arborist(["plan", "--check", "bad.md"])
         .exits(1)
-        .out("bad.md:3:24: error: a dependency names 'T001', which is the id of two tasks, in lines 1 and 2");
-    garden.arborist(["plan", "bad.md"]).exits(128).silent().err("error: bad.md:3:24: ").err("hint: give one");
+        .out("bad.md:3:26: error: a dependency names 'T001', which is the id of two tasks, in lines 1 and 2");
+    garden.arborist(["plan", "bad.md"]).exits(128).silent().err("error: bad.md:3:26: ").err("hint: give one");
 }
 
 #[test]
