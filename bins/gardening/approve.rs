@@ -15,7 +15,7 @@ use arborist_core::{
     workspace::Workspace,
 };
 
-use super::{GardeningArgs, Opened, Planned, Source, open::secrets};
+use super::{GardeningArgs, Opened, Planned, Source, asked::require_given, open::secrets};
 use crate::{approval, clock, ui::Ui};
 
 /// What files of the repository may bring along for a run.
@@ -73,11 +73,8 @@ impl Opened {
         if self.move_in.is_some() {
             commands.extend(self.worktree_options().foreign_commands());
         }
-        commands.extend(args.taken_up.test.clone());
-        approval::require(&commands, args.consent(), ui).map_err(|error| match &args.taken_up.test {
-            Some(_) => Failure::from(error).hint("or say how to test now: --test-command <command>"),
-            None => Failure::from(error),
-        })?;
+        require_given(args.taken_up.test.as_ref())?;
+        approval::require(&commands, args.consent(), ui)?;
         args.remember_test(&self.repository)
     }
 }

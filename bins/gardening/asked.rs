@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use arborist_core::{
     consent::{self, Consent},
-    failure::Failure,
+    failure::{Exit, Failure},
     git::Repository,
     session::Asked,
 };
@@ -98,6 +98,23 @@ pub(super) fn typed_option(name: &str, value: &str) -> String {
     } else {
         format!(" --{name}{between}'{}'", value.replace('\'', r"'\''"))
     }
+}
+
+/// Refuses a test command that only a session's record knows. Records are refs, and whoever can write a ref could have
+/// written it: neither `--yes` nor the environment can approve it, only the user, by giving it on a command line here.
+pub(crate) fn require_given(test: Option<&String>) -> Result<(), Failure> {
+    let Some(test) = test else { return Ok(()) };
+    let wish = BTreeSet::from([test.clone()]);
+    if consent::unseen(&wish).is_empty() {
+        return Ok(());
+    }
+    let command = test.lines().next().unwrap_or_default();
+    let words = format!(
+        "the session's record names a test command that was never given in this repository:\n{}",
+        consent::shown(&[&command.to_owned()])
+    );
+    Err(Failure::new(Exit::Person, words)
+        .hint("look at it, then give it yourself: --test-command <command> (after '--' with session resume)"))
 }
 
 /// What is approved of a test command that stands in a session's record: the text, for this repository.

@@ -23,7 +23,7 @@ mod voice;
 
 pub(crate) use apart::bring;
 pub(crate) use approve::Brought;
-pub(crate) use asked::{SWITCHES, test_wish};
+pub(crate) use asked::{SWITCHES, require_given, test_wish};
 pub(crate) use budget::dollars;
 pub(crate) use forecast::tell as foretell;
 pub(crate) use guest::{give_back, give_back_here};

@@ -30,7 +30,7 @@ pub(crate) struct AddArgs {
     priority: Option<u8>,
     /// Take them although they are not complete
     #[arg(long)]
-    force: bool,
+    pub(super) force: bool,
 }
 
 /// What became of the wish to queue a task.

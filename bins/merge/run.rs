@@ -13,7 +13,7 @@ use arborist_core::{
     process::{Cancel, FileLock},
     progress::{Boxes, Progress, Standing},
     queue::{FanIn, Gate, News, Options, Outcome as Became, Queue, Report, Stored},
-    session::{Archive, Chronicle, Draft, Driver, End, Happening, SessionError, Verdict},
+    session::{Archive, Chronicle, Draft, Driver, End, Happening, SessionError, Verdict, find_unrecorded},
     settings::Origin,
     workspace::Workspace,
 };
@@ -59,6 +59,8 @@ struct Wish<'a> {
     tasks: &'a [TaskId],
     /// Only on this branch, if it is named.
     into: Option<&'a BranchName>,
+    /// These although they are not complete.
+    forced: &'a [TaskId],
 }
 
 /// `merge run`.
@@ -66,7 +68,7 @@ pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
     let site = Site::open_to_land(&args.landing.scope, ui)?;
     let cancel = watch_signals();
     loop {
-        let wish = Wish { tasks: &[], into: args.into.as_ref() };
+        let wish = Wish { tasks: &[], into: args.into.as_ref(), forced: &[] };
         let drained = drain(&site, &wish, &cancel, &args.landing, ui);
         let (exit, seconds) = match (drained, args.watch) {
             (Err(failure), Some(seconds)) if failure.exit == Exit::Locked => {
@@ -96,7 +98,8 @@ pub(super) fn land(add: &add::AddArgs, args: &LandingArgs, ui: &mut Ui) -> Outco
             ui.err(&format!("{}\n", add::sentence(&added)));
         }
     }
-    let wish = Wish { tasks: &add.tasks, into: None };
+    let forced: &[TaskId] = if add.force { &add.tasks } else { &[] };
+    let wish = Wish { tasks: &add.tasks, into: None, forced };
     let cancel = watch_signals();
     let mut report = drain(&site, &wish, &cancel, args, ui)?;
     report.outcomes.retain(|(ticket, _)| add.tasks.contains(&ticket.task));
@@ -136,6 +139,7 @@ fn drain(
     let mut options = options((site, cancel), args, ui)?;
     options.fan_in = args.policy;
     options.only = wish.tasks.to_vec();
+    options.forced = wish.forced.iter().cloned().collect();
     let mut all = Report::default();
     for target in targets {
         let queue = Queue::open(&site.repository, scope.clone(), target, clock::now)?;
@@ -203,8 +207,12 @@ pub(super) fn options(
     if let Some(plan) = site.plan(&run)? {
         options = options.briefed(&plan).spread(&workspace.sections, &plan);
     }
+    find_unrecorded(&site.repository, &run)?.into_iter().for_each(|task| options.distrusted.add(task));
     let tickets = site.store().load(Some(&site.scope.branch))?;
-    let mut own: Vec<Gate> = tickets.iter().flat_map(|stored| stored.ticket.gates.clone()).collect();
+    // Tickets are read again when they land. What they name by then and is not asked about here is not run.
+    let is_named = |phase: &TaskId| tickets.iter().any(|stored| stored.ticket.phases.contains(phase));
+    options.phases.retain(|phase, _| is_named(phase));
+    let mut own: Vec<Gate> = options.phases.values().flatten().cloned().collect();
     own.extend(tickets.iter().flat_map(|stored| options.tests_of(&stored.ticket.task)));
     tell_of_untested((site, &run), (&options, &tickets), ui)?;
     let mut commands = options.foreign_commands();
@@ -229,7 +237,7 @@ fn tell_of_untested(
     ui: &mut Ui,
 ) -> Result<(), Failure> {
     let has_test = |stored: &Stored| {
-        !stored.ticket.gates.is_empty() || !options.tests_of(&stored.ticket.task).is_empty()
+        !stored.ticket.phases.is_empty() || !options.tests_of(&stored.ticket.task).is_empty()
     };
     if !options.gates.is_empty() || tickets.iter().all(has_test) {
         return Ok(());

@@ -19,7 +19,7 @@ use super::{
     onward::{Onward, Wishes},
     open::Opened,
 };
-use crate::{approval, ui::Ui};
+use crate::{approval, gardening::require_given, ui::Ui};
 
 /// Refuses to ask a remote that the user has not seen. What else is known by then is shown with it, so that nobody has to
 /// approve in parts; but what the session itself brings along is only known when it was fetched.
@@ -68,7 +68,8 @@ pub(super) fn require(
     let repository = &opened.repository;
     let settings = Settings::load_at(repository, &opened.config, commit)?;
     let workspace = Workspace::load(repository, &settings, &Cancel::new())?;
-    let mut commands: BTreeSet<String> = wishes.test.iter().cloned().collect();
+    require_given(wishes.test.as_ref())?;
+    let mut commands = BTreeSet::new();
     match frozen(repository, plan)? {
         Some(plan) => commands.extend(wishes.read()?.brought((&settings, &workspace), &plan)?),
         None => commands.extend(workspace.foreign_wishes()),

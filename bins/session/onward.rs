@@ -6,6 +6,7 @@ use arborist_core::{
     consent::Consent,
     enclosure::InnerPath,
     failure::{Exit, Failure},
+    message::plain_text,
     session::{Asked, OF_RUNNER, Stored},
 };
 use clap::{Args, Parser};
@@ -70,7 +71,7 @@ impl Onward {
     }
 
     /// What the run before was asked for, unless the user says something now. A record may come from anywhere, so that a
-    /// command in it is run only if the user has given it here or approves it.
+    /// command in it is run only if the user has given it here.
     pub(super) fn recorded(&self, opened: &Opened, newest: &Stored) -> Result<Wishes<'_>, Failure> {
         let asked = opened.archive().asked_of(newest)?;
         let is_replaced =
@@ -80,6 +81,7 @@ impl Onward {
             return Err(withheld(name, newest));
         }
         for (name, value) in asked.options.iter().filter(|(name, _)| !is_replaced(name)) {
+            refuse_option(name, value)?;
             match name.as_str() {
                 "fallback" => {
                     let each = value.split(',').map(|value| format!("--{name}={value}").into());
@@ -104,6 +106,17 @@ impl Onward {
     pub(super) fn alone(&self) -> Wishes<'_> {
         Wishes { onward: self, options: Vec::new(), test: None }
     }
+}
+
+/// The value of an option that begins with a dash would be an option of the program that gets it.
+fn refuse_option(name: &str, value: &str) -> Result<(), Failure> {
+    let is_option = name != TEST && value.split(',').any(|part| part.starts_with('-'));
+    if !is_option {
+        return Ok(());
+    }
+    let words = format!("the session's record has '{}' as its --{name}", plain_text(value));
+    Err(Failure::new(Exit::Person, words)
+        .hint(format!("give one, at the end of the command: -- --{name}=<value>")))
 }
 
 /// What nobody wrote down cannot be taken up.

@@ -65,7 +65,8 @@ fn only_what_is_complete_is_taken_unless_it_is_forced() {
     orchard.merge(&["statsu"]).exits(1).err("hint: did you mean 'git arborist merge status'?\n");
     orchard.merge(&["list"]).succeeds().silent();
     orchard.merge(&["add", "T2", "--force"]).succeeds();
-    orchard.merge(&["run"]).succeeds().out("1 landed (T2)");
+    orchard.merge(&["run"]).exits(1).out("1 waiting (T2)");
+    orchard.merge(&["T2", "--force"]).succeeds().out("1 landed (T2)");
 }
 
 #[test]
@@ -169,8 +170,7 @@ fn what_the_target_has_already_is_not_recorded_as_merged() {
     let orchard = Orchard::grown(&["T1", "T2"]);
     orchard.git(["merge", "-q", "--ff-only", "arborist/task/main/T1"]).succeeds();
     orchard.git(["branch", "-f", "arborist/task/main/T3", "main"]).succeeds();
-    orchard.merge(&["add", "T3", "--force"]).succeeds();
-    orchard.merge(&["run"]).succeeds().out("1 no change (T3)").err("T3 changes nothing");
+    orchard.merge(&["T3", "--force"]).succeeds().out("1 no change (T3)").err("T3 changes nothing");
     orchard.merge(&["log"]).succeeds().out("T3    no-change");
     assert!(orchard.subjects("main").iter().all(|subject| !subject.contains("@merge")));
 }

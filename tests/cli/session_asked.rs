@@ -170,10 +170,12 @@ fn what_failed_its_tests_is_not_complete_without_them() {
     assert_eq!(show(&garden)["options"], expected);
     // One that nobody has approved here is shown first.
     fs::remove_dir_all(garden.home().join(".local/state/git-arborist/approved")).unwrap();
-    let refused = garden.arborist(again).exits(2).err("test -f mended").err("have not been approved");
-    refused.err("say how to test now: --test-command <command>");
+    let refused = garden.arborist(again).exits(2).err("test -f mended");
+    refused.err("--test-command <command>");
     garden.agent(MENDER);
-    garden.arborist(again.iter().chain(&["--yes"])).succeeds().out("1 completed");
+    garden.arborist(again.iter().chain(&["--yes"])).exits(2).err("test -f mended");
+    let given = ["--test-command", "test -f mended"];
+    garden.arborist(again.iter().chain(&given)).succeeds().out("1 completed");
     // Where nothing is left to do, nothing is asked for.
     garden.arborist(["gardener"]).succeeds().out("nothing was left to do");
     assert_eq!(show(&garden)["options"], expected);

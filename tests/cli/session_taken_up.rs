@@ -69,15 +69,17 @@ fn who_reviews_and_what_may_be_spent_is_taken_up_again() {
 }
 
 #[test]
-fn a_test_command_of_a_record_is_run_only_if_it_is_approved() {
+fn a_test_command_of_a_record_is_run_only_if_it_was_given_here() {
     let (garden, id) = failed(&[]);
     fs::remove_dir_all(garden.home().join(".local/state/git-arborist/approved")).unwrap();
     let before = records(&garden, &id);
-    garden.arborist(["session", "resume", &id]).exits(2).err("test -f mended").err("--yes");
+    garden.arborist(["session", "resume", &id]).exits(2).err("test -f mended");
     assert_eq!(records(&garden, &id), before);
     garden.arborist(["session", "replay", &id, "--turn", "0"]).exits(2).err("test -f mended");
     garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
-    garden.arborist(["session", "resume", &id, "--yes"]).succeeds();
+    garden.arborist(["session", "resume", &id, "--yes"]).exits(2).err("test -f mended");
+    let given = ["session", "resume", &id, "--", "--test-command", "test -f mended"];
+    garden.arborist(given).succeeds();
 }
 
 #[test]

@@ -14,9 +14,11 @@ use crate::{
     history::{Event, Ground, State, TaskHistory},
     message::Status,
     name::{Oid, TaskId},
-    pipeline::{End, News, PipelineError},
+    pipeline::{End, Happening, News, PipelineError},
     plan::Task,
-    queue::{self, Afterwards, FanIn, Landing, OnConflict, Outcome, Queue, Store, Target, Ticket},
+    queue::{
+        self, Afterwards, FanIn, Landing, OnConflict, Outcome, Queue, Store, Target, Ticket, list_foreign,
+    },
     record::RecordError,
     worktree::Lease,
 };
@@ -85,6 +87,18 @@ impl<'a> Gardener<'a> {
     /// The run's newest commit, be it parked or not.
     pub(super) fn newest(&self) -> Result<Oid, GardenerError> {
         Ok(Target::new(self.repository, &self.tools.hand.run).require()?.tip())
+    }
+
+    /// Tells what others committed to the run's branch, on which the next task builds. Tasks in lanes leave the branch to
+    /// the user, so that it may have moved at any time.
+    pub(super) fn tell_of_foreign(&mut self) -> Result<(), GardenerError> {
+        let hand = &self.tools.hand;
+        let now = Target::new(self.repository, &hand.run).require()?.branch;
+        let found = list_foreign(self.repository, (&hand.run, &hand.run), Some(&hand.session), now)?;
+        for words in found {
+            (self.voice)(News { task: None, happening: Happening::Note { words } });
+        }
+        Ok(())
     }
 
     /// Where a task begins that is worked on in a lane.

@@ -69,9 +69,10 @@ impl Lanes<'_> {
         let lease = self.pool.lease(task, ground.base)?;
         let attendance = self.attend(&lease.path)?;
         let mut head = tip_of(&lease)?;
-        if is_stale(&lease, head, ground)? {
+        if self.queue.distrusted.has(task) || is_stale(&lease, head, ground)? {
             put_aside(&lease, head, ground.base)?;
             head = ground.base;
+            self.queue.distrusted.take(task);
         }
         let tip = Tip::new(&lease.repository, lease.branch.clone(), head)?;
         Ok(Site { repository: lease.repository.clone(), tip, attendance, lease: Some(lease) })
@@ -173,6 +174,7 @@ fn put_aside(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
         repository.move_refs(&[kept], "arborist: begun anew")?;
     }
     repository.change("reset").args(["-q", "--hard", &base.to_string()]).stdout()?;
+    repository.note_moved(&lease.branch.to_ref(), Some(base));
     repository.change("clean").args(["-q", "-f", "-d"]).stdout()?;
     Ok(())
 }

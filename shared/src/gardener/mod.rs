@@ -37,7 +37,7 @@ use std::{
 use crate::{
     agent::limits::{Level, Spent},
     failure::{Exit, Explain},
-    git::Repository,
+    git::{Ownership, Repository},
     history::{Event, Ground, Run, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
@@ -45,6 +45,7 @@ use crate::{
     plan::{Plan, Task},
     progress::{Boxes, Progress},
     record::{Entry, Unfinished},
+    session::{find_unrecorded, owned_by},
 };
 use course::{Course, Running, Stop, next_report};
 use land::Finished;
@@ -82,6 +83,8 @@ impl<'a> Gardener<'a> {
         if wish.failed == Failed::Retry {
             self.reset_failed(&wanted)?;
         }
+        self.own_refs()?;
+        self.distrust_unrecorded()?;
         let tools = self.tools.clone();
         thread::scope(|scope| {
             // Whoever still waits to be heard when this ends, also by a panic, is let go before workers are waited for.
@@ -109,6 +112,33 @@ impl<'a> Gardener<'a> {
             }
             self.conclude(course)
         })
+    }
+
+    /// From here on only this process moves the refs of the run, as far as it can help it.
+    fn own_refs(&self) -> Result<(), GardenerError> {
+        let hand = &self.tools.hand;
+        self.repository.own_refs(&owned_by(&hand.run, Some(&hand.session)))?;
+        for annex in &self.annexes {
+            let names = vec![annex.tip.branch.to_ref()];
+            let marks = format!("{}{}/", Unfinished::REFS, annex.tip.branch.component());
+            let owned = Ownership { names, prefixes: vec![marks], bases: Vec::new() };
+            annex.repository.own_refs(&owned)?;
+        }
+        Ok(())
+    }
+
+    /// Work that was approved on a task's branch, and that no record knows, was not written by this run: it is done again.
+    fn distrust_unrecorded(&mut self) -> Result<(), GardenerError> {
+        for task in find_unrecorded(self.repository, &self.run)? {
+            let words =
+                format!("the branch of '{task}' holds work that no record knows: the task is done again");
+            (self.voice)(News::of(&task, Happening::Note { words }));
+            self.run.forget(&task);
+            if let Some(lanes) = self.tools.lanes {
+                lanes.queue.distrusted.add(task);
+            }
+        }
+        Ok(())
     }
 
     /// Starts workers while there is a place and something to do.
@@ -173,6 +203,9 @@ impl<'a> Gardener<'a> {
         others: (Spent, Receiver<Spent>),
         is_retried: bool,
     ) -> Result<Job<'a>, GardenerError> {
+        if self.tools.lanes.is_some() {
+            self.tell_of_foreign()?;
+        }
         let work = if task.is_leaf() { self.go_on(task, others, is_retried)? } else { Work::Phase };
         let place = match self.tools.lanes {
             Some(_) if !task.is_leaf() => Place::Scratch(self.newest()?),

@@ -5,7 +5,7 @@ use crate::{
     message::{Status, Wording},
     name::Attempt,
     pipeline::{End, Expense, Happening, PipelineError, Workshop},
-    plan::{Plan, Task, TestCommand, TestKind},
+    plan::{Plan, Task, TestCommand},
     progress::Progress,
     record::{Entry, Recorder},
 };
@@ -26,8 +26,7 @@ pub(super) fn find_due<'a>(plan: &'a Plan, progress: &Progress<'_>) -> Option<&'
 
 /// The commands that a phase has of its own.
 pub(super) fn commands(phase: &Task) -> Vec<TestCommand> {
-    let is_own = |test: &&TestCommand| matches!(test.kind, TestKind::Integration | TestKind::E2e);
-    phase.test_commands.iter().filter(is_own).cloned().collect()
+    phase.own_tests().cloned().collect()
 }
 
 /// Runs them, and writes down what came of it.
@@ -42,7 +41,7 @@ pub(super) fn test(
     let by = commands.first().map(|test| test.command.clone()).unwrap_or_default();
     shop.tell(&phase.id, Happening::Begins { name: phase.name.clone(), attempt, step: "test", by });
     let log = format!("{}/{}_test_{}.log", shop.options.log_dir, phase.id, shop.stamp());
-    let result = shop.test(phase, &commands, &log)?;
+    let result = shop.test_phase(recorder, (phase, &commands), &log)?;
     let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
     let mut entry = Entry::new(phase.id.clone(), status, Wording { name: &phase.name, attempt, max: 1 });
     entry.body = result.body;

@@ -1,13 +1,12 @@
 //! Tickets: what a run asks of the queue for a task that is finished.
 
-use super::{Gardener, GardenerError, course::Course, land::Finished, phase};
+use super::{Gardener, GardenerError, course::Course, land::Finished};
 use crate::{
     history::State,
     name::TaskId,
     plan::Task,
     progress::{Boxes, Progress},
-    queue::{Gate, Landing, Store, Ticket},
-    settings::Origin,
+    queue::{Landing, Store, Ticket},
 };
 
 impl<'a> Gardener<'a> {
@@ -48,11 +47,10 @@ impl<'a> Gardener<'a> {
             ticket.name.clone_from(&task.name);
         }
         for phase in self.phases_completed(&finished.task, queued) {
-            let gates = gates(phase);
-            if !gates.is_empty() {
+            if phase.own_tests().next().is_some() {
                 let leaves = self.plan.leaves_of(&phase.id).map(|leaf| &leaf.id);
                 ticket.needs.extend(leaves.filter(|leaf| queued.contains(leaf)).cloned());
-                ticket.gates.extend(gates);
+                ticket.phases.push(phase.id.clone());
             }
         }
         ticket
@@ -76,21 +74,13 @@ impl<'a> Gardener<'a> {
     /// Whether this is the last, in the order of the plan, of several tasks that would complete a phase together. It is
     /// queued once the others have landed or not: only then is it known whether the phase's tests have to gate it.
     pub(super) fn completes_a_phase_with(&self, task: &TaskId, others: &[TaskId]) -> bool {
-        self.phases_completed(task, others).into_iter().filter(|phase| !gates(phase).is_empty()).any(
-            |phase| {
+        self.phases_completed(task, others)
+            .into_iter()
+            .filter(|phase| phase.own_tests().next().is_some())
+            .any(|phase| {
                 let together = self.plan.leaves_of(&phase.id).filter(|leaf| others.contains(&leaf.id));
                 let together: Vec<&TaskId> = together.map(|leaf| &leaf.id).collect();
                 together.len() > 1 && together.last() == Some(&task)
-            },
-        )
+            })
     }
-}
-
-/// The gates that a phase's own tests are.
-fn gates(phase: &Task) -> Vec<Gate> {
-    let gate = |test: crate::plan::TestCommand| {
-        let name = format!("{} of {}", test.kind.as_str(), phase.id);
-        Gate::of_test(&name, &test, (Origin::Repository, Gate::USUAL_TIMEOUT))
-    };
-    phase::commands(phase).into_iter().map(gate).collect()
 }

@@ -253,6 +253,11 @@ pub(super) struct Ended {
 pub(super) fn work(tools: &Tools<'_>, job: Job<'_>, reports: &SyncSender<Report>) {
     let Job { task, work, place, mut annexes } = job;
     let mut events = Vec::new();
+    // The steps of the task look after its own branch. Once they are over it is compared like all others.
+    let _branch = tools.lanes.map(|lanes| {
+        let branch = tools.hand.run.task_branch(&task.id);
+        lanes.repository.float_ref(&branch.to_ref())
+    });
     let site = match place {
         Place::Site(site) => Ok(*site),
         Place::Lane(ground) => tools.take_lane(&task.id, &ground, reports),

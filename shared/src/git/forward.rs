@@ -182,7 +182,10 @@ impl Checkout<'_> {
         match command.args([self.branch.to_ref(), to.to_string(), from.to_string()]).stdout() {
             Err(error) if error.is_lock() => Err(error),
             Err(_) => Ok(false),
-            Ok(_) => self.repository.move_refs_again(&[note.ended()]).map(|()| true),
+            Ok(_) => {
+                self.repository.note_moved(&self.branch.to_ref(), Some(to));
+                self.repository.move_refs_again(&[note.ended()]).map(|()| true)
+            }
         }
     }
 

@@ -2,8 +2,13 @@
 
 use std::path::PathBuf;
 
-use super::{GitCommand, GitError, Ref, Repository, Worktree, command::without_prefix};
-use crate::name::{BranchName, Oid};
+use super::{
+    Change, GitCommand, GitError, Merge, RawCommit, Ref, Repository, Worktree, command::without_prefix,
+};
+use crate::{
+    message::{self, Reading, Status},
+    name::{BranchName, Oid},
+};
 
 /// Who uses a branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,9 +26,60 @@ impl Repository {
     pub fn find_landing(&self, refs: &[Ref], branch: &BranchName, tip: Oid) -> Result<Option<Oid>, GitError> {
         let name = branch.landing_ref();
         match refs.iter().find(|found| found.name == name).map(|found| found.target) {
-            Some(parked) if parked != tip && self.is_ancestor(tip, parked)? => Ok(Some(parked)),
+            Some(parked)
+                if parked != tip && self.is_ancestor(tip, parked)? && self.is_landing(tip, parked)? =>
+            {
+                Ok(Some(parked))
+            }
             _ => Ok(None),
         }
+    }
+
+    /// Whether `parked` is what landings make of `tip`. Anybody can write the ref, so every commit between the two is looked
+    /// at: it must say that it lands a task, join the one before with a commit of that task's branch, and hold what git
+    /// makes of the two, but for files that conflict.
+    fn is_landing(&self, tip: Oid, parked: Oid) -> Result<bool, GitError> {
+        let revisions = ["--first-parent".into(), parked.to_string(), format!("^{tip}")];
+        let commits: Vec<RawCommit> = self.stream_commits(&revisions)?.collect::<Result<_, _>>()?;
+        let mut after = parked;
+        for commit in commits {
+            if commit.id != after {
+                return Ok(false);
+            }
+            match self.base_of_landing(&self.exact(commit)?)? {
+                Some(before) => after = before,
+                None => return Ok(false),
+            }
+        }
+        Ok(after == tip)
+    }
+
+    /// The commit that a landing was put on top of; `None` if it is no landing.
+    fn base_of_landing(&self, commit: &RawCommit) -> Result<Option<Oid>, GitError> {
+        let parents: Vec<Oid> = commit.parents().collect();
+        let (&[before, source], Reading::Sound(message)) = (&parents[..], message::read(commit.message()))
+        else {
+            return Ok(None);
+        };
+        let (Some(task), Status::Merge) = (&message.subject.task, message.subject.status) else {
+            return Ok(None);
+        };
+        let branch = message.subject.branch.task_branch(task);
+        let has_source = match self.find_branch(&branch)? {
+            Some(tip) => self.is_ancestor(source, tip)?,
+            None => false,
+        };
+        if !has_source || message.trailers.source() != Some(source) {
+            return Ok(None);
+        }
+        let (tree, conflicts) = match self.merge(before, source)? {
+            Merge::Clean(tree) => (tree, Vec::new()),
+            Merge::Conflicted(tree, conflicts) => (tree, conflicts),
+        };
+        let changes = self.changes(tree, self.tree_of(commit.id)?)?;
+        let is_resolved =
+            |change: &Change| conflicts.iter().any(|conflict| conflict.is_about(&change.shown()));
+        Ok(changes.iter().all(is_resolved).then_some(before))
     }
 
     /// Who uses `branch`, which is about to go to `commit`.

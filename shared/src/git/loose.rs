@@ -1,9 +1,9 @@
 //! A look into the file of a ref, which costs less than to ask git: that looks for the name in a dozen places. What stands
 //! nowhere else, or is not understood, git is asked about.
 
-use std::{fs, io::ErrorKind};
+use std::{fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
 
-use super::Repository;
+use super::{GitError, Repository};
 use crate::name::Oid;
 
 /// The refs that all worktrees share, of those that we know.
@@ -28,5 +28,103 @@ impl Repository {
             Err(error) if error.kind() == ErrorKind::NotFound && !is_here("packed-refs") => Some(None),
             Err(_) => None,
         }
+    }
+}
+
+/// What stands in the file of a ref.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loose {
+    /// The name of an object.
+    At(Oid),
+    /// Something else: the name of another ref, a link, or nothing that git would read.
+    Odd,
+}
+
+/// What tells one writing of the file of packed refs from the next. Nobody but the system can set the time of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PackedStamp([u64; 3], [i64; 4]);
+
+/// Refs that stand above all of ours may be the user's.
+const OURS: [&str; 2] = ["refs/heads/arborist/", "refs/arborist/"];
+
+impl Repository {
+    /// Whether refs are kept in files, and not in tables.
+    pub(super) fn keeps_loose_refs(&self) -> bool {
+        self.common_dir.join("reftable").symlink_metadata().is_err()
+    }
+
+    pub(super) fn packed_stamp(&self) -> Option<PackedStamp> {
+        let found = fs::symlink_metadata(self.common_dir.join("packed-refs")).ok()?;
+        let times = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
+        Some(PackedStamp([found.dev(), found.ino(), found.size()], times))
+    }
+
+    /// The ref of this name, or all below it. No link is followed.
+    pub(super) fn read_loose(&self, name: &str) -> Vec<(String, Loose)> {
+        let mut found = Vec::new();
+        self.add_loose(name, &mut found);
+        found
+    }
+
+    fn add_loose(&self, name: &str, found: &mut Vec<(String, Loose)>) {
+        let path = self.common_dir.join(name);
+        let Ok(metadata) = path.symlink_metadata() else { return };
+        if !metadata.is_dir() {
+            let is_lock = path.extension().is_some_and(|extension| extension == "lock");
+            if !is_lock {
+                found.push((name.to_owned(), self.read_file_of_ref(&path, metadata.is_file())));
+            }
+            return;
+        }
+        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+            // A name that is not UTF-8 is none of ours, and cannot hide one that is.
+            if let Some(last) = entry.file_name().to_str() {
+                self.add_loose(&format!("{name}/{last}"), found);
+            }
+        }
+    }
+
+    fn read_file_of_ref(&self, path: &Path, is_file: bool) -> Loose {
+        let content = if is_file { fs::read(path).unwrap_or_default() } else { Vec::new() };
+        let id = content.trim_ascii_end();
+        let is_whole = id.len() == self.format.hex_len();
+        is_whole.then(|| Oid::from_hex(id)).flatten().map_or(Loose::Odd, Loose::At)
+    }
+
+    /// What stands where folders of `name` must be, and keeps any ref from being made there.
+    pub(super) fn find_blocking(&self, name: &str) -> Vec<(String, Loose)> {
+        let ends = name.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| &name[..at]);
+        let is_ours = |above: &&str| OURS.iter().any(|ours| above.starts_with(ours));
+        let is_no_folder = |above: &&str| {
+            let found = self.common_dir.join(above).symlink_metadata();
+            found.is_ok_and(|found| !found.is_dir())
+        };
+        let blocking = ends.filter(is_ours).filter(is_no_folder);
+        blocking.flat_map(|above| self.read_loose(above)).collect()
+    }
+
+    /// Whether a ref leads to another one, as far as its file tells.
+    #[must_use]
+    pub fn leads_elsewhere(&self, name: &str) -> bool {
+        self.keeps_loose_refs() && self.read_loose(name).iter().any(|(_, loose)| *loose == Loose::Odd)
+    }
+
+    /// Takes a ref away that leads to another one. One that leads to an object stays.
+    pub fn unlink_ref(&self, name: &str) -> Result<(), GitError> {
+        if self.leads_elsewhere(name) { self.remove_odd_ref(name) } else { Ok(()) }
+    }
+
+    /// Takes away what is no ref, or leads to another one. The folders that it is in must be folders: nothing is removed
+    /// through a link.
+    pub(super) fn remove_odd_ref(&self, name: &str) -> Result<(), GitError> {
+        let is_folder =
+            |above: &str| self.common_dir.join(above).symlink_metadata().is_ok_and(|found| found.is_dir());
+        let mut above = name.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| &name[..at]);
+        if self.keeps_loose_refs() && above.all(is_folder) {
+            if fs::remove_file(self.common_dir.join(name)).is_ok() {
+                return Ok(());
+            }
+        }
+        self.change("update-ref").args(["--no-deref", "-d", name]).stdout().map(drop)
     }
 }

@@ -48,6 +48,19 @@ pub struct Conflict {
     pub theirs: Option<Version>,
 }
 
+impl Conflict {
+    /// Whether it is about a path. Where a file is in the way of a folder, git leaves it beside that as `path~branch`.
+    #[must_use]
+    pub fn is_about(&self, path: &str) -> bool {
+        let versions = [&self.base, &self.ours, &self.theirs].into_iter().flatten();
+        let mut known = self.paths.iter().chain(versions.map(|version| &version.path));
+        known.any(|known| {
+            let rest = path.strip_prefix(known.as_str());
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['~', '/']))
+        })
+    }
+}
+
 /// One version of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {

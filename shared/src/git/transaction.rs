@@ -21,6 +21,11 @@ impl Repository {
     /// Moves refs in one transaction: all of them are where we believe them to be, or none is moved. The first is
     /// the one that matters: after a crash it may be the only one that moved. Reflogs say why.
     pub fn move_refs(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
+        self.moving_owned(moves, || self.move_refs_freely(moves, why))
+    }
+
+    /// The same without a note for those who compare what is owned.
+    pub(super) fn move_refs_freely(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
         let lines = lines_of_moves(self.format, moves);
         for _ in 0..LOCKS_PASSED {
             match self.tell_mover(&lines, why)? {

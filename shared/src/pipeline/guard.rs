@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::git::Repository;
+use crate::git::{RefWatch, Repository};
 
 /// Watches what agents share while any of them is at work. Who of them changed it cannot be told. So it is put back as
 /// it was before the first of them began, and every one that was at work has trespassed.
@@ -30,6 +30,7 @@ pub struct Watch {
     known: usize,
     own: Files,
     link: Option<Link>,
+    refs: RefWatch,
 }
 
 impl Sentry {
@@ -50,7 +51,17 @@ impl Sentry {
         if repository.git_dir != repository.common_dir {
             own.extend(["commondir", "gitdir"].map(|name| repository.git_dir.join(name)));
         }
-        Watch { sentry: self.clone(), known, own: Files::take(own), link: Link::take(repository) }
+        let refs = repository.watch_refs();
+        Watch { sentry: self.clone(), known, own: Files::take(own), link: Link::take(repository), refs }
+    }
+
+    /// Runs a child process of any kind, and tells what it did that it may not do. That has been undone: whoever reads
+    /// anything afterwards reads what was there before. Everything that runs code of a repository goes through here or
+    /// through a [`Watch`]: agents, reviewers, tests, gates, set-up commands, resolvers and hooks.
+    pub fn guard<T>(&self, repository: &Repository, child: impl FnOnce() -> T) -> (T, Option<String>) {
+        let watch = self.watch(repository);
+        let ended = child();
+        (ended, joined(&watch.restore()))
     }
 
     fn post(&self) -> MutexGuard<'_, Post> {
@@ -74,9 +85,16 @@ impl Watch {
         let mut post = self.sentry.post();
         post.inspect();
         found.extend(post.changes.iter().skip(self.known).cloned());
+        drop(post);
+        found.extend(self.refs.restore());
         found.dedup();
         found
     }
+}
+
+/// What was undone, in one sentence.
+pub(super) fn joined(trespasses: &[String]) -> Option<String> {
+    (!trespasses.is_empty()).then(|| trespasses.join("; "))
 }
 
 impl Drop for Watch {

@@ -3,7 +3,9 @@
 use super::{
     Annex, Called, Errand, Expense, Happening, PipelineError, Reply, TaskRun,
     annex::{self, Room},
-    folded, implement,
+    folded,
+    guard::joined,
+    implement,
     interrupted::mark_interrupted,
     kept::Kept,
     messenger::Messenger,
@@ -110,7 +112,7 @@ impl TaskRun<'_, '_, '_> {
                 }
                 let trespasses = beside.iter().filter_map(|(_, work)| work.trespass.clone());
                 let trespasses: Vec<String> = work.trespass.clone().into_iter().chain(trespasses).collect();
-                work.trespass = place::joined(&trespasses);
+                work.trespass = joined(&trespasses);
                 Some(refused(judge(reply, work), refusal).of_nothing(is_untouched))
             }
             Err(error)

@@ -11,6 +11,7 @@ mod expense;
 mod folded;
 mod gemini_home;
 mod guard;
+mod guarded;
 mod happening;
 mod implementing;
 mod interrupted;

@@ -6,13 +6,13 @@ use std::{path::PathBuf, thread};
 use super::{
     Dirt, PipelineError, PreCommit, Sentry,
     folded::Folded,
-    guard::Watch,
+    guard::{Watch, joined},
     planted::{self, Before},
 };
 use crate::{
     git::{
-        self, Change, GitError, HeadOf, IndexFile, NewCommit, PrivateIndex, RefMove, Repository, Signing,
-        Stamp, Stock,
+        self, Change, FloatingRef, GitError, HeadOf, IndexFile, NewCommit, PrivateIndex, RefMove, Repository,
+        Signing, Stamp, Stock,
     },
     name::{Attempt, Oid, TaskId},
     record::{Delivery, Mark, Recorder, Unfinished},
@@ -40,6 +40,9 @@ pub struct Begun {
     /// Submodules with something in them that is not committed there.
     inside: Vec<String>,
     watch: Watch,
+    /// What becomes of the branch is decided here, and not by whoever compares the refs of the run: commits of the agent's
+    /// own are folded in.
+    _branch: FloatingRef,
 }
 
 impl Begun {
@@ -113,6 +116,7 @@ pub fn begin(
     require_unlocked(recorder)?;
     let locks = repository.find_locks(recorder.branch());
     let watch = sentry.watch(repository);
+    let branch = repository.float_ref(&recorder.branch().to_ref());
     let index = repository.index_stamp();
     let (before, dirt, left_out) = if repository.is_clean()? {
         (recorder.tree(), Dirt::default(), Vec::new())
@@ -124,7 +128,19 @@ pub fn begin(
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = Mark { task, attempt, head, head_tree, tree: before };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
-    Ok(Begun { unfinished, head, tree: head_tree, before, dirt, index, left_out, locks, inside, watch })
+    Ok(Begun {
+        unfinished,
+        head,
+        tree: head_tree,
+        before,
+        dirt,
+        index,
+        left_out,
+        locks,
+        inside,
+        watch,
+        _branch: branch,
+    })
 }
 
 /// Looks at a worktree at the end of each turn. Its index is its own, so that where nothing changed nothing is read again.
@@ -260,7 +276,14 @@ pub(super) fn ask_hook(
     let repository = recorder.repository();
     // The hook may write to the worktree, too.
     work.seen = None;
-    match repository.pre_commit(work.tree, begun.head)? {
+    let answer = repository.pre_commit(work.tree, begun.head)?;
+    // A hook runs what the repository brings along, and the agent has just changed that.
+    begun.look_again(&mut noticed);
+    if repository.find_branch(recorder.branch())? != Some(work.tip) {
+        noticed.extend(put_back_at(recorder, &begun.unfinished.name, work.tip)?);
+    }
+    work.trespass = joined(&noticed);
+    match answer {
         Ok(tree) if tree == work.tree => Ok(None),
         Ok(tree) => {
             work.changes = repository.changes(recorder.tree(), tree)?;
@@ -280,10 +303,6 @@ fn inside_submodules(repository: &Repository) -> Result<Vec<String>, GitError> {
     Ok(dirt.iter().filter(|dirt| dirt.is_inside_submodule).map(git::Dirt::shown).collect())
 }
 
-pub(super) fn joined(trespasses: &[String]) -> Option<String> {
-    (!trespasses.is_empty()).then(|| trespasses.join("; "))
-}
-
 /// `HEAD` is on the run's branch again. Commits of the agent's own are saved under a ref, which is given; the branch itself is
 /// moved when the work is written down. It must still follow `base`, where the agent found it: what it made of its own turns
 /// is its affair.
@@ -294,8 +313,8 @@ pub(super) fn put_back_branch(
 ) -> Result<(Oid, Option<String>, Vec<String>), GitError> {
     let repository = recorder.repository();
     let branch = recorder.branch();
-    let mut trespasses = Vec::new();
     let ours = recorder.head();
+    let mut trespasses = part_branch(recorder, attempt)?;
     let found = repository.find_head(branch)?;
     if !matches!(found, HeadOf::Branch { .. }) {
         repository.change("symbolic-ref").args(["HEAD", &branch.to_ref()]).stdout()?;
@@ -322,6 +341,41 @@ pub(super) fn put_back_branch(
         trespasses.push("it moved the branch away from the run's own commits".to_owned());
     }
     Ok((tip, Some(saved), trespasses))
+}
+
+/// A branch that leads to another one is made a branch again: whoever moved it would move that other one.
+fn part_branch(recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
+    let (repository, name) = (recorder.repository(), recorder.branch().to_ref());
+    if !repository.leads_elsewhere(&name) {
+        return Ok(Vec::new());
+    }
+    if let Some(tip) = repository.find_commit(&name)?.filter(|tip| *tip != recorder.head()) {
+        save(repository, attempt, tip)?;
+    }
+    repository.unlink_ref(&name)?;
+    let back = RefMove { name: &name, new: Some(recorder.head()), old: None };
+    repository.move_refs(&[back], "arborist: put back")?;
+    Ok(vec!["it made the branch lead to another one".to_owned()])
+}
+
+/// The branch is at `tip` again, and checked out. Where it was is saved.
+pub(super) fn put_back_at(recorder: &Recorder<'_>, attempt: &str, tip: Oid) -> Result<Vec<String>, GitError> {
+    let (found, _, mut trespasses) = put_back_branch(recorder, attempt, tip)?;
+    if found != tip {
+        let name = recorder.branch().to_ref();
+        let back = RefMove { name: &name, new: Some(tip), old: Some(found) };
+        recorder.repository().move_refs(&[back], "arborist: put back")?;
+        trespasses.push("it committed by itself".to_owned());
+    }
+    Ok(trespasses)
+}
+
+/// Whether the branch is checked out, and where the run left it.
+pub(super) fn is_untouched(recorder: &Recorder<'_>) -> Result<bool, GitError> {
+    let (repository, branch) = (recorder.repository(), recorder.branch());
+    Ok(repository.find_head_branch()?.as_ref() == Some(branch)
+        && !repository.leads_elsewhere(&branch.to_ref())
+        && repository.find_branch(branch)? == Some(recorder.head()))
 }
 
 /// Keeps a worktree that somebody left as it may not be, on top of `parent`, and tells where.

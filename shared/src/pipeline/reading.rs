@@ -2,12 +2,12 @@
 
 use super::{
     Sentry,
-    guard::Watch,
+    guard::{Watch, joined},
     place,
     planted::{self, Before},
 };
 use crate::{
-    git::{Change, GitError, RefMove, Stock},
+    git::{Change, GitError, Stock},
     name::Oid,
     record::Recorder,
 };
@@ -55,11 +55,12 @@ impl Lent {
         let mut trespasses = self.watch.restore();
         let is_untouched = self.is_clean && self.is_as_before(recorder, &recorder.repository().status()?);
         trespasses.extend(place::quit_operations(recorder.repository(), attempt)?);
-        if !is_untouched {
-            trespasses.extend(put_back_branch(recorder, attempt)?);
+        // A branch that leads to another one looks the same, and would move that one.
+        if !is_untouched || !place::is_untouched(recorder)? {
+            trespasses.extend(place::put_back_at(recorder, attempt, recorder.head())?);
             trespasses.extend(self.put_back_files(recorder, attempt)?);
         }
-        Ok(place::joined(&trespasses))
+        Ok(joined(&trespasses))
     }
 
     fn is_as_before(&self, recorder: &Recorder<'_>, status: &[u8]) -> bool {
@@ -101,19 +102,6 @@ fn way_back(under: &str, shown: &[String]) -> String {
         _ => "FILE",
     };
     format!("; that is kept in {under}, and if you saved it: git restore --source={under} -- {file}")
-}
-
-/// The branch is where the run left it, and checked out. Commits of the reviewer's own are saved.
-fn put_back_branch(recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
-    let (tip, _, mut trespasses) = place::put_back_branch(recorder, attempt, recorder.head())?;
-    let ours = recorder.head();
-    if tip != ours {
-        let name = recorder.branch().to_ref();
-        let back = RefMove { name: &name, new: Some(ours), old: Some(tip) };
-        recorder.repository().move_refs(&[back], "arborist: put back")?;
-        trespasses.push("it committed by itself".to_owned());
-    }
-    Ok(trespasses)
 }
 
 /// Whether a status tells of the branch only.

@@ -4,6 +4,7 @@
 use super::{
     Called, Errand, Expense, Happening, PipelineError, Reply, Resume, Sessions, Stage, TaskRun, Verdict,
     cut_diff,
+    guard::{Watch, joined},
     plain::Changed,
     reading, review,
     task::{Step, last_line},
@@ -60,13 +61,17 @@ impl TaskRun<'_, '_, '_> {
             let errand =
                 Errand { chain: &chain, time_left, session, task, step, place, annexes: &[], prompt, log };
             let lent = reading::lend(self.recorder, &self.shop.sentry)?;
+            let beside: Vec<Watch> =
+                self.shop.annexes.iter().map(|annex| annex.sentry.watch(&annex.repository)).collect();
             let of = TurnsOf::of(self.shop, self.task, (StepKind::Review, attempt));
             let mut turns = TurnKeeper::new(self.recorder, None, of);
             let called = self.shop.call(errand, Some(&mut turns));
             let (kept, _, plain) = turns.finish();
             self.shop.scribe.owe(&called.expense, kept.told);
             self.keep_plain(plain, &called, Changed::NOTHING);
-            let trespass = lent.take_back(self.recorder, &self.mark_of(attempt))?;
+            let here = lent.take_back(self.recorder, &self.mark_of(attempt))?;
+            let there = beside.iter().flat_map(Watch::restore);
+            let trespass = joined(&here.into_iter().chain(there).collect::<Vec<_>>());
             self.recorder.unsettle();
             expense.add(called.expense.usage, called.expense.time);
             let called = self.cut_short(Called { expense, ..discounted(called, trespass) });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Called, Expense, Happening, Others, PipelineError, Resume, Stage, Subject, Workshop};
+use super::{Called, Expense, Happening, Others, PipelineError, Resume, Stage, Subject, Workshop, guarded};
 use crate::{
     agent::{
         Outcome,
@@ -13,7 +13,7 @@ use crate::{
     message::{Body, Status, Step as StepKind, Wording},
     name::Attempt,
     plan::Task,
-    record::{Bulletin, Entry, Recorder},
+    record::{Bulletin, Entry, Recorder, Unfinished},
 };
 
 /// How a task ended.
@@ -89,7 +89,11 @@ impl TaskRun<'_, '_, '_> {
         if has_command {
             self.recorder.unsettle();
         }
-        let result = self.shop.test(self.task, &commands, &log)?;
+        let guarded = guarded::begin(self.recorder, &self.shop.sentry, &self.shop.annexes);
+        let result = self.shop.test(self.task, &commands, &log);
+        let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
+        let trespass = guarded.end(self.recorder, Some(&mark))?;
+        let result = result?.but(trespass);
         let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
         let mut entry = self.entry(status, attempt);
         entry.body = result.body;

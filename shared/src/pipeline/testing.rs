@@ -5,15 +5,17 @@ use std::path::Path;
 use super::{
     Counts, PipelineError, Workshop,
     call::{Redaction, file_error, refuse_survivors},
-    read_counts,
+    guarded, read_counts,
     workshop::with_environment,
 };
 use crate::{
     agent::redact::{Redactor, Secrets},
     history::FAILED,
     message::{Body, Key, Trailers},
+    name::Attempt,
     plan::{Task, TestCommand, TestKind},
     process::{Ending, Limits, Outcome, Program, Supervised, open_log},
+    record::{Recorder, Unfinished},
 };
 
 /// What came of the tests.
@@ -29,10 +31,35 @@ pub struct TestResult {
     pub trailers: Trailers,
 }
 
+impl TestResult {
+    /// Tests that did what they may not do have failed, whatever they said.
+    #[must_use]
+    pub fn but(self, trespass: Option<String>) -> Self {
+        let Some(why) = trespass else { return self };
+        let body = Body::new(FAILED, &why).followed_by(self.body);
+        Self { is_passed: false, why: Some(why), body, ..self }
+    }
+}
+
 /// How much of each stream stands in the commit.
 const TAIL: usize = 1000;
 
 impl Workshop<'_> {
+    /// The tests of a phase. They run on the run's own branch in its checkout, or on no branch beside it.
+    pub fn test_phase(
+        &mut self,
+        recorder: &Recorder<'_>,
+        (phase, commands): (&Task, &[TestCommand]),
+        log: &str,
+    ) -> Result<TestResult, PipelineError> {
+        let guarded = guarded::begin(recorder, &self.sentry, &self.annexes);
+        let result = self.test(phase, commands, log);
+        let is_in_place = self.dir == recorder.repository().top();
+        let mark = Unfinished::name_of(recorder.branch(), &phase.id, Attempt(0));
+        let trespass = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
+        Ok(result?.but(trespass))
+    }
+
     /// Runs `commands` for a task; the log stays only if they fail.
     pub fn test(
         &mut self,

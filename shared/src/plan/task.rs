@@ -204,6 +204,11 @@ impl Task {
         }
     }
 
+    /// The commands that test a phase as a whole, once all of its leaves are there.
+    pub fn own_tests(&self) -> impl Iterator<Item = &TestCommand> {
+        self.test_commands.iter().filter(|test| matches!(test.kind, TestKind::Integration | TestKind::E2e))
+    }
+
     /// A leaf is worked on; everything else is a phase.
     #[must_use]
     pub fn is_leaf(&self) -> bool {

@@ -32,6 +32,10 @@ pub enum QueueError {
     Changing(BranchName),
     #[error("somebody else drains '{0}' now: we did not answer for too long")]
     Overtaken(BranchName),
+    #[error("'{into}' lost commits while the run was at work: it was at {} and is at {}", from.short(), to.short())]
+    Rewound { into: BranchName, from: Oid, to: Oid },
+    #[error("commit {} on '{into}' claims to be a step of this run, but the run did not make it", commit.short())]
+    Forged { into: BranchName, commit: Oid },
     #[error("there is no branch '{0}' to land on")]
     NoTarget(BranchName),
     #[error("the ticket '{name}' could not be read: {why}")]
@@ -64,7 +68,7 @@ impl Explain for QueueError {
             | Self::Changing(_)
             | Self::Overtaken(_) => Exit::Locked,
             Self::NotQueued { .. } | Self::NoConflict { .. } | Self::Resolver(_) => Exit::No,
-            Self::Unproved { .. } => Exit::Person,
+            Self::Unproved { .. } | Self::Rewound { .. } | Self::Forged { .. } => Exit::Person,
             Self::Locked { .. }
             | Self::NoTarget(_)
             | Self::Unreadable { .. }
@@ -85,6 +89,12 @@ impl Explain for QueueError {
             }
             Self::Claimed(_) | Self::Changing(_) | Self::Overtaken(_) => {
                 "wait for it; where it was killed, what it claimed is free ten minutes later".into()
+            }
+            Self::Rewound { into, from, .. } => format!(
+                "nothing is lost; bring them back with: git update-ref refs/heads/{into} {from}, or run again from where it is"
+            ),
+            Self::Forged { into, commit } => {
+                format!("look at it with: git show {commit}; take it off '{into}' with: git revert {commit}")
             }
             Self::NoTarget(_) => "see the branches with: git branch".into(),
             Self::Unreadable { name, .. } => format!("take it out with: git update-ref -d {name}"),

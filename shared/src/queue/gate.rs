@@ -1,6 +1,6 @@
 //! Gates: commands that decide whether a commit may land.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{
     name::{Oid, RepoName, digest},
@@ -8,8 +8,8 @@ use crate::{
     settings::Origin,
 };
 
-/// A command that a commit has to pass.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// A command that a commit has to pass. It comes from the configuration or the frozen plan, and is never read from a ref.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Gate {
     /// What it is called.
     pub name: String,
@@ -18,20 +18,17 @@ pub struct Gate {
     /// How many seconds it may take.
     pub timeout: u64,
     /// Asked only if a path that this pathspec names is changed.
-    #[serde(default)]
     pub when: Option<String>,
     /// Whether a file of the repository says so.
-    #[serde(default)]
     pub foreign: bool,
     /// Whether it tests what only this task or this phase brings. That it is red on the target too says nothing then.
-    #[serde(default)]
     pub own: bool,
     /// Whether it is a test command that nobody named as a gate. What it accepts in a test step, it accepts here: a
     /// repository without tests yet could not land its first task otherwise.
     #[serde(default)]
     pub is_test: bool,
     /// The repository that it is asked in, at the head of the session there, if that is not the one that has the plan.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<RepoName>,
     /// What it is asked about there.
     #[serde(skip)]
@@ -123,7 +120,7 @@ pub enum Verdict {
 }
 
 /// What a gate said that did not pass.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failing {
     /// The gate.
     pub gate: Gate,

@@ -8,6 +8,7 @@ mod claim;
 mod counting;
 mod drain;
 mod error;
+mod foreign;
 mod gate;
 mod ground;
 mod options;
@@ -25,9 +26,10 @@ pub use batch::Batch;
 pub use claim::{CLAIMS, Claim, Claimant};
 pub use drain::{Drain, RedTarget, Rules, waits_for};
 pub use error::QueueError;
+pub use foreign::list_foreign;
 pub use gate::{Failing, Gate, Verdict};
 pub use ground::{Asking, Closing, Ground, Merged, Parking, Published, Resolution, Step, View};
-pub use options::{Landing, OnConflict, Options, OptionsError};
+pub use options::{Distrusted, Landing, OnConflict, Options, OptionsError};
 pub use order::{Line, arrange};
 pub use paid::Paid;
 pub use policy::{FanIn, Setback, Turn};
@@ -36,7 +38,7 @@ pub use resolver::{Briefs, Resolver};
 pub use store::{LogEntry, Store, Stored, TICKETS, Written};
 pub use target::{Position, Target};
 pub use ticket::{Priority, ResolvedBy, Standing, Ticket};
-pub use yard::{Afterwards, Handover, Yard, opened_for};
+pub use yard::{Afterwards, GateResults, Handover, Resolutions, Yard, opened_for};
 
 use std::{collections::HashMap, sync::mpsc::channel, thread};
 
@@ -46,6 +48,7 @@ use crate::{
     git::{Repository, Signing},
     name::{BranchName, TaskId},
     process::FileLock,
+    session::owned_by,
 };
 
 /// The queue of one run for one target. Nobody else drains it while this lives.
@@ -87,6 +90,8 @@ impl<'a> Queue<'a> {
     }
 
     fn drain_claimed(&self, options: &Options, voice: &mut dyn FnMut(News)) -> Result<Report, QueueError> {
+        // Gates and resolvers run code of the repository, also where no run is at work.
+        self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
         let mut yard = self.yard(options, voice)?;
         let parking = yard.bring_up()?;
         let rules = Rules {

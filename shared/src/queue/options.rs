@@ -1,11 +1,11 @@
 //! What was meant by the configuration, for everything that a queue does.
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    sync::OnceLock,
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::{Mutex, OnceLock, PoisonError},
 };
 
-use super::{Afterwards, Batch, Briefs, FanIn, Gate, RedTarget, Resolver};
+use super::{Afterwards, Batch, Briefs, FanIn, Gate, GateResults, RedTarget, Resolutions, Resolver};
 use crate::{
     agent::{AgentError, RunnerKind, redact::Secrets},
     failure::{Exit, Explain},
@@ -51,6 +51,27 @@ impl Explain for OptionsError {
             Self::Value { .. } => None,
             Self::Agent(error) => error.hint(),
         }
+    }
+}
+
+/// Tasks that do not land before they were done again.
+#[derive(Debug, Default)]
+pub struct Distrusted(Mutex<HashSet<TaskId>>);
+
+impl Distrusted {
+    /// This task does not land.
+    pub fn add(&self, task: TaskId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(task);
+    }
+
+    /// The branch of this task has begun anew.
+    pub fn take(&self, task: &TaskId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
+    }
+
+    /// Whether this task does not land.
+    pub fn has(&self, task: &TaskId) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(task)
     }
 }
 
@@ -101,12 +122,22 @@ pub struct Options {
     pub sentry: Sentry,
     /// What is remembered of the run from one drain to the next.
     pub memory: Memory,
+    /// What gates have said in this process.
+    pub results: GateResults,
+    /// Tasks whose branches hold what the run did not write. They do not land.
+    pub distrusted: Distrusted,
+    /// The resolutions of conflicts that this process has taken.
+    pub resolutions: Resolutions,
     /// Whether merge commits are signed, once it was asked.
     pub signing: OnceLock<Signing>,
     /// What the plan says of tasks, for whoever resolves them.
     pub briefs: Briefs,
     /// How tasks are tested that have test commands of their own.
     pub tests: HashMap<TaskId, Vec<Gate>>,
+    /// The gates that the own tests of a phase are, by the phase's id: for the landing of its last task.
+    pub phases: HashMap<TaskId, Vec<Gate>>,
+    /// The tasks that the command line of this process lets land although they are not complete.
+    pub forced: HashSet<TaskId>,
     /// How long such a test may take, in seconds.
     pub test_time: u64,
     /// The test command of the run, if there is one. Without gates, every landing has to pass it.
@@ -144,6 +175,9 @@ impl Options {
         let settings = staff.settings();
         let deletes = settings.switch("merge.delete-branches") == Some(true);
         let is_asked_for = settings.switch("merge.auto") == Some(false);
+        let sentry = Sentry::default();
+        let mut worktrees = WorktreeOptions::new(settings, cancel);
+        worktrees.sentry = sentry.clone();
         Ok(Self {
             landing: if is_asked_for { Landing::WhenAsked } else { Landing::AtOnce },
             gates: gates(settings),
@@ -155,18 +189,23 @@ impl Options {
             on_conflict: on_conflict(settings)?,
             resolver: resolver(staff)?,
             resolve_attempts: resolve_attempts(settings),
-            sentry: Sentry::default(),
+            sentry,
             memory: Memory::default(),
+            results: GateResults::default(),
+            resolutions: Resolutions::default(),
+            distrusted: Distrusted::default(),
             signing: OnceLock::new(),
             briefs: Briefs::new(),
             tests: HashMap::new(),
+            phases: HashMap::new(),
+            forced: HashSet::new(),
             test_time: test_time(settings),
             usual_test: usual_test(settings),
             sections: Vec::new(),
             abroad: HashMap::new(),
             report_dir: settings.text("report-dir").unwrap_or("spec/reports").to_owned(),
             keep: settings.words("merge.keep").unwrap_or_default().to_vec(),
-            worktrees: WorktreeOptions::new(settings, cancel),
+            worktrees,
             log_dir: settings.text("log-dir").unwrap_or("spec/logs").to_owned(),
             secrets,
             words: Words::of(settings),
@@ -185,7 +224,12 @@ impl Options {
         };
         let tests = |task: &Task| (task.id.clone(), task.test_commands.iter().map(gate).collect());
         let tested = plan.leaves().filter(|task| !task.test_commands.is_empty());
-        Self { briefs: plan.tasks.iter().map(brief).collect(), tests: tested.map(tests).collect(), ..self }
+        Self {
+            briefs: plan.tasks.iter().map(brief).collect(),
+            tests: tested.map(tests).collect(),
+            phases: plan.tasks.iter().filter_map(phase_gates).collect(),
+            ..self
+        }
     }
 
     /// The same for tasks that work in several repositories.
@@ -279,6 +323,16 @@ impl Options {
         commands.extend(self.resolver.iter().flat_map(|resolver| resolver.foreign.clone()));
         commands
     }
+}
+
+/// The gates that a phase's own tests are, if it has any.
+fn phase_gates(phase: &Task) -> Option<(TaskId, Vec<Gate>)> {
+    let gate = |test: &TestCommand| {
+        let name = format!("{} of {}", test.kind.as_str(), phase.id);
+        Gate::of_test(&name, test, (Origin::Repository, Gate::USUAL_TIMEOUT))
+    };
+    let gates: Vec<Gate> = phase.own_tests().map(gate).collect();
+    (!gates.is_empty()).then(|| (phase.id.clone(), gates))
 }
 
 /// The gates in the order in which they are first named.

@@ -81,20 +81,23 @@ impl<'a> Target<'a> {
 
     /// Takes away what was parked and does not follow the branch any more. What the branch does not have of it is
     /// saved; its tickets will be merged anew.
-    pub(super) fn clear_stale(&self, position: &Position) -> Result<(), QueueError> {
+    pub(super) fn clear_stale(&self, position: &Position) -> Result<Option<String>, QueueError> {
         let (Some(parked), None) = (position.set_aside, position.parked) else {
-            return Ok(());
+            return Ok(None);
         };
+        let mut kept = None;
         if !self.repository.is_ancestor(parked, position.branch)? {
             let saved = format!("refs/arborist/saved/landing/{}/{}", self.into.component(), parked.short());
             if self.repository.list_refs(&[&saved])?.is_empty() {
                 let save = RefMove { name: &saved, new: Some(parked), old: None };
                 self.repository.move_refs(&[save], "arborist: a landing that was overtaken")?;
             }
+            kept = Some(saved);
         }
         let name = self.into.landing_ref();
         let drop = RefMove { name: &name, new: None, old: Some(parked) };
-        Ok(self.repository.move_refs(&[drop], "arborist: no longer parked")?)
+        self.repository.move_refs(&[drop], "arborist: no longer parked")?;
+        Ok(kept)
     }
 
     /// Moves the branch, and a checkout of it where that touches nothing of the user's.

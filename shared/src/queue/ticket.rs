@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{Gate, Paid};
+use super::Paid;
 use crate::{
     git::Conflict,
     name::{BranchName, Oid, SessionId, TaskId},
@@ -33,9 +33,10 @@ pub struct Ticket {
     /// The tasks that must have landed before.
     #[serde(default)]
     pub needs: Vec<TaskId>,
-    /// Gates that only this one has to pass, besides those of all.
+    /// The phases whose own tests gate this landing, by their ids. A ticket names them and never a command: anybody who
+    /// can write a ref could have written it. The commands are those of the frozen plan.
     #[serde(default)]
-    pub gates: Vec<Gate>,
+    pub phases: Vec<TaskId>,
     /// Whether it is taken although its task is not complete.
     #[serde(default)]
     pub forced: bool,
@@ -70,7 +71,7 @@ impl Ticket {
             added: now,
             finished: now,
             needs: Vec::new(),
-            gates: Vec::new(),
+            phases: Vec::new(),
             forced: false,
             standing: Standing::Waiting,
             tries: Vec::new(),

@@ -294,6 +294,13 @@ impl<'a> Recorder<'a> {
         let mut moves = vec![RefMove { name: &name, new: Some(commit), old: Some(tip) }];
         moves.extend_from_slice(others);
         if let Err(error) = self.repository.move_refs_again(&moves) {
+            // Between two steps nobody looks after a task's branch. It is the run's own: what moved it is put aside.
+            let is_own = self.tip.branch != self.hand.run && tip == self.tip.head;
+            if is_own && self.repository.restore_ref(&name)? {
+                self.repository.move_refs_again(&moves)?;
+                self.tip.head = commit;
+                return Ok(());
+            }
             let is_elsewhere = self.repository.find_branch(&self.tip.branch)? != Some(tip);
             return Err(if is_elsewhere {
                 RecordError::Moved { branch: self.tip.branch.clone() }

@@ -16,6 +16,7 @@ mod error;
 mod interrupted;
 mod milestone;
 mod moment;
+mod ownership;
 mod point;
 mod recall;
 mod record;
@@ -26,6 +27,7 @@ mod trail;
 mod transcript;
 mod turn;
 mod turn_record;
+mod witness;
 
 pub use archive::{Archive, Origin, Shelf, Stored};
 pub use asked::{Asked, OF_RUNNER};
@@ -33,6 +35,7 @@ pub use chronicle::{Chronicle, Draft};
 pub use error::SessionError;
 pub use interrupted::finish_turns;
 pub use milestone::{Checkpoint, End, Pause, Resumed, Verdict};
+pub use ownership::owned_by;
 pub use point::Point;
 pub use recall::Recollection;
 pub use record::{Context, Happening, Record, Spending, Totals};
@@ -43,6 +46,7 @@ pub use trail::{Trail, turn_of};
 pub use transcript::{Line, Transcript, Voice};
 pub use turn::{TurnCommit, TurnDraft, UNKNOWN, value_of};
 pub use turn_record::{OtherCommit, TokenCount, ToolCall, Turn};
+pub use witness::find_unrecorded;
 
 use crate::name::SessionId;
 

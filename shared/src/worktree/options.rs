@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     name::{RepoName, SessionId},
+    pipeline::Sentry,
     process::Cancel,
     settings::{Origin, Settings},
 };
@@ -54,6 +55,8 @@ pub struct WorktreeOptions {
     pub session: Option<SessionId>,
     /// The wish to stop.
     pub cancel: Cancel,
+    /// Watches what set-up commands must leave alone, together with all that is at work in the repository.
+    pub sentry: Sentry,
     setup_origin: Origin,
 }
 
@@ -90,6 +93,7 @@ impl WorktreeOptions {
             repo: None,
             session: None,
             cancel: cancel.clone(),
+            sentry: Sentry::default(),
             setup_origin: settings.origin("worktree.setup").unwrap_or(Origin::User),
         }
     }

@@ -59,11 +59,11 @@ impl Pool {
         let program = environment.iter().fold(program, |program, (name, value)| program.env(name, value));
         let limits = Limits { whole: Some(self.options.setup_time), ..Limits::default() };
         let supervised = Supervised::new(program).limits(limits).until(&self.options.cancel).tail(SAID);
-        let outcome = supervised.run(|_| {});
-        if outcome.ending.is_success() {
+        let (outcome, trespass) = self.options.sentry.guard(lane, || supervised.run(|_| {}));
+        if outcome.ending.is_success() && trespass.is_none() {
             return Ok(());
         }
-        let said = format!("{}{}", outcome.stdout.text, outcome.stderr.text);
+        let said = format!("{}{}{}", outcome.stdout.text, outcome.stderr.text, trespass.unwrap_or_default());
         let said = if said.trim().is_empty() { String::new() } else { format!(":\n{}", said.trim_end()) };
         Err(WorktreeError::SetUp { command: command.to_owned(), ending: outcome.ending.to_string(), said })
     }

@@ -47,15 +47,15 @@ impl Yard<'_> {
         Ok(found)
     }
 
-    /// Keeps a commit under a ref of its task.
-    pub(super) fn save(&self, ticket: &Ticket, commit: Oid) -> Result<(), QueueError> {
+    /// Keeps a commit under a ref of its task, and names that.
+    pub(super) fn save(&self, ticket: &Ticket, commit: Oid) -> Result<String, QueueError> {
         let Ticket { scope, task, .. } = ticket;
         let name = format!("refs/arborist/saved/{}/{task}/conflict-{}", scope.component(), commit.short());
         if self.repository.find_ref(&name)?.is_none() {
             let save = RefMove { name: &name, new: Some(commit), old: None };
             self.repository.move_refs(&[save], "arborist: saved")?;
         }
-        Ok(())
+        Ok(name)
     }
 }
 

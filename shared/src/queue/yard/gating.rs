@@ -1,18 +1,20 @@
 //! Asking gates: in a scratch worktree at exactly the commit that is to land. What a gate said to a tree is remembered.
 
 use std::{
+    collections::HashMap,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::{Yard, abroad::absent};
 use crate::{
     git::{RefMove, Signing},
     name::Oid,
-    pipeline::{PipelineError, Redaction},
+    pipeline::{PipelineError, Redaction, Sentry},
     process::{Ending, Limits, Outcome, Program, Supervised, open_log},
     queue::{Asking, Failing, Gate, QueueError, Verdict, counting::ran_no_tests},
     worktree::{Pool, Scratch},
@@ -27,7 +29,7 @@ const BELIEVED: i64 = 3600;
 const TAIL: usize = 2000;
 
 /// How a gate answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Answer {
     Green,
@@ -35,8 +37,8 @@ enum Answer {
     Broken,
 }
 
-/// What a gate said once. It is written into git as it is.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// What a gate said once. It is written into git as it is, and never read from there.
+#[derive(Debug, Clone, Serialize)]
 pub(in crate::queue) struct Said {
     answer: Answer,
     gate: Gate,
@@ -47,6 +49,22 @@ pub(in crate::queue) struct Said {
     time: i64,
     log: String,
     tail: String,
+}
+
+/// What gates said in this process, by tree and gate, from one drain to the next.
+#[derive(Debug, Default)]
+pub struct GateResults(Mutex<HashMap<(Oid, String), Said>>);
+
+impl GateResults {
+    fn find(&self, tree: Oid, gate: &Gate) -> Option<Said> {
+        let results = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        results.get(&(tree, gate.key())).cloned()
+    }
+
+    fn keep(&self, said: &Said) {
+        let mut results = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        results.insert((said.tree, said.gate.key()), said.clone());
+    }
 }
 
 impl Yard<'_> {
@@ -71,7 +89,7 @@ impl Yard<'_> {
             let key = (tree, gate.key());
             let known = match self.said.get(&key).cloned() {
                 Some(said) => Some(said),
-                None => self.remembered(gate, tree)?,
+                None => self.remembered(gate, tree),
             };
             let said = match known {
                 Some(said) if said.answer == Answer::Green || asking == Asking::Once => said,
@@ -94,7 +112,7 @@ impl Yard<'_> {
         Ok((Verdict::Green, runs))
     }
 
-    /// Whether a gate was red on this tree in this drain, or in another not long ago.
+    /// Whether a gate was red on this tree in this drain, or in another of this process not long ago.
     pub(super) fn recalls_red(&mut self, commit: Oid, gate: &Gate) -> Result<bool, QueueError> {
         let tree = match (&gate.repo, self.find_abroad(gate)?) {
             (None, _) => self.tree_of(commit)?,
@@ -105,23 +123,16 @@ impl Yard<'_> {
         Ok(match self.said.get(&(tree, gate.key())) {
             Some(said) => said.answer == Answer::Red,
             None => {
-                let said = self.last_said(gate, tree)?;
+                let said = self.options.results.find(tree, gate);
                 said.is_some_and(|said| said.answer == Answer::Red && said.time > since)
             }
         })
     }
 
-    /// A result of an earlier drain. Only green ones hold: what was red or broken may have been mended.
-    fn remembered(&self, gate: &Gate, tree: Oid) -> Result<Option<Said>, QueueError> {
-        Ok(self.last_said(gate, tree)?.filter(|said| said.answer == Answer::Green))
-    }
-
-    fn last_said(&self, gate: &Gate, tree: Oid) -> Result<Option<Said>, QueueError> {
-        let name = ref_of(gate, tree);
-        let notes = self.repository.start_listing_notes(&[&name])?.finish()?;
-        let said = notes.into_iter().find(|(found, _)| found.name == name);
-        let said: Option<Said> = said.and_then(|(_, body)| serde_json::from_str(&body).ok());
-        Ok(said.filter(|said| said.tree == tree))
+    /// A result of an earlier drain of this process. Only green ones hold: what was red or broken may have been mended.
+    /// What stands in refs is for people: whoever can write a ref could have written it.
+    fn remembered(&self, gate: &Gate, tree: Oid) -> Option<Said> {
+        self.options.results.find(tree, gate).filter(|said| said.answer == Answer::Green)
     }
 
     fn run(&mut self, gate: &Gate, commit: Oid, tree: Oid) -> Result<Said, QueueError> {
@@ -147,11 +158,17 @@ impl Yard<'_> {
             .dir(&scratch.path)
             .env("ARBORIST_GATE", &gate.name);
         let program = dress(self, program, &scratch.path);
-        let ended = self.supervise(gate, program, &mut scratch, file);
+        // The sentry of the run watches one repository.
+        let sentry = if gate.repo.is_none() { self.options.sentry.clone() } else { Sentry::default() };
+        let place = scratch.repository.clone();
+        let (ended, trespass) = sentry.guard(&place, || self.supervise(gate, program, &mut scratch, file));
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());
         }
-        let (answer, why) = judge(gate, &ended);
+        let (answer, why) = match trespass {
+            Some(trespass) => (Answer::Red, format!("'{}': {trespass}", gate.command)),
+            None => judge(gate, &ended),
+        };
         let said = Said {
             answer,
             gate: gate.clone(),
@@ -181,6 +198,7 @@ impl Yard<'_> {
 
     /// Every result follows the one before, so that a gate that is red and then green is seen to be both.
     fn remember(&self, said: &Said) -> Result<(), QueueError> {
+        self.options.results.keep(said);
         let name = ref_of(&said.gate, said.tree);
         let old = self.repository.find_ref(&name)?;
         let json = serde_json::to_string(said)

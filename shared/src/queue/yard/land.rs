@@ -87,7 +87,8 @@ impl Yard<'_> {
                 gates.push(gate);
             }
         }
-        gates.extend(ticket.gates.iter().map(|gate| options.placed(gate, None)));
+        let of_phases = ticket.phases.iter().filter_map(|phase| options.phases.get(phase)).flatten();
+        gates.extend(of_phases.map(|gate| options.placed(gate, None)));
         let tests = options.tests_of(task);
         // In another repository the branch already holds the task's work, so its head cannot tell what was red before.
         // Nobody has reviewed a resolution, so a target that is red too does not excuse it.
@@ -104,6 +105,7 @@ impl Yard<'_> {
         };
         self.claim.require()?;
         let position = self.target().require()?;
+        self.look_at_target(position.branch)?;
         self.forget();
         if position.tip() != base {
             return Ok(Published::Moved);

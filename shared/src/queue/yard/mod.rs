@@ -8,9 +8,12 @@ mod handover;
 mod land;
 mod marks;
 mod recover;
+mod resolutions;
 mod resolving;
 
+pub use gating::GateResults;
 pub use handover::{Handover, opened_for};
+pub use resolutions::Resolutions;
 
 use std::{collections::HashMap, path::Path};
 

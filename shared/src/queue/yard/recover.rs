@@ -9,7 +9,7 @@ use crate::{
     message::Status,
     name::{Oid, TaskId},
     queue::{
-        LogEntry, Parking, Position, QueueError, Standing, Stored, Ticket, View,
+        LogEntry, News, Parking, Position, QueueError, Standing, Stored, Ticket, View, list_foreign,
         store::{Written, folder_of, read_ticket},
         target::Moving,
     },
@@ -59,7 +59,7 @@ impl Yard<'_> {
         };
         let tickets: Vec<Ticket> = self.stored.values().map(|stored| stored.ticket.clone()).collect();
         for ticket in tickets {
-            view.is_gated |= !ticket.gates.is_empty();
+            view.is_gated |= !ticket.phases.is_empty();
             match Self::landing_of(&known.run, &ticket) {
                 Some(commit) if self.is_parked(commit, &position)? => {
                     let parked = Ticket { standing: Standing::Parked { commit }, ..ticket.clone() };
@@ -68,6 +68,7 @@ impl Yard<'_> {
                 Some(commit) => view.done.push((ticket, commit)),
                 None => {
                     let fresh = self.refreshed(&ticket, &known)?;
+                    let fresh = self.without_false_resolution(fresh, position.tip())?;
                     view.tickets.push(self.settle(&ticket, fresh)?);
                 }
             }
@@ -82,7 +83,7 @@ impl Yard<'_> {
 
     /// Tickets, the target and what is parked for it, in one question. Then the branches of the tasks that tickets speak
     /// of: those of all others, more with each task that was ever begun, say nothing about what may land.
-    fn list(&self) -> Result<Listing, QueueError> {
+    fn list(&mut self) -> Result<Listing, QueueError> {
         let folder = folder_of(self.scope);
         let names = [&folder, &self.into.to_ref(), &self.into.landing_ref()];
         let notes = self.repository.start_listing_notes(&names.map(String::as_str))?.finish()?;
@@ -91,6 +92,7 @@ impl Yard<'_> {
         let refs: Vec<Ref> = others.into_iter().map(|(found, _)| found).collect();
         let position = self.target().find_among(&refs)?;
         let position = position.ok_or_else(|| QueueError::NoTarget(self.into.clone()))?;
+        self.look_at_target(position.branch)?;
         let mut tickets: Vec<Stored> = tickets.into_iter().map(read_ticket).collect::<Result<_, _>>()?;
         tickets.retain(|stored| stored.ticket.into == *self.into);
         let spoken_of =
@@ -100,6 +102,15 @@ impl Yard<'_> {
             tasks.into_iter().map(|task| self.scope.task_branch(task).to_ref()).collect();
         let branches = self.find_branches(&names)?;
         Ok(Listing { tickets, branches, names, position })
+    }
+
+    /// What others committed to the target is built upon, and told.
+    pub(super) fn look_at_target(&mut self, branch: Oid) -> Result<(), QueueError> {
+        let session = self.options.worktrees.session.as_ref();
+        for words in list_foreign(self.repository, (self.into, self.scope), session, branch)? {
+            (self.voice)(News::Note { words });
+        }
+        Ok(())
     }
 
     fn find_branches(&self, names: &BTreeSet<String>) -> Result<Vec<Ref>, QueueError> {
@@ -146,7 +157,10 @@ impl Yard<'_> {
     /// Brings the branch up to what is parked for it, if its checkout lets it now.
     pub(in crate::queue) fn bring_up(&mut self) -> Result<Option<Parking>, QueueError> {
         let position = self.target().require()?;
-        self.target().clear_stale(&position)?;
+        if let Some(under) = self.target().clear_stale(&position)? {
+            let words = format!("what was parked for '{}' is not used: it is kept as {under}", self.into);
+            (self.voice)(News::Note { words });
+        }
         let Some(parked) = position.parked else {
             return Ok(None);
         };
@@ -176,10 +190,15 @@ impl Yard<'_> {
             Some(tip) if tip != ticket.source && !self.repository.is_ancestor(ticket.source, tip)? => {
                 Some("its branch was rewritten".to_owned())
             }
-            _ if state != State::Complete && !ticket.forced => {
-                Some(format!("its task is {}, not complete", state.as_str()))
+            // That a ticket says it was forced proves nothing: agents can write tickets. The command line says it.
+            _ if state != State::Complete && !self.options.forced.contains(&ticket.task) => {
+                let how = ticket.forced.then(|| format!(": land it with 'merge {} --force'", ticket.task));
+                Some(format!("its task is {}, not complete{}", state.as_str(), how.unwrap_or_default()))
             }
-            _ => None,
+            _ if self.options.distrusted.has(&ticket.task) => {
+                Some("its branch holds work that the records of the session do not know".to_owned())
+            }
+            _ => self.unknown_phase(ticket),
         };
         match (why, tip) {
             (Some(why), _) => fresh.standing = Standing::Withheld { why },
@@ -198,6 +217,12 @@ impl Yard<'_> {
             _ => {}
         }
         Ok(fresh)
+    }
+
+    /// A ticket that names tests which are not among those that were approved lands nothing.
+    fn unknown_phase(&self, ticket: &Ticket) -> Option<String> {
+        let unknown = ticket.phases.iter().find(|phase| !self.options.phases.contains_key(*phase))?;
+        Some(format!("it names the tests of '{unknown}', and the frozen plan has no such tests"))
     }
 
     fn is_parked(&self, commit: Oid, position: &Position) -> Result<bool, QueueError> {

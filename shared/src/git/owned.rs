@@ -1,0 +1,400 @@
+//! Refs that a run owns: its task branches, its session's records, its marks of unfinished work. Whoever runs as the same
+//! user can write refs, and so can every program that an agent starts. So the run keeps in memory where these refs are,
+//! compares after every child process, and puts back what something else moved, before anything is read from it.
+//!
+//! The table is one for each repository and process: workers, the queue and the session write through different views of a
+//! repository, and what one of them moves, all of them know.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fmt::Write as _,
+    path::PathBuf,
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+};
+
+use super::{
+    GitError, RefMove, Repository,
+    loose::{Loose, PackedStamp},
+    stale,
+};
+use crate::name::{Oid, digest};
+
+/// The tables of this process, by the common git directory of their repository.
+static TABLES: LazyLock<Mutex<HashMap<PathBuf, OwnedRefs>>> = LazyLock::new(Mutex::default);
+
+/// What is owned of a repository. Copies share it.
+#[derive(Debug, Clone, Default)]
+pub struct OwnedRefs(Arc<Mutex<Table>>);
+
+#[derive(Debug, Default)]
+struct Table {
+    /// Refs that are owned, whether they are there or not.
+    names: BTreeSet<String>,
+    /// All refs whose names begin so are owned.
+    prefixes: BTreeSet<String>,
+    /// A ref that appears under a prefix and holds nothing beyond these refs was made by the user to work there.
+    bases: BTreeSet<String>,
+    /// Where owned refs are, as far as they are there.
+    values: BTreeMap<String, Oid>,
+    /// Refs that somebody else looks after for now: a task's own branch, while its worker is at it.
+    floating: BTreeMap<String, usize>,
+    /// Which of the refs stood in the file of packed refs, when that was this file.
+    packed: Option<(Option<PackedStamp>, BTreeMap<String, Oid>)>,
+    /// What was put back since the process began, in sentences.
+    changes: Vec<String>,
+    /// Branches that others move too. They are never put back: it is only known where this process left them.
+    followed: BTreeMap<String, Followed>,
+}
+
+#[derive(Debug)]
+struct Followed {
+    left: Oid,
+    /// Moves of others that this process has built upon: from where, and where to.
+    gaps: Vec<(Oid, Oid)>,
+}
+
+/// Where a ref was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// At an object.
+    At(Oid),
+    /// It leads to another ref, or is no ref at all.
+    Odd,
+}
+
+/// What a run owns of a repository.
+#[derive(Debug, Clone, Default)]
+pub struct Ownership {
+    /// Full names.
+    pub names: Vec<String>,
+    /// How full names begin.
+    pub prefixes: Vec<String>,
+    /// The run's own branch, and others that a new branch of the user's may begin at.
+    pub bases: Vec<String>,
+}
+
+/// A child process that is about to run: what is put back from now on is its doing, or that of one beside it.
+#[derive(Debug)]
+pub struct RefWatch {
+    repository: Repository,
+    known: usize,
+}
+
+/// A ref that its holder looks after, until this is dropped.
+#[derive(Debug)]
+pub struct FloatingRef {
+    table: OwnedRefs,
+    name: String,
+}
+
+impl Drop for FloatingRef {
+    fn drop(&mut self) {
+        let mut table = self.table.lock();
+        if let Some(count) = table.floating.get_mut(&self.name) {
+            *count -= 1;
+            if *count == 0 {
+                table.floating.remove(&self.name);
+            }
+        }
+    }
+}
+
+impl RefWatch {
+    /// Puts back what was moved, and says what was put back since the watch began.
+    #[must_use]
+    pub fn restore(&self) -> Vec<String> {
+        let owned = OwnedRefs::of(&self.repository);
+        let mut table = owned.lock();
+        if let Err(error) = table.inspect(&self.repository) {
+            let words = format!("the refs of the run could not be compared: {error}");
+            table.changes.push(words);
+        }
+        table.changes.iter().skip(self.known).cloned().collect()
+    }
+}
+
+impl Repository {
+    /// From now on these refs are owned, as they are now. What is owned already stays as it is known to be.
+    pub fn own_refs(&self, wanted: &Ownership) -> Result<(), GitError> {
+        let owned = OwnedRefs::of(self);
+        let mut table = owned.lock();
+        let new: Vec<String> = (wanted.names.iter().filter(|name| !table.names.contains(*name)))
+            .chain(wanted.prefixes.iter().filter(|prefix| !table.prefixes.contains(*prefix)))
+            .cloned()
+            .collect();
+        table.bases.extend(wanted.bases.iter().cloned());
+        if new.is_empty() {
+            return Ok(());
+        }
+        table.names.extend(wanted.names.iter().cloned());
+        table.prefixes.extend(wanted.prefixes.iter().cloned());
+        for (name, found) in table.scan(self)? {
+            let is_new = new.iter().any(|new| name == *new || name.starts_with(new.as_str()));
+            if let (true, Found::At(target)) = (is_new, found) {
+                table.values.insert(name, target);
+            }
+        }
+        Ok(())
+    }
+
+    /// A child process begins.
+    #[must_use]
+    pub fn watch_refs(&self) -> RefWatch {
+        let known = OwnedRefs::of(self).lock().changes.len();
+        RefWatch { repository: self.clone(), known }
+    }
+
+    /// The caller looks after this ref itself until it drops what it gets.
+    #[must_use]
+    pub fn float_ref(&self, name: &str) -> FloatingRef {
+        let table = OwnedRefs::of(self);
+        *table.lock().floating.entry(name.to_owned()).or_default() += 1;
+        FloatingRef { table, name: name.to_owned() }
+    }
+
+    /// Puts one owned ref back where this process left it. False if it is not owned, or is there already.
+    pub fn restore_ref(&self, name: &str) -> Result<bool, GitError> {
+        let owned = OwnedRefs::of(self);
+        let mut table = owned.lock();
+        if !table.owns(name) {
+            return Ok(false);
+        }
+        let found = table.scan(self)?.remove(name);
+        if found == table.values.get(name).map(|target| Found::At(*target)) {
+            return Ok(false);
+        }
+        table.put_back(self, name, found);
+        Ok(true)
+    }
+
+    /// Moves refs while nobody compares, and takes note where they are then.
+    pub(super) fn moving_owned(
+        &self,
+        moves: &[RefMove<'_>],
+        act: impl FnOnce() -> Result<(), GitError>,
+    ) -> Result<(), GitError> {
+        let owned = OwnedRefs::of(self);
+        let mut table = owned.lock();
+        if moves.iter().all(|moved| !table.owns(moved.name) && !table.followed.contains_key(moved.name)) {
+            drop(table);
+            return act();
+        }
+        act()?;
+        moves.iter().for_each(|moved| table.note_move(moved));
+        Ok(())
+    }
+
+    /// What others made of a branch since it was last asked: from where to where, in order. It is at `now`. The first to
+    /// ask learns nothing.
+    #[must_use]
+    pub fn moves_of_others(&self, name: &str, now: Oid) -> Vec<(Oid, Oid)> {
+        let owned = OwnedRefs::of(self);
+        let mut table = owned.lock();
+        let known = table.followed.insert(name.to_owned(), Followed { left: now, gaps: Vec::new() });
+        let Some(Followed { left, mut gaps }) = known else { return Vec::new() };
+        gaps.extend((left != now).then_some((left, now)));
+        gaps
+    }
+
+    /// Another git of ours has moved a branch.
+    pub fn note_moved(&self, name: &str, to: Option<Oid>) {
+        let owned = OwnedRefs::of(self);
+        let mut table = owned.lock();
+        table.note(name, to);
+        if let (Some(followed), Some(to)) = (table.followed.get_mut(name), to) {
+            followed.left = to;
+        }
+    }
+}
+
+impl OwnedRefs {
+    fn of(repository: &Repository) -> Self {
+        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.entry(repository.common_dir.clone()).or_default().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn owns(&self, name: &str) -> bool {
+        self.names.contains(name) || self.prefixes.iter().any(|prefix| name.starts_with(prefix.as_str()))
+    }
+
+    fn note_move(&mut self, moved: &RefMove<'_>) {
+        self.note(moved.name, moved.new);
+        if let (Some(followed), Some(new)) = (self.followed.get_mut(moved.name), moved.new) {
+            let gap = moved.old.filter(|old| *old != followed.left).map(|old| (followed.left, old));
+            followed.gaps.extend(gap);
+            followed.left = new;
+        }
+    }
+
+    fn note(&mut self, name: &str, to: Option<Oid>) {
+        if !self.owns(name) {
+            return;
+        }
+        match to {
+            Some(to) => drop(self.values.insert(name.to_owned(), to)),
+            None => drop(self.values.remove(name)),
+        }
+    }
+
+    /// Puts back everything that is elsewhere than this process left it.
+    fn inspect(&mut self, repository: &Repository) -> Result<(), GitError> {
+        if self.names.is_empty() && self.prefixes.is_empty() {
+            return Ok(());
+        }
+        let found = self.scan(repository)?;
+        let names: BTreeSet<&String> = found.keys().chain(self.values.keys()).collect();
+        let is_elsewhere = |name: &&&String| {
+            !self.floating.contains_key(**name)
+                && found.get(**name).copied() != self.values.get(**name).map(|target| Found::At(*target))
+        };
+        let moved: Vec<String> = names.iter().filter(is_elsewhere).map(|name| (*name).clone()).collect();
+        // What stands in the way of a name goes first: a file cannot be where a folder must be.
+        let (intruders, missing): (Vec<String>, Vec<String>) =
+            moved.into_iter().partition(|name| !self.values.contains_key(name));
+        for name in intruders.into_iter().chain(missing) {
+            self.put_back(repository, &name, found.get(&name).copied());
+        }
+        Ok(())
+    }
+
+    /// All owned refs that are there. A look into the files of loose refs costs no process; git is asked where refs may
+    /// be packed anew, or are kept in tables.
+    fn scan(&mut self, repository: &Repository) -> Result<BTreeMap<String, Found>, GitError> {
+        let folders: BTreeSet<&str> = self.prefixes.iter().map(|prefix| folder_of(prefix)).collect();
+        let mut found = BTreeMap::new();
+        let stamp = repository.packed_stamp();
+        if repository.keeps_loose_refs() {
+            let mut add = |name: String, loose: Loose| {
+                found.insert(
+                    name,
+                    match loose {
+                        Loose::At(target) => Found::At(target),
+                        Loose::Odd => Found::Odd,
+                    },
+                );
+            };
+            for name in &self.names {
+                repository.read_loose(name).into_iter().for_each(|(name, loose)| add(name, loose));
+            }
+            for folder in &folders {
+                repository.read_loose(folder).into_iter().for_each(|(name, loose)| add(name, loose));
+                let blocking = repository.find_blocking(folder);
+                blocking.into_iter().for_each(|(name, loose)| add(name, loose));
+            }
+        }
+        if stamp.is_some() || !repository.keeps_loose_refs() {
+            if !self.knows_packed(stamp, &found) {
+                let patterns = self.names.iter().map(String::as_str).chain(folders);
+                let listed = repository.list_refs(&patterns.collect::<Vec<_>>())?;
+                let packed = listed.into_iter().filter(|listed| !found.contains_key(&listed.name));
+                self.packed = Some((stamp, packed.map(|packed| (packed.name, packed.target)).collect()));
+            }
+            let packed = self.packed.iter().flat_map(|(_, packed)| packed);
+            for (name, target) in packed {
+                found.entry(name.clone()).or_insert(Found::At(*target));
+            }
+        }
+        let is_blocking = |name: &str| self.prefixes.iter().any(|prefix| prefix.starts_with(name));
+        let is_below = |name: &str| self.names.iter().any(|own| is_inside(name, own));
+        found.retain(|name, _| self.owns(name) || is_blocking(name) || is_below(name));
+        Ok(found)
+    }
+
+    /// Whether what is known of packed refs still holds: their file is the same, and every ref that is missed among the
+    /// loose ones is among them. One that was both and lost its file has an older value now.
+    fn knows_packed(&self, stamp: Option<PackedStamp>, loose: &BTreeMap<String, Found>) -> bool {
+        let Some((known, packed)) = self.packed.as_ref().filter(|_| stamp.is_some()) else {
+            return false;
+        };
+        *known == stamp
+            && self.values.keys().all(|name| loose.contains_key(name) || packed.contains_key(name))
+    }
+
+    fn put_back(&mut self, repository: &Repository, name: &str, found: Option<Found>) {
+        let wanted = self.values.get(name).copied();
+        if let (None, Some(Found::At(target))) = (wanted, found)
+            && self.is_a_beginning(repository, name, target)
+        {
+            self.values.insert(name.to_owned(), target);
+            return;
+        }
+        let mut words = match (wanted, found) {
+            (Some(_), None) => format!("{name} was deleted while it ran"),
+            (None, _) => format!("{name} was made while it ran"),
+            _ => format!("{name} was moved while it ran"),
+        };
+        if let Some(Found::At(target)) = found
+            && let Some(under) = save(repository, name, target)
+        {
+            let _ = write!(words, "; where it led is kept as {under}");
+        }
+        let first = restore(repository, name, wanted, found);
+        let put_back = first.or_else(|_| {
+            // A git that was killed in the middle of a move leaves its lock.
+            stale::clear(&repository.common_dir.join(format!("{name}.lock")));
+            restore(repository, name, wanted, found)
+        });
+        if let Err(error) = put_back {
+            let _ = write!(words, "; it could not be put back: {error}");
+        }
+        self.changes.push(words);
+    }
+
+    /// Whether somebody only began a branch there: it holds nothing that the run's own branch does not hold.
+    fn is_a_beginning(&self, repository: &Repository, name: &str, target: Oid) -> bool {
+        let holds = |base: &String| {
+            let tip = repository.find_ref(base).ok().flatten();
+            tip.is_some_and(|tip| repository.is_ancestor(target, tip).unwrap_or(false))
+        };
+        name.starts_with("refs/heads/") && self.owns(name) && self.bases.iter().any(holds)
+    }
+}
+
+/// Keeps where a ref led, and names the ref that keeps it. What is no object cannot be kept.
+fn save(repository: &Repository, name: &str, target: Oid) -> Option<String> {
+    let mut place = name.trim_start_matches("refs/").replace('%', "%25").replace('/', "%2F");
+    if place.len() > 120 {
+        place = digest(place.as_bytes())[..32].to_owned();
+    }
+    let under = format!("refs/arborist/saved/moved/{place}-{}", target.short());
+    if repository.find_ref(&under).ok()?.is_some() {
+        return Some(under);
+    }
+    let kept = RefMove { name: &under, new: Some(target), old: None };
+    repository.move_refs_freely(&[kept], "arborist: saved").ok().map(|()| under)
+}
+
+fn restore(
+    repository: &Repository,
+    name: &str,
+    wanted: Option<Oid>,
+    found: Option<Found>,
+) -> Result<(), GitError> {
+    let old = match found {
+        Some(Found::At(target)) => Some(target),
+        Some(Found::Odd) => {
+            repository.remove_odd_ref(name)?;
+            None
+        }
+        None => None,
+    };
+    if wanted.is_none() && old.is_none() {
+        return Ok(());
+    }
+    repository.move_refs_freely(&[RefMove { name, new: wanted, old }], "arborist: put back")
+}
+
+/// The folder that all refs with a prefix are in.
+fn folder_of(prefix: &str) -> &str {
+    prefix.rfind('/').map_or(prefix, |at| &prefix[..at])
+}
+
+fn is_inside(name: &str, folder: &str) -> bool {
+    name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}

@@ -1,0 +1,39 @@
+//! A child process that runs code of the repository and may move nothing there: tests. What it wrote to files stays, for the
+//! checkout of a test is where dependencies and caches are; refs, hooks and configuration are put back.
+
+use super::{
+    Annex, Sentry,
+    guard::{Watch, joined},
+    place,
+};
+use crate::{git::GitError, record::Recorder};
+
+/// Everything that is compared once the child has ended.
+#[derive(Debug)]
+pub(super) struct Guarded {
+    watches: Vec<Watch>,
+}
+
+/// A child begins in a place of `recorder`, with these other repositories in reach.
+pub(super) fn begin(recorder: &Recorder<'_>, sentry: &Sentry, annexes: &[Annex]) -> Guarded {
+    let others = annexes.iter().map(|annex| annex.sentry.watch(&annex.repository));
+    Guarded { watches: [sentry.watch(recorder.repository())].into_iter().chain(others).collect() }
+}
+
+impl Guarded {
+    /// Puts back what it moved, and says what that was. `attempt` is the mark under whose name commits are kept; without it
+    /// the branch of `recorder` is a target, which others may move at any time and which is never moved back.
+    pub(super) fn end(
+        self,
+        recorder: &Recorder<'_>,
+        attempt: Option<&str>,
+    ) -> Result<Option<String>, GitError> {
+        let mut found: Vec<String> = self.watches.iter().flat_map(Watch::restore).collect();
+        if let Some(attempt) = attempt
+            && !place::is_untouched(recorder)?
+        {
+            found.extend(place::put_back_at(recorder, attempt, recorder.head())?);
+        }
+        Ok(joined(&found))
+    }
+}

@@ -1,0 +1,69 @@
+//! Commits on a target that this process did not make. A target is the user's too: what they commit there is built upon and
+//! listed, and it is never moved back.
+
+use super::QueueError;
+use crate::{
+    git::{RawCommit, Repository},
+    history::Event,
+    message::visible,
+    name::{BranchName, Oid, SessionId},
+};
+
+/// So many commits are named.
+const MOST: usize = 10;
+
+/// Looks at a target that is at `now`, and tells what others committed there since this process looked last or moved it. A
+/// target that lost commits is left to a person, and so is one with commits that claim to be this run's own.
+pub fn list_foreign(
+    repository: &Repository,
+    (into, scope): (&BranchName, &BranchName),
+    session: Option<&SessionId>,
+    now: Oid,
+) -> Result<Vec<String>, QueueError> {
+    let mut told = Vec::new();
+    for (from, to) in repository.moves_of_others(&into.to_ref(), now) {
+        if !repository.is_ancestor(from, to)? {
+            return Err(QueueError::Rewound { into: into.clone(), from, to });
+        }
+        let commits = commits_between(repository, (into, scope), (from, to))?;
+        let is_claim = |commit: &&RawCommit| {
+            let event = Event::of(commit).filter(|event| event.branch() == scope);
+            event.is_some_and(|event| session.is_some() && event.session().as_ref() == session)
+        };
+        if let Some(forged) = commits.iter().find(is_claim) {
+            return Err(QueueError::Forged { into: into.clone(), commit: forged.id });
+        }
+        told.extend(words_on(into, &commits));
+    }
+    Ok(told)
+}
+
+/// What came to a target, but for what is on task branches of the run or parked for it: that is the run's own work, also
+/// where somebody else merged it.
+fn commits_between(
+    repository: &Repository,
+    (into, scope): (&BranchName, &BranchName),
+    (from, to): (Oid, Oid),
+) -> Result<Vec<RawCommit>, QueueError> {
+    let mut revisions = vec![to.to_string(), format!("^{from}")];
+    let parked = repository.find_ref(&into.landing_ref())?;
+    revisions.extend(parked.map(|parked| format!("^{parked}")));
+    let branches = repository.list_refs(&[&scope.task_refs()])?;
+    revisions.extend(branches.iter().map(|branch| format!("^{}", branch.target)));
+    let commits: Result<Vec<RawCommit>, _> = repository.stream_commits(&revisions)?.collect();
+    Ok(commits?)
+}
+
+fn words_on(into: &BranchName, commits: &[RawCommit]) -> Option<String> {
+    if commits.is_empty() {
+        return None;
+    }
+    let subject = |commit: &RawCommit| {
+        let message = String::from_utf8_lossy(commit.message()).into_owned();
+        format!("{} {}", commit.id.short(), visible(message.lines().next().unwrap_or_default()))
+    };
+    let shown: Vec<String> = commits.iter().take(MOST).map(subject).collect();
+    let more =
+        if commits.len() > MOST { format!(", and {} more", commits.len() - MOST) } else { String::new() };
+    Some(format!("commits on '{into}' that this run did not make: {}{more}", shown.join(", ")))
+}

@@ -1,0 +1,25 @@
+//! What a run owns of the refs of its repository.
+
+use super::{ref_of, transcript_ref_of};
+use crate::{
+    git::Ownership,
+    name::{BranchName, SessionId, TaskId},
+    record::Unfinished,
+};
+
+/// The task branches of the run of `run`, the records of its session and its marks of unfinished work. Its own branch is
+/// not among them: others commit to it at any time, and where it is owned, the steps in its checkout look after it.
+#[must_use]
+pub fn owned_by(run: &BranchName, session: Option<&SessionId>) -> Ownership {
+    let records = session.into_iter().flat_map(|session| [ref_of(session), transcript_ref_of(session)]);
+    let mut prefixes = vec![run.task_refs(), format!("{}{}/", Unfinished::REFS, run.component())];
+    prefixes.extend(marks_of_tasks(run));
+    Ownership { names: records.collect(), prefixes, bases: vec![run.to_ref()] }
+}
+
+/// How the marks of attempts on task branches begin. The name of a very long branch is cut, and tells nothing.
+fn marks_of_tasks(run: &BranchName) -> Option<String> {
+    let task: TaskId = "T".parse().ok()?;
+    let component = run.task_branch(&task).component();
+    Some(format!("{}{}", Unfinished::REFS, component.strip_suffix("%2FT")?.to_owned() + "%2F"))
+}

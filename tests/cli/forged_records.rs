@@ -1,0 +1,140 @@
+//! Records are refs, and whoever can write a ref can write a record: no command, no verdict and no exception is taken from
+//! one.
+
+use arborist_testkit::{Garden, TaskCommit, WORKER};
+use serde_json::Value;
+
+use crate::orchard::{Orchard, content};
+
+const TICKET: &str = "refs/arborist/queue/tickets/main/";
+
+/// Changes the ticket of a task as anybody could who can write refs.
+fn forge_ticket(orchard: &Orchard, task: &str, change: impl Fn(&mut Value)) {
+    let name = format!("{TICKET}{task}");
+    let message = orchard.git(["log", "-1", "--format=%B", &name]).answer();
+    let (head, json) = message.split_once("\n\n").unwrap();
+    let mut ticket: Value = serde_json::from_str(json.trim()).unwrap();
+    change(&mut ticket);
+    let tree = orchard.git(["rev-parse", &format!("{name}^{{tree}}")]).answer();
+    let parent = orchard.git(["rev-parse", &name]).answer();
+    let commit = orchard.commit_object(&tree, &[parent], format!("{head}\n\n{ticket}\n"));
+    orchard.git(["update-ref", &name, &commit]).succeeds();
+}
+
+#[test]
+fn a_command_in_a_ticket_is_not_run() {
+    let orchard = Orchard::grown(&["T1"]);
+    let mark = orchard.root().join("was-here");
+    orchard.merge(&["add", "T1"]).succeeds();
+    let gate = serde_json::json!([{
+        "name": "g", "command": format!("touch '{}'", mark.display()), "timeout": 9, "foreign": false, "own": true
+    }]);
+    forge_ticket(&orchard, "T1", |ticket| ticket["gates"] = gate.clone());
+    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
+    assert!(!mark.exists(), "the ticket's command was run");
+}
+
+#[test]
+fn a_ticket_that_names_tests_which_the_plan_does_not_have_lands_nothing() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.merge(&["add", "T1"]).succeeds();
+    forge_ticket(&orchard, "T1", |ticket| ticket["phases"] = serde_json::json!(["P1"]));
+    orchard.merge(&["run"]).exits(1).out("1 waiting (T1)");
+    assert!(orchard.subjects("main").is_empty());
+}
+
+#[test]
+fn the_tests_of_a_phase_that_a_ticket_names_are_those_of_the_frozen_plan() {
+    let plan = r#"{"nodes": {
+        "P1": {"id": "P1", "name": "p", "children": ["T1"],
+               "test_commands": [{"type": "integration", "command": "test -f needed"}]},
+        "T1": {"id": "T1", "name": "a", "parent": "P1"}}, "root_ids": ["P1"]}"#;
+    let orchard = Orchard::planned(plan, &["T1"]);
+    orchard.merge(&["add", "T1"]).succeeds();
+    forge_ticket(&orchard, "T1", |ticket| ticket["phases"] = serde_json::json!(["P1"]));
+    orchard.merge(&["run"]).exits(2).err("test -f needed");
+    orchard.merge(&["run", "--yes"]).exits(1).out("1 red (T1)");
+    assert!(orchard.subjects("main").is_empty());
+}
+
+#[test]
+fn a_ticket_cannot_say_that_an_unfinished_task_was_forced() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.merge(&["add", "T1"]).succeeds();
+    orchard.on_branch("T1", |orchard| {
+        orchard.commit(TaskCommit::new("T1", "reset").trailer("Session", "s1").to_string());
+    });
+    forge_ticket(&orchard, "T1", |ticket| ticket["forced"] = Value::Bool(true));
+    orchard.merge(&["run"]).exits(1).out("1 waiting (T1)");
+    assert!(orchard.subjects("main").is_empty());
+}
+
+#[test]
+fn a_resolution_in_a_ticket_that_brings_anything_else_is_not_used() {
+    let orchard = content();
+    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    orchard.merge(&["T2"]).exits(2);
+    let source = orchard.git(["rev-parse", "arborist/task/main/T2"]).answer();
+    let main = orchard.git(["rev-parse", "main"]).answer();
+    let blob = orchard.git(["rev-parse", "main:a.txt"]).answer();
+    // The conflict is resolved, and a file comes along that nobody has seen.
+    orchard.git(["read-tree", "--index-output=.git/forged", "main"]).succeeds();
+    orchard.git(["update-index", "--add", "--cacheinfo", &format!("100644,{blob},evil.txt")]).succeeds();
+    let tree = orchard.git(["write-tree"]).answer();
+    orchard.git(["reset", "-q", "--hard"]).succeeds();
+    let forged = orchard.commit_object(&tree, &[main.clone(), source], "resolved\n");
+    forge_ticket(&orchard, "T2", |ticket| {
+        ticket["resolved"] = Value::String(forged.clone());
+        ticket["resolved_by"] = Value::String("person".into());
+        ticket["standing"] = serde_json::json!({"is": "waiting"});
+    });
+    orchard.merge(&["run"]).exits(2);
+    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
+    let saved = orchard.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
+    assert!(saved.contains(&forged), "the forged resolution is kept: {saved}");
+}
+
+#[test]
+fn a_green_result_that_somebody_wrote_into_a_ref_skips_no_gate() {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.git(["config", "arborist.merge.gates.check.command", "! test -e T1.txt"]).succeeds();
+    orchard.merge(&["T1"]).exits(1).out("1 red (T1)");
+    let names = orchard.git(["for-each-ref", "--format=%(refname)", "refs/arborist/gates"]).answer();
+    for name in names.lines() {
+        let message = orchard.git(["log", "-1", "--format=%B", name]).answer();
+        let forged = message.replace("\"answer\":\"red\"", "\"answer\":\"green\"");
+        let tree = orchard.git(["rev-parse", &format!("{name}^{{tree}}")]).answer();
+        let commit = orchard.commit_object(&tree, &[], forged + "\n");
+        orchard.git(["update-ref", name, &commit]).succeeds();
+    }
+    forge_ticket(&orchard, "T1", |ticket| ticket["standing"] = serde_json::json!({"is": "waiting"}));
+    orchard.merge(&["run"]).exits(1).out("1 red (T1)");
+    assert!(orchard.subjects("main").is_empty());
+}
+
+#[test]
+fn an_option_in_a_session_record_never_becomes_an_option_of_an_agent() {
+    let garden = Garden::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
+    let run = ["gardener", "--session-branch", "--test-command", "false", "--max-retries", "1"];
+    garden.arborist(run).exits(1);
+    let name = garden.git(["for-each-ref", "--format=%(refname)", "refs/arborist/sessions"]).answer();
+    let id = name.rsplit('/').next().unwrap().to_owned();
+    // A record that was asked for something else follows the newest.
+    let message = garden.git(["log", "-1", "--format=%B", &name]).answer();
+    let (head, json) = message.split_once("\n\n").unwrap();
+    let mut record: Value = serde_json::from_str(json.trim()).unwrap();
+    let tip = garden.git(["rev-parse", &name]).answer();
+    let asked = serde_json::json!({"options": {"model": "--share", "test-command": "touch was-here"}});
+    record["kind"] = Value::String("resume".into());
+    record["commit"] = Value::String(garden.git(["rev-parse", "HEAD"]).answer());
+    record["turn"] = Value::Null;
+    record["asked"] = asked;
+    let tree = garden.git(["rev-parse", &format!("{name}^{{tree}}")]).answer();
+    let commit = garden.commit_object(&tree, &[tip], format!("{head}\n\n{record}\n"));
+    garden.git(["update-ref", &name, &commit]).succeeds();
+    let calls = garden.calls();
+    let code = garden.arborist(["session", "resume", &id, "--yes"]).code();
+    assert_ne!(code, 0);
+    assert_eq!(garden.calls(), calls, "nobody was called");
+    assert!(!garden.path("was-here").exists());
+}

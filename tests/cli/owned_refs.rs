@@ -1,0 +1,276 @@
+//! A run owns its task branches, its records and its marks: what any child process does to them is undone before anything is
+//! read from it, kept beside, and charged to whoever was at work.
+
+use arborist_testkit::Garden;
+
+use crate::orchard::Orchard;
+
+/// The second task waits for the first.
+const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 do a\n- [ ] T002 do b\n";
+
+/// Writes a whole task that nobody has worked on, by plumbing alone, and leaves its tip in `$p`.
+const FORGE: &str = r#"
+s=$(git for-each-ref --format='%(refname)' refs/arborist/sessions | head -1); s=${s##*/}
+blob=$(echo evil | git hash-object -w --stdin)
+tree=$( { git ls-tree main; printf '100644 blob %s\tevil.txt\n' "$blob"; } | git mktree)
+p=$(git rev-parse main)
+step() {
+  p=$(printf 'task(main@T002@%s): %s\n\n%b\nArborist-Session: %s\n' "$1" "$2" "$3" "$s" | git commit-tree "$tree" -p "$p")
+}
+step implement-pass 'implement "do b"' 'Arborist-Step: implement\nArborist-Result: pass\nArborist-Retry: 0'
+step test-pass 'tests pass for "do b"' 'Arborist-Step: test\nArborist-Test: pass\nArborist-Retry: 0\nArborist-Test-Runtime: 0.1'
+step review-approved 'review approved for "do b"' 'Arborist-Step: review\nArborist-Review: approved\nArborist-Retry: 0'
+step complete 'complete "do b"' 'Arborist-Step: complete\nArborist-Result: pass\nArborist-Report: record'
+"#;
+
+/// A garden with a script that does `deed` once, and agents that call it where `who` says.
+fn garden(who: &str, deed: &str) -> Garden {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", PLAN);
+    garden.commit("a plan\n");
+    let script = garden.root().join("deed.sh");
+    let once = garden.root().join("once");
+    let text = format!("[ -e '{0}' ] && exit 0\ntouch '{0}'\n{FORGE}\n{deed}\nexit 0\n", once.display());
+    std::fs::write(&script, text).unwrap();
+    let call = format!("sh '{}' >&2", script.display());
+    let (agent, reviewer) = match who {
+        "agent" => (call.as_str(), ":"),
+        "reviewer" => (":", call.as_str()),
+        _ => (":", ":"),
+    };
+    garden.agent(&format!(
+        "case \"$prompt\" in Review*) {reviewer}; echo APPROVED; exit ;; esac
+echo \"$ARBORIST_TASK\" >> \"$ARBORIST_TASK.txt\"
+{agent}
+echo done"
+    ));
+    match who {
+        "test" => set(&garden, "test-command", &call),
+        "gate" => set(&garden, "merge.gates.check.command", &call),
+        "set-up" => set(&garden, "worktree.setup", &call),
+        _ => {}
+    }
+    garden
+}
+
+fn set(garden: &Garden, key: &str, value: &str) {
+    garden.git(["config", &format!("arborist.{key}"), value]).succeeds();
+}
+
+fn refs(garden: &Garden, below: &str) -> Vec<String> {
+    let listed = garden.git(["for-each-ref", "--format=%(refname)", below]).answer();
+    listed.lines().map(str::to_owned).collect()
+}
+
+fn tree_of_main(garden: &Garden) -> String {
+    garden.git(["ls-tree", "--name-only", "main"]).answer()
+}
+
+fn count(garden: &Garden, status: &str) -> usize {
+    garden.git(["log", "--format=%s", "main"]).answer().matches(status).count()
+}
+
+/// The whole plan was done by agents, the forged commits are kept, and nothing of them landed.
+fn is_sound(garden: &Garden, words: &str) {
+    let tree = tree_of_main(garden);
+    assert!(!tree.contains("evil.txt"), "{words}: {tree}");
+    assert!(tree.contains("T001.txt") && tree.contains("T002.txt"), "{words}: {tree}");
+    let saved = refs(garden, "refs/arborist/saved");
+    assert!(!saved.is_empty(), "{words}: what was forged is kept");
+    garden.arborist(["state", "--exit-code"]).succeeds();
+}
+
+const OTHER_TASK: &str = "git update-ref refs/heads/arborist/task/main/T002 \"$p\"";
+
+#[test]
+fn a_task_that_a_child_process_forged_on_its_branch_does_not_land() {
+    for who in ["agent", "reviewer", "test", "gate"] {
+        let garden = garden(who, OTHER_TASK);
+        garden.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
+        is_sound(&garden, who);
+        let failed = match who {
+            "agent" => "@T001@implement-fail)",
+            "test" => "@T001@test-fail)",
+            _ => continue,
+        };
+        assert_eq!(count(&garden, failed), 1, "{who}");
+    }
+}
+
+#[test]
+fn a_task_that_a_set_up_command_forged_does_not_land() {
+    let garden = garden("set-up", OTHER_TASK);
+    // Whoever prepares a lane and moves refs has not prepared it.
+    assert_ne!(garden.arborist(["gardener", "--isolate"]).code(), 0);
+    assert!(refs(&garden, "refs/heads/arborist/task/main/T002").is_empty());
+    garden.arborist(["gardener", "--isolate"]).succeeds();
+    is_sound(&garden, "set-up");
+}
+
+#[test]
+fn a_task_that_was_forged_while_a_run_works_in_place_is_done_by_the_run() {
+    for who in ["agent", "reviewer", "test"] {
+        let garden = garden(who, OTHER_TASK);
+        garden.arborist(["gardener"]).succeeds().out("2 completed");
+        assert!(refs(&garden, "refs/heads/arborist/task").is_empty(), "{who}");
+        is_sound(&garden, who);
+    }
+}
+
+#[test]
+fn tests_that_move_the_branch_of_a_run_have_failed_and_moved_nothing() {
+    for (deed, is_kept) in [
+        ("git update-ref refs/heads/main \"$p\"", true),
+        ("git branch -q other \"$p\"; git symbolic-ref refs/heads/main refs/heads/other", true),
+        ("git branch -q other; git symbolic-ref refs/heads/main refs/heads/other", false),
+        ("git update-ref -d refs/heads/main", false),
+    ] {
+        let garden = garden("test", deed);
+        garden.arborist(["gardener"]).succeeds().out("2 completed");
+        assert_eq!(count(&garden, "@T001@test-fail)"), 1, "{deed}");
+        assert_ne!(garden.git(["symbolic-ref", "-q", "refs/heads/main"]).code(), 0, "{deed}");
+        assert!(!tree_of_main(&garden).contains("evil.txt"), "{deed}");
+        assert_eq!(!refs(&garden, "refs/arborist/saved").is_empty(), is_kept, "{deed}");
+    }
+}
+
+#[test]
+fn tests_in_a_lane_that_move_their_own_branch_have_failed_and_moved_nothing() {
+    let garden = garden("test", "git update-ref refs/heads/arborist/task/main/T001 \"$p\"");
+    garden.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
+    assert_eq!(count(&garden, "@T001@test-fail)"), 1);
+    is_sound(&garden, "own branch");
+}
+
+#[test]
+fn records_that_a_child_process_moved_are_put_back() {
+    let record = "refs/arborist/sessions/$s";
+    for who in ["agent", "reviewer", "test"] {
+        for deed in [
+            format!("git update-ref -d {record}"),
+            format!("git update-ref {record} $(git rev-parse {record}^)"),
+            format!("git symbolic-ref {record} refs/heads/main"),
+            format!("git pack-refs --all; git update-ref {record} main"),
+            format!("git update-ref -d {record}; git update-ref {record}/below main"),
+            format!("git update-ref -d {record}; ln -s ../../heads/main .git/{record}"),
+        ] {
+            let garden = garden(who, &deed);
+            garden.arborist(["gardener"]).succeeds().out("2 completed");
+            let records = refs(&garden, "refs/arborist/sessions");
+            assert_eq!(records.len(), 1, "{who}: {deed}: {records:?}");
+            assert_ne!(garden.git(["symbolic-ref", "-q", &records[0]]).code(), 0, "{who}: {deed}");
+            let log = garden.git(["log", "--first-parent", "--format=%s", &records[0]]).answer();
+            assert!(log.contains(": start\n"), "{who}: {deed}: {log}");
+            garden.arborist(["session", "list"]).succeeds();
+            let failed = match who {
+                "agent" => "@T001@implement-fail)",
+                "test" => "@T001@test-fail)",
+                _ => continue,
+            };
+            assert_eq!(count(&garden, failed), 1, "{who}: {deed}");
+        }
+    }
+}
+
+#[test]
+fn marks_of_unfinished_work_are_the_runs_own() {
+    for deed in [
+        "git update-ref -d refs/arborist/wip/main/T001/0",
+        "git update-ref refs/arborist/wip/main/T001/0 \"$p\"",
+        "git update-ref refs/arborist/wip/main/T002/0 \"$p\"",
+        "git update-ref -d refs/arborist/wip/main/T001/0; git update-ref refs/arborist/wip/main/T001 \"$p\"",
+    ] {
+        let garden = garden("agent", deed);
+        garden.arborist(["gardener"]).succeeds().out("2 completed");
+        assert_eq!(count(&garden, "@T001@implement-fail)"), 1, "{deed}");
+        assert!(refs(&garden, "refs/arborist/wip").is_empty(), "{deed}");
+        assert!(!tree_of_main(&garden).contains("evil.txt"), "{deed}");
+    }
+}
+
+#[test]
+fn a_branch_that_stands_where_task_branches_must_be_is_put_aside() {
+    let garden = garden(
+        "agent",
+        "git update-ref -d refs/heads/arborist/task/main/T001; git update-ref refs/heads/arborist/task \"$p\"",
+    );
+    garden.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
+    assert!(!tree_of_main(&garden).contains("evil.txt"));
+}
+
+#[test]
+fn what_the_user_commits_to_the_target_meanwhile_is_built_upon_and_listed() {
+    let user = "c=$(git commit-tree -p main -m 'by the user' $({ git ls-tree main; printf '100644 blob %s\\tuser.txt\\n' \"$blob\"; } | git mktree)); git update-ref refs/heads/main \"$c\"";
+    let garden = garden("agent", user);
+    garden.git(["checkout", "-q", "-b", "elsewhere"]).succeeds();
+    garden.git(["checkout", "-q", "main"]).succeeds();
+    garden.git(["worktree", "add", "-q", "../beside", "elsewhere"]).succeeds();
+    // The target is checked out nowhere, so that only its ref moves.
+    let run = garden.arborist(["gardener", "--isolate"]);
+    assert!(run.stderr().contains("by the user"), "{}", run.report());
+    let tree = tree_of_main(&garden);
+    assert!(tree.contains("user.txt"), "{tree}");
+    let log = garden.git(["log", "--format=%s", "main"]).answer();
+    assert!(log.contains("by the user"), "{log}");
+}
+
+#[test]
+fn a_target_that_lost_commits_stops_the_run() {
+    let garden = garden("agent", "git update-ref refs/heads/main main~1");
+    let before = garden.git(["rev-parse", "main"]).answer();
+    garden.arborist(["gardener", "--isolate"]).exits(2);
+    // It is left as it was found: what a person did there on purpose stays done.
+    assert_eq!(garden.git(["rev-parse", "main"]).answer(), before);
+}
+
+#[test]
+fn commits_on_the_target_that_claim_to_be_the_runs_own_stop_it() {
+    let garden = garden("agent", "git update-ref refs/heads/main \"$p\"");
+    garden.arborist(["gardener", "--isolate"]).exits(2);
+}
+
+#[test]
+fn what_is_parked_for_a_target_counts_only_if_it_is_a_landing() {
+    for is_merge in [false, true] {
+        let orchard = Orchard::grown(&["T1", "T2"]);
+        let main = orchard.git(["rev-parse", "main"]).answer();
+        let source = orchard.git(["rev-parse", "arborist/task/main/T2"]).answer();
+        orchard.write("evil.txt", "evil");
+        orchard.git(["add", "evil.txt"]).succeeds();
+        let tree = orchard.git(["write-tree"]).answer();
+        orchard.git(["rm", "-q", "-f", "evil.txt"]).succeeds();
+        let message = format!(
+            "task(main@T2@merge): land \"T2\"\n\nArborist-Step: merge\nArborist-Result: pass\n\
+             Arborist-Source: {source}\nArborist-Gate: none\nArborist-Session: s1\n"
+        );
+        let commit = match is_merge {
+            true => orchard.commit_object(&tree, &[main, source], message),
+            false => orchard.commit_object(&tree, &[main], "evil\n"),
+        };
+        orchard.git(["update-ref", "refs/arborist/landing/main", &commit]).succeeds();
+        orchard.merge(&["T1"]).succeeds();
+        let files = orchard.git(["ls-tree", "--name-only", "main"]).answer();
+        assert!(files.contains("T1.txt") && !files.contains("evil.txt"), "{files}");
+        let saved = orchard.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
+        assert!(saved.contains(&commit), "{saved}");
+    }
+}
+
+/// Nobody compares refs once a run was killed: its own records tell the next one what it wrote.
+#[test]
+fn a_task_that_was_forged_before_the_run_was_killed_does_not_land_either() {
+    let garden = garden("agent", OTHER_TASK);
+    garden.agent(&format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo \"$ARBORIST_TASK\" >> \"$ARBORIST_TASK.txt\"
+[ -e \"$ROOT/once\" ] || {{ sh \"$ROOT/deed.sh\" >&2; kill -9 $PPID; sleep 60; }}
+echo done"
+    ));
+    garden.arborist(["gardener", "--isolate"]).exits(137);
+    assert!(!refs(&garden, "refs/heads/arborist/task/main/T002").is_empty());
+    let added = garden.arborist(["merge", "T002"]);
+    assert_ne!(added.code(), 0, "{}", added.report());
+    assert!(!tree_of_main(&garden).contains("evil.txt"));
+    garden.arborist(["gardener", "--isolate"]).succeeds();
+    is_sound(&garden, "killed");
+}
