@@ -179,3 +179,27 @@ fn a_lock_of_a_git_that_lives_is_left_alone_after_a_crash_too() {
     });
     assert_eq!(garden.git(["log", "-1", "--format=%s"]).answer(), "mine");
 }
+
+/// A kill between two renames of one transaction: the record of a turn is written, and its branch is where it was.
+#[test]
+fn a_turn_whose_record_was_written_is_brought_to_its_branch() {
+    let script = r#"
+opens
+if [ ! -e "$ROOT/killed" ]; then
+  calls 1 "Add one"; echo one > one.txt; answers 1
+  touch "$ROOT/killed"; kill -9 $PPID; exit 1
+fi
+calls 2 "Add two"; echo two > two.txt; answers 2
+ends done
+"#;
+    let garden = crate::turning::garden("claude", script);
+    gardener(&garden, &[]).exits(137);
+    let turn = garden.git(["rev-parse", "main"]).answer();
+    assert!(garden.git(["log", "-1", "--format=%s"]).answer().contains("@T001@turn)"));
+    garden.git(["update-ref", "refs/heads/main", "main~1"]).succeeds();
+    garden.git(["read-tree", "main"]).succeeds();
+    gardener(&garden, &[]).succeeds();
+    garden.git(["merge-base", "--is-ancestor", &turn, "main"]).succeeds();
+    garden.git(["status", "--porcelain"]).succeeds().silent();
+    assert_eq!(garden.git(["show", "main:two.txt"]).answer(), "two");
+}
