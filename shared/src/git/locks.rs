@@ -54,6 +54,7 @@ impl Repository {
             return Ok(false);
         }
         place.await_orphans()?;
+        place.remove_private_indexes();
         let end = Instant::now() + COURTESY;
         let mut left = place.find_locks();
         while !left.is_empty() && Instant::now() < end {
@@ -194,6 +195,25 @@ impl Place {
         }
     }
 
+    /// Indexes of our own that the dead have left, with their locks. Their names tell whose they were.
+    fn remove_private_indexes(&self) {
+        let linked = fs::read_dir(self.common_dir.join("worktrees")).into_iter().flatten().flatten();
+        let git_dirs = linked.map(|entry| entry.path()).chain([self.common_dir.clone()]);
+        for git_dir in git_dirs {
+            for entry in fs::read_dir(git_dir.join("arborist")).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                let owner = name.to_str().and_then(owner_of_index);
+                // Where the system does not list its processes, they stay: they stand in nobody's way.
+                let is_dead = |pid: u32| {
+                    Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists()
+                };
+                if owner.is_some_and(is_dead) && self.may_be_ours(&entry.path()) {
+                    let _ = fs::remove_file(entry.path());
+                }
+            }
+        }
+    }
+
     /// Every lock file of git in this repository.
     fn find_locks(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
@@ -266,6 +286,12 @@ impl Place {
     }
 }
 
+/// The process that made a private index: `index-{name}-{pid}-{count}`, and the same with `.lock`.
+fn owner_of_index(name: &str) -> Option<u32> {
+    let name = name.strip_prefix("index-")?.trim_end_matches(".lock");
+    name.rsplit('-').nth(1)?.parse().ok()
+}
+
 /// Locks at or below a place. `packed-refs.new` is what git writes before it renames it, and refuses to write again.
 fn collect(entry: &fs::DirEntry, found: &mut Vec<PathBuf>) {
     match entry.file_type() {
@@ -286,6 +312,13 @@ fn collect(entry: &fs::DirEntry, found: &mut Vec<PathBuf>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_private_index_names_its_process() {
+        assert_eq!(owner_of_index("index-turns-1129-2.lock"), Some(1129));
+        assert_eq!(owner_of_index("index-a-b-7-0"), Some(7));
+        assert_eq!(owner_of_index("index"), None);
+    }
 
     #[test]
     fn the_lock_is_read_from_what_git_says() {
