@@ -23,5 +23,6 @@ pub mod state;
 pub mod tools;
 pub mod trailers;
 pub mod ui;
+mod work;
 pub mod workspace;
 pub mod worktree;

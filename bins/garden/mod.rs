@@ -68,13 +68,13 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
         None => opened.plan(&args.common, &run)?,
     };
     let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
+    // A run begins with tests of phases that failed, so what waits for these alone can be asked for.
+    let can_run = |task: &TaskId| {
+        progress.find(task).is_some_and(|standing| standing.is_ready) || progress.waits_for_tests_only(task)
+    };
     let next = || {
-        planned
-            .plan
-            .order()
-            .into_iter()
-            .find(|task| progress.find(&task.id).is_some_and(|s| s.is_ready))
-            .map(|task| task.id.clone())
+        let order = planned.plan.order();
+        order.into_iter().find(|task| can_run(&task.id)).map(|task| task.id.clone())
     };
     let worded =
         || args.message.as_ref().and_then(|_| planned.plan.tasks.first()).map(|task| task.id.clone());
@@ -83,7 +83,7 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     };
     let standing = progress.find(&task).ok_or_else(|| GardenerError::NoTask(task.clone()))?;
-    if standing.state == State::Complete && !standing.is_landed() {
+    if standing.is_apart() {
         return Err(GardenerError::apart(&run, &opened.branch, &task).into());
     }
     if standing.state.is_settled() {
@@ -92,7 +92,7 @@ pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     let is_retried = args.retry_failed && standing.state == State::Failed;
-    if !standing.is_ready && !is_retried {
+    if !can_run(&task) && !is_retried {
         let mut waits: Vec<String> = standing.waits_for.iter().map(ToString::to_string).collect();
         if waits.is_empty() {
             let is_open = |leaf: &&Task| {

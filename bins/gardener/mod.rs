@@ -6,11 +6,11 @@ use arborist_core::{
     failure::{Exit, Failure},
     gardener::{Failed, GardenerError, KeepGoing, Wish, wanted},
     git::Repository,
-    history::{Run, State},
+    history::State,
     name::TaskId,
     pipeline::Options,
     plan::{Plan, Task},
-    progress::{Boxes, Progress},
+    progress::{Boxes, Progress, Standing},
     queue::FanIn,
     session::Asked,
     settings::Settings,
@@ -179,13 +179,11 @@ impl GardenerArgs {
         find_plan(repository, &self.common, settings)
     }
 
-    /// The tasks that there is something to do for.
-    fn due<'a>(&self, planned: &'a Planned, run: &Run, wish: &Wish) -> Vec<&'a Task> {
-        let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
+    /// The tasks that there is something to do for: work, or a landing.
+    fn due<'a>(&self, planned: &'a Planned, progress: &Progress<'_>, wish: &Wish) -> Vec<&'a Task> {
         let is_due = |task: &&Task| match progress.find(&task.id).map(|standing| standing.state) {
             Some(State::Failed) => self.retry_failed,
-            Some(state) => !state.is_settled(),
-            None => false,
+            _ => progress.is_left(&task.id),
         };
         wanted(&planned.plan, wish).into_iter().filter(is_due).collect()
     }
@@ -223,7 +221,8 @@ fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
         return Err(GardenerError::NoTask(unknown.clone()).into());
     }
     let jobs = args.lanes(&opened.settings)?;
-    let due = args.due(&planned, &run, &wish);
+    let progress = Progress::new(Some(&planned.plan), &run, Boxes::Count);
+    let due = args.due(&planned, &progress, &wish);
     args.common.is_idle = due.is_empty();
     if !args.common.is_idle {
         opened.take_up(&mut args.common, (&planned, &run))?;
@@ -234,7 +233,13 @@ fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
             ui.line("nothing is left to do");
         }
         for task in due {
-            foretell(ui, &opened.options, task)?;
+            let is_apart = progress.find(&task.id).is_some_and(Standing::is_apart);
+            match (is_apart, jobs) {
+                // In the checkout the run would refuse, with these words.
+                (true, None) => return Err(GardenerError::apart(&run, &opened.branch, &task.id).into()),
+                (true, Some(_)) => ui.line(&format!("{} is complete and would be landed", task.id)),
+                (false, _) => foretell(ui, &opened.options, task)?,
+            }
         }
         return Ok(Exit::Done);
     }

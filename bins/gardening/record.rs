@@ -9,6 +9,7 @@ use arborist_core::{
     message::Status,
     name::{Oid, SessionId, TaskId},
     pipeline::{News, Playback, Scribe, repository_name},
+    progress::Share,
     session::{
         Archive, Asked, Chronicle, Draft, Driver, End, Fork, Happening, Pause, Recollection, Record,
         RepositoryStart, Resumed, SessionError, Start, Trail, Verdict,
@@ -153,7 +154,7 @@ impl Opened {
     pub(super) fn close_session(
         &self,
         ended: &Result<Summary, GardenerError>,
-        (done, total): (usize, usize),
+        Share { done, total }: Share,
     ) -> Result<(), Failure> {
         let Some(chronicle) = self.chronicle.get() else {
             return Ok(());

@@ -176,7 +176,7 @@ fn end_session(site: &Site) -> Result<(), Failure> {
     if !matches!(newest.happening, Happening::Pause(_)) || newest.context.driver != Driver::Run {
         return Ok(());
     }
-    let total = progress.counted().count();
+    let total = progress.share().total;
     let words = format!("{total} of {total} tasks are done");
     let end = Happening::End(End { result: Verdict::Complete, words });
     let tip = site.repository.require_commit(&site.scope.branch.to_ref())?;

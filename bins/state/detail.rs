@@ -11,6 +11,7 @@ use super::{View, remark, tree};
 use crate::{
     clock,
     ui::{Tone, Ui},
+    work::gerund,
 };
 
 pub(super) fn show(ui: &mut Ui, view: &View<'_>, task: &TaskId) {
@@ -65,7 +66,7 @@ fn facts(view: &View<'_>, standing: &Standing<'_>) -> Vec<(&'static str, String)
 
 fn state_words(view: &View<'_>, standing: &Standing<'_>) -> String {
     if let Some(doing) = view.work.doing(standing) {
-        let state = remark::gerund(&doing.step).unwrap_or(standing.state.as_str());
+        let state = gerund(&doing.step).unwrap_or(standing.state.as_str());
         return format!("{state}, {}, log {}", remark::busy_words(&doing), tree::one_line(&doing.log));
     }
     let mut words = standing.state.as_str().to_owned();

@@ -123,6 +123,8 @@ struct TaskDocument {
     doing: Option<DoingDocument>,
     /// Whether it is complete on the run's branch.
     landed: bool,
+    /// Whether its landing could not be verified: what it landed is not in this repository (a shallow clone).
+    unverified: bool,
     /// Whether the plan knows it; true where there is no plan.
     planned: bool,
     /// What the plan says that it waits for.
@@ -221,6 +223,7 @@ impl TaskDocument {
             running: view.work.has(standing),
             doing: view.work.doing(standing).map(DoingDocument::from),
             landed: standing.is_landed(),
+            unverified: standing.history.is_some_and(|history| history.is_unverified),
             planned: !standing.is_stray,
             depends_on: task.map(|task| texts(&task.depends_on)).unwrap_or_default(),
             waits_for: texts(&standing.waits_for),

@@ -7,7 +7,6 @@ mod scope;
 mod source;
 mod tree;
 mod unpushed;
-mod work;
 
 use std::path::{Path, PathBuf};
 
@@ -24,9 +23,7 @@ use arborist_core::{
 };
 use clap::Parser;
 
-use work::Work;
-
-use crate::{catalog, document::print, entry::Outcome, ui::Ui};
+use crate::{catalog, document::print, entry::Outcome, ui::Ui, work::Work};
 
 const EXAMPLES: &str = "\
 EXAMPLES

@@ -1,21 +1,9 @@
 //! What is said of a task beside its state: who is at work on it, what went wrong last, what it waits for.
 
-use arborist_core::{
-    history::{Event, State},
-    message::Step,
-    name::Oid,
-    progress::Standing,
-    record::Bulletin,
-};
+use arborist_core::{history::Event, message::Step, name::Oid, progress::Standing, record::Bulletin};
 
 use super::{View, tree::one_line};
 use crate::clock;
-
-/// The state that a task is in while a step of it is under way.
-pub(super) fn gerund(step: &str) -> Option<&'static str> {
-    let states = [("implement", State::Implementing), ("test", State::Testing), ("review", State::Reviewing)];
-    states.iter().find(|(name, _)| *name == step).map(|(_, state)| state.as_str())
-}
 
 /// Who is at work, in which attempt, and since when.
 pub(super) fn busy_words(doing: &Bulletin) -> String {
@@ -37,6 +25,9 @@ pub(super) fn remark(view: &View<'_>, standing: &Standing<'_>) -> String {
     }
     if standing.history.is_some_and(|history| !history.is_landed) {
         parts.push("not landed".into());
+    }
+    if standing.history.is_some_and(|history| history.is_unverified) {
+        parts.push("landing unverified".into());
     }
     if let Some(last) = standing.history.and_then(|history| history.last()) {
         parts.push(clock::ago(last.time));

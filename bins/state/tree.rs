@@ -3,18 +3,19 @@
 use arborist_core::{
     history::{Event, State},
     message::plain_text,
-    progress::Standing,
+    progress::{Share, Standing},
 };
 use unicode_width::UnicodeWidthStr;
 
 use super::{
     View,
-    remark::{busy_words, gerund, remark},
+    remark::{busy_words, remark},
     source::{Freshness, Shown},
 };
 use crate::{
     clock,
     ui::{Tone, Ui, shortened},
+    work::gerund,
 };
 
 /// Names wider than this push what follows them to the right.
@@ -109,12 +110,12 @@ pub(super) fn show_line(ui: &mut Ui, view: &View<'_>) {
 }
 
 fn summary(view: &View<'_>) -> String {
-    let (done, total) = counts(view);
+    let Share { done, total } = view.progress.share();
     let mut parts = vec![format!("{done} of {total} done")];
     let is_busy = |s: &&Standing<'_>| s.state.is_under_way() || view.work.has(s);
     let busy = view.progress.counted().filter(is_busy).count();
-    let ready = view.progress.leaves().filter(|s| s.is_ready && s.state == State::Pending).count();
-    let is_apart = |s: &&Standing<'_>| s.state == State::Complete && !s.is_landed();
+    let ready = view.progress.count_ready();
+    let is_apart = |s: &&Standing<'_>| s.is_apart();
     let counts = [
         (view.progress.counted().filter(is_apart).count(), "of them not landed"),
         (busy, "under way"),
@@ -131,21 +132,14 @@ fn summary(view: &View<'_>) -> String {
     format!("{}: {}", view.run.scope.branch, parts.join(", "))
 }
 
-/// Skipped tasks are nobody's work and count in neither.
-fn counts(view: &View<'_>) -> (usize, usize) {
-    let total = view.progress.counted().count() - view.count(State::Skipped);
-    (view.count(State::Complete), total)
-}
-
 fn show_heading(ui: &mut Ui, view: &View<'_>) {
     if view.progress.leaves().next().is_none() {
         return;
     }
-    let total = counts(view).1;
-    let done = view.progress.counted().filter(|standing| standing.is_landed()).count();
-    let percent = (done * 100).checked_div(total).unwrap_or(100);
+    let share = view.progress.share();
+    let percent = share.percent();
     ui.line(&ui.paint(Tone::Strong, &summary(view)));
-    let filled = (done * BAR).checked_div(total).unwrap_or(BAR);
+    let filled = (share.done * BAR).checked_div(share.total).unwrap_or(BAR);
     let (full, empty) = if ui.has_unicode() { ("█", "░") } else { ("#", "-") };
     let bar = format!("{}{}", ui.paint(Tone::Good, &full.repeat(filled)), empty.repeat(BAR - filled));
     ui.line(&format!("[{bar}] {percent}%{}", spent(view)));

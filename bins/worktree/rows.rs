@@ -9,10 +9,12 @@ use arborist_core::{
     message::visible,
     name::{BranchName, Oid, TASK_BRANCHES, TaskId},
     process::Holder,
+    record::Unfinished,
     worktree::{Kind, Pool, Standing},
 };
 
 use super::open::Opened;
+use crate::work::Work;
 
 /// One line of a list.
 #[derive(Debug)]
@@ -140,6 +142,7 @@ struct Runs<'a> {
 
 struct Known {
     run: Run,
+    work: Work,
     distances: HashMap<String, Distance>,
 }
 
@@ -157,7 +160,8 @@ impl Known {
                 Ok(ahead.map(|(branch, _)| branch).collect())
             })
         })?;
-        Ok(Self { run: read, distances })
+        let marks = repository.list_refs(&[Unfinished::REFS])?;
+        Ok(Self { run: read, work: Work::find(repository, run, &marks), distances })
     }
 }
 
@@ -190,8 +194,16 @@ impl Runs<'_> {
         };
         row.distance = known.distances.get(&branch.to_ref()).copied();
         let history = row.task.as_ref().and_then(|task| known.run.find(task));
-        if let Some(history) = history.filter(|_| row.state != "missing") {
+        if row.state == "missing" {
+            return Ok(());
+        }
+        if let Some(history) = history {
             row.state = history.state.state.as_str();
+        }
+        if let Some(task) = &row.task
+            && let Some(step) = known.work.step_of(task)
+        {
+            row.state = step;
         }
         Ok(())
     }

@@ -119,7 +119,7 @@ fn a_process_in_a_worktree_keeps_it_and_so_does_the_shell() {
 #[test]
 fn a_queued_branch_is_never_deleted() {
     let compost = done("T1");
-    compost.commit(TaskCommit::new("T1", "complete").trailer("Session", "s1").to_string());
+    compost.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
     compost.git(["update-ref", "refs/arborist/queue/tickets/main/T1", "main"]).succeeds();
     both_stay(&compost, "it is queued and has not landed");
     compost.git(["update-ref", "-d", "refs/arborist/queue/tickets/main/T1"]).succeeds();

@@ -151,7 +151,7 @@ fn recorded_state_is_not_dropped_from_any_branch() {
         push(garden, &["main:feature"]).succeeds();
         push(garden, &["-f", "main~1:feature"]).succeeds();
         garden.task("T1", "test-pass");
-        garden.task("T1", "complete");
+        garden.task("T1", "failed");
         let last = garden.git(["rev-parse", "main"]).answer();
         push(garden, &["main:feature"]).succeeds();
         push(garden, &["-f", "main~3:feature"])

@@ -96,8 +96,11 @@ fn a_submodule_that_both_moved_is_a_conflict() {
     for (task, digit) in [("T1", "2"), ("T2", "3")] {
         link(&orchard, &digit.repeat(40));
         let tree = orchard.git(["write-tree"]).answer();
-        let done = arborist_testkit::TaskCommit::new(task, "complete").trailer("Session", "s1").to_string();
-        let commit = orchard.commit_object(&tree, std::slice::from_ref(&start), done);
+        let done = arborist_testkit::TaskCommit::new(task, "complete").trailer("Session", "s1");
+        let mut commit = start.clone();
+        for step in done.steps_before().iter().chain([&done]) {
+            commit = orchard.commit_object(&tree, &[commit], step.to_string());
+        }
         orchard.git(["branch", &format!("arborist/task/main/{task}"), &commit]).succeeds();
     }
     orchard.git(["read-tree", "HEAD"]).succeeds();

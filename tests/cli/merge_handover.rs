@@ -63,7 +63,7 @@ fn runs_that_both_have_the_task_have_a_place_each() {
     orchard.git(["checkout", "-q", "-b", "arborist/task/other/T2"]).succeeds();
     orchard.write("a.txt", "their others\n");
     let done = TaskCommit::new("T2", "complete").branch("other").trailer("Session", "s2");
-    orchard.commit(done.to_string());
+    orchard.commit_complete(&done);
     orchard.git(["checkout", "-q", "other"]).succeeds();
     orchard.write("a.txt", "our others\n");
     orchard.commit("meanwhile\n");

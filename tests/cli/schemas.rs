@@ -134,7 +134,7 @@ fn a_session_is_what_is_promised() {
     validate("session-which", &session(&["which", "HEAD", "--json"]));
     validate("session-diff", &session(&["diff", "s1", "0", "1", "--json"]));
     validate("session-export", &session(&["export", "s1"]));
-    garden.commit(TaskCommit::new("T1", "complete").trailer("Session", "s1").to_string());
+    garden.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
     let record = garden.git(["log", "-1", "--format=%b", "refs/arborist/sessions/s1"]).answer();
     validate("session-record", &record);
     validate("session-list", &session(&["list", "--json"]));

@@ -115,8 +115,8 @@ fn forge(garden: &Garden, options: &str) {
 fn a_record_cannot_make_anybody_write_outside_of_the_repository() {
     for folder in ["../outside", "/tmp/outside-of-all", ".git/hooks", "a/../../outside"] {
         let garden = garden();
-        garden.agent("kill -INT $PPID; sleep 60\n");
-        garden.arborist(["gardener", "--max-retries", "1"]).exits(130);
+        garden.agent("echo 'Invalid API key · Please run /login'; exit 1\n");
+        garden.arborist(["gardener", "--max-retries", "1"]).exits(2);
         forge(&garden, &format!(r#"{{"log-dir":"{folder}","report-dir":"{folder}"}}"#));
         assert_eq!(show(&garden)["options"]["log-dir"], folder, "it is forged");
         garden.agent(WORKER);

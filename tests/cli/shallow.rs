@@ -21,7 +21,7 @@ fn remote(before: usize, behind: usize) -> Garden {
     go_on(&garden, before);
     garden.git(["checkout", "-q", "-b", "arborist/task/main/T1"]).succeeds();
     garden.write("t1.txt", "t1\n");
-    garden.commit(TaskCommit::new("T1", "complete").trailer("Session", "s1").to_string());
+    garden.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
     garden.git(["checkout", "-q", "main"]).succeeds();
     go_on(&garden, behind);
     garden.run_start("main", "s1");
@@ -92,7 +92,7 @@ fn long_run(behind: usize) -> Garden {
     garden.run_start("main", "s1");
     garden.git(["checkout", "-q", "-b", "arborist/task/main/T1"]).succeeds();
     garden.write("t1.txt", "t1\n");
-    garden.commit(TaskCommit::new("T1", "complete").trailer("Session", "s1").to_string());
+    garden.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s1"));
     garden.git(["checkout", "-q", "main"]).succeeds();
     go_on(&garden, behind);
     garden

@@ -139,7 +139,7 @@ fn one_task_is_shown_with_its_history_its_failures_words_and_its_logs() {
         .trailer("Test-Log", "spec/logs/T001_test_20250216T143022.log")
         .body("Test (unit) stderr (last 1000 chars):\n> FAILED test_create_user\n");
     garden.commit(failed.to_string());
-    garden.commit(TaskCommit::new("T001", "complete").trailer("Cost", "0.25").to_string());
+    garden.commit_complete(&TaskCommit::new("T001", "complete").trailer("Cost", "0.25"));
     garden
         .arborist(["state", "T001"])
         .succeeds()
@@ -162,7 +162,7 @@ fn several_tasks_can_be_asked_for_and_the_exit_code_is_about_them() {
     garden.arborist(["state", "--exit-code", "T001", "T002"]).exits(1).out("T001").out("T002").never("T010");
     let document = state(&garden, &["T001", "--history"]);
     assert_eq!(document["tasks"].as_array().unwrap().len(), 1);
-    assert_eq!(task(&document, "T001")["history"][0]["status"], "complete");
+    assert_eq!(task(&document, "T001")["history"][3]["status"], "complete");
     assert_eq!(task(&document, "T001")["trailers"]["Arborist-Result"], "pass");
 }
 
@@ -219,8 +219,8 @@ fn commits_of_another_branch_session_or_earlier_run_do_not_count() {
     garden.task("T1", "complete");
     garden.task("T2", "complete");
     garden.run_start("main", "s1");
-    garden.commit(TaskCommit::new("T1", "complete").trailer("Session", "s0").to_string());
-    garden.commit(TaskCommit::new("T1", "complete").branch("main2").to_string());
+    garden.commit_complete(&TaskCommit::new("T1", "complete").trailer("Session", "s0"));
+    garden.commit_complete(&TaskCommit::new("T1", "complete").branch("main2"));
     garden.commit(TaskCommit::new("T1", "test-pass").trailer("Session", "s1").to_string());
     let document = state(&garden, &[]);
     assert_eq!(document["session"], "s1");
@@ -284,7 +284,7 @@ fn what_has_not_landed_is_read_on_the_tasks_own_branch() {
     assert_eq!(task(&document, "T1")["state"], "complete");
     assert_eq!(task(&document, "T1")["landed"], false);
     garden.arborist(["state"]).succeeds().out("not landed");
-    let land = TaskCommit::new("T1", "merge").to_string();
+    let land = garden.landing("T1", "arborist/task/main/T1");
     garden.git(["merge", "-q", "--no-ff", "-m", &land, "arborist/task/main/T1"]).succeeds();
     let document = state(&garden, &[]);
     assert_eq!(task(&document, "T1")["state"], "complete");

@@ -77,7 +77,7 @@ fn a_branch_whose_landing_was_reverted_says_nothing() {
     garden.write("a", "a");
     garden.task("T1", "complete");
     switch(&garden, "main");
-    garden.git(["merge", "-q", "--no-ff", "-m", &TaskCommit::new("T1", "merge").to_string(), OWN]).succeeds();
+    garden.git(["merge", "-q", "--no-ff", "-m", &garden.landing("T1", OWN), OWN]).succeeds();
     garden.git(["revert", "--no-edit", "-m", "1", "HEAD"]).succeeds();
     switch(&garden, OWN);
     garden.task("T1", "test-fail");
@@ -113,7 +113,7 @@ fn a_shallow_clone_that_begins_at_the_start_of_a_run_with_a_merge_is_enough() {
     garden.git(["merge", "-q", "--no-ff", "-m", "both", "side"]).succeeds();
     let (source, clone) = (format!("file://{}", garden.path("").display()), garden.root().join("clone"));
     garden
-        .git_in(garden.root(), ["clone", "-q", "--depth", "3", &source, clone.to_str().unwrap()])
+        .git_in(garden.root(), ["clone", "-q", "--depth", "6", &source, clone.to_str().unwrap()])
         .succeeds();
     garden.arborist_in(&clone, ["state"]).succeeds().out("2 of 2 done").never("grafts");
 }
@@ -124,7 +124,7 @@ fn a_run_on_a_branch_with_a_very_long_name_is_found_from_its_tasks_branch() {
     let long = format!("{}end", "x/".repeat(60).repeat(2));
     garden.git(["switch", "-q", "-c", &long]).succeeds();
     garden.run_start(&long, "s1");
-    garden.commit(TaskCommit::new("T1", "complete").branch(&long).to_string());
+    garden.commit_complete(&TaskCommit::new("T1", "complete").branch(&long));
     let escaped = long.replace('/', "%2F");
     garden.write("name", &long);
     let sum = garden.git(["hash-object", "name"]).answer();
@@ -187,12 +187,16 @@ fn many_task_branches_and_many_reverts_are_read_in_one_walk() {
     let base = garden.git(["rev-parse", "HEAD"]).answer();
     let mut stream = String::new();
     for n in 0..300 {
-        let message = TaskCommit::new(&format!("T{n}"), "complete").to_string();
-        stream += &format!(
-            "commit refs/heads/arborist/task/main/T{n}\ncommitter A <a@b> {} +0000\ndata {}\n{message}\nfrom {base}\n\n",
-            1_739_716_300 + n,
-            message.len()
-        );
+        let mut from = format!("from {base}\n");
+        for status in ["implement-pass", "test-pass", "review-approved", "complete"] {
+            let message = TaskCommit::new(&format!("T{n}"), status).to_string();
+            stream += &format!(
+                "commit refs/heads/arborist/task/main/T{n}\ncommitter A <a@b> {} +0000\ndata {}\n{message}\n{from}\n",
+                1_739_716_300 + n,
+                message.len()
+            );
+            from.clear();
+        }
     }
     let mut import = garden.command("git", &garden.path(""));
     arborist_testkit::Run::of(import.args(["fast-import", "--quiet"]), stream.as_bytes()).succeeds();

@@ -140,7 +140,7 @@ fn a_merge_from_elsewhere_a_cherry_pick_and_a_squash_change_nothing() {
     garden.git(["switch", "-q", "feature"]).succeeds();
     garden.commit(TaskCommit::run_start("feature", "s2", &"0".repeat(40)).to_string());
     garden.write("x", "x");
-    let theirs = garden.commit(TaskCommit::new("T1", "complete").branch("feature").to_string());
+    let theirs = garden.commit_complete(&TaskCommit::new("T1", "complete").branch("feature"));
     garden.git(["switch", "-q", "main"]).succeeds();
     garden.git(["cherry-pick", "-x", &theirs]).succeeds();
     assert_eq!(state_of(&garden, "T1"), "testing", "cherry-picked");
@@ -175,7 +175,7 @@ fn a_revert_of_the_revert_brings_it_back_and_so_on() {
     garden.write("done", "done");
     let mut last = garden.task("T1", "complete");
     garden.task("T2", "complete");
-    for (n, state) in ["implementing", "complete", "implementing", "complete"].into_iter().enumerate() {
+    for (n, state) in ["reviewing", "complete", "reviewing", "complete"].into_iter().enumerate() {
         revert(&garden, &[&last]);
         last = garden.git(["rev-parse", "HEAD"]).answer();
         assert_eq!(state_of(&garden, "T1"), state, "after {} reverts", n + 1);
@@ -203,7 +203,7 @@ fn a_short_reference_in_a_revert_is_understood() {
     garden.write("a", "a");
     let done = garden.task("T1", "complete");
     garden.commit(format!("Revert it\n\nThis reverts commit {} (complete, 2025-02-16).\n", &done[..9]));
-    assert_eq!(state_of(&garden, "T1"), "pending");
+    assert_eq!(state_of(&garden, "T1"), "reviewing");
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn reverting_a_landing_takes_back_all_that_came_with_it() {
     garden.task("T1", "complete");
     garden.git(["switch", "-q", "main"]).succeeds();
     garden.task("T2", "complete");
-    let land = TaskCommit::new("T1", "merge").to_string();
+    let land = garden.landing("T1", "arborist/task/main/T1");
     garden.git(["merge", "-q", "--no-ff", "-m", &land, "arborist/task/main/T1"]).succeeds();
     garden.git(["branch", "-q", "-D", "arborist/task/main/T1"]).succeeds();
     assert_eq!(task(&garden, "T1")["landed"], true);
@@ -242,7 +242,7 @@ fn what_the_cache_remembers_is_what_git_says() {
     assert_eq!(state_of(&garden, "T2"), "testing", "what is new is read");
     garden.git(["reset", "-q", "--hard", "HEAD~1"]).succeeds();
     assert_eq!(garden.arborist(["state", "--json"]).answer(), fresh, "what is gone is forgotten");
-    garden.git(["reset", "-q", "--hard", "HEAD~2"]).succeeds();
+    garden.git(["reset", "-q", "--hard", "HEAD~5"]).succeeds();
     garden.arborist(["state"]).succeeds().never("T1");
 }
 

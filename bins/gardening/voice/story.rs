@@ -7,7 +7,7 @@ use arborist_core::{
     message::Status,
     name::{BranchName, Oid, SessionId, TaskId},
     pipeline::{Happening, News},
-    progress::Totals,
+    progress::{Share, Totals},
 };
 
 use super::words;
@@ -23,8 +23,7 @@ pub(crate) struct Begun {
     pub(crate) session: SessionId,
     /// The commit before the first that is made.
     pub(crate) head: Oid,
-    pub(crate) total: usize,
-    pub(crate) done: usize,
+    pub(crate) share: Share,
     pub(crate) failed: usize,
     pub(crate) max_attempts: u32,
     pub(crate) spent: Totals,
@@ -63,10 +62,10 @@ impl Story {
         self.begun.as_ref()
     }
 
-    /// How many tasks are done, and how many there are.
-    pub(super) fn share(&self) -> (usize, usize) {
-        let (done, total) = self.begun.as_ref().map_or((0, 0), |begun| (begun.done, begun.total));
-        (done + self.completed.len(), total)
+    /// How much of the plan is done by now.
+    pub(super) fn share(&self) -> Share {
+        let Share { done, total } = self.begun.as_ref().map_or_else(Share::default, |begun| begun.share);
+        Share { done: (done + self.completed.len()).min(total), total }
     }
 
     /// Whether anything was written down.
@@ -120,7 +119,8 @@ impl Story {
                     Status::ImplementPass => {
                         self.unchanged.remove(task);
                     }
-                    Status::Complete => self.completed.push(task.clone()),
+                    // One that is done again, because it could not land, counts once.
+                    Status::Complete if !self.completed.contains(task) => self.completed.push(task.clone()),
                     Status::Failed => self.failed.push(task.clone()),
                     _ => {}
                 }

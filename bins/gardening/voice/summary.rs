@@ -48,6 +48,7 @@ impl Account<'_> {
     pub(super) fn document(&self) -> SummaryDocument {
         let Self { begun, story, summary, .. } = self;
         let progress = Progress::new(Some(self.plan), self.run, Boxes::Count);
+        let share = progress.share();
         let standings = |ids: &[TaskId]| ids.iter().filter_map(|id| progress.find(id)).collect::<Vec<_>>();
         let (failed, left) = (standings(&summary.failed), standings(&summary.left));
         let is_done = summary.is_well() && self.stopped.is_none();
@@ -56,8 +57,8 @@ impl Account<'_> {
             session: begun.session.to_string(),
             from: begun.head.to_string(),
             to: self.tip.to_string(),
-            total: progress.counted().count(),
-            done: progress.counted().filter(|standing| standing.state.is_settled()).count(),
+            total: share.total,
+            done: share.done,
             completed: summary.completed.iter().map(ToString::to_string).collect(),
             unchanged: summary
                 .completed

@@ -57,8 +57,8 @@ impl View {
         Self {
             brush,
             since: Instant::now(),
-            total: begun.total,
-            done: begun.done,
+            total: begun.share.total,
+            done: begun.share.done,
             failed: begun.failed,
             max_attempts: begun.max_attempts,
             spent: begun.spent.into(),

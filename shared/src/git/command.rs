@@ -86,6 +86,9 @@ pub enum GitError {
     /// A name did not lead to an object.
     #[error("'{0}' names no {1} in this repository")]
     Unknown(String, &'static str),
+    /// The content of an object is not what its id says.
+    #[error("the {1} '{0}' is corrupt: its content does not match its id")]
+    Corrupt(String, &'static str),
 }
 
 impl GitError {
@@ -121,6 +124,9 @@ impl Explain for GitError {
                 Some(format!("let it end; if no git runs in this repository: rm '{}'", path.display()))
             }
             Self::Orphan { pid } => Some(format!("wait for it, or end it with: kill {pid}")),
+            Self::Corrupt(..) => {
+                Some("see what is damaged with: git fsck; then fetch the object from another clone".into())
+            }
             Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
             Self::Process(error) if error.source.kind() == std::io::ErrorKind::NotFound => {
                 Some("is git installed and on PATH?".into())

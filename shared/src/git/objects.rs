@@ -9,12 +9,18 @@ use crate::name::{ObjectKind, Oid};
 const FEW: usize = 16;
 
 impl Repository {
-    /// The exact bytes of these commits, in order. All of them must exist.
+    /// The exact bytes of these commits, in order. All of them must exist, and be what their ids say: git itself does not
+    /// hash what it reads.
     pub fn load_commits(&self, ids: &[Oid]) -> Result<Vec<RawCommit>, GitError> {
-        if ids.len() <= FEW {
-            return ids.iter().map(|id| self.load_commit(*id)).collect();
+        let commits = if ids.len() <= FEW {
+            ids.iter().map(|id| self.load_commit(*id)).collect::<Result<_, _>>()?
+        } else {
+            self.load_many(ids)?
+        };
+        match commits.iter().find(|commit| !commit.is_authentic()) {
+            Some(commit) => Err(GitError::Corrupt(commit.id.to_string(), "commit")),
+            None => Ok(commits),
         }
-        self.load_many(ids)
     }
 
     fn load_commit(&self, id: Oid) -> Result<RawCommit, GitError> {
@@ -90,12 +96,20 @@ impl Repository {
 
     /// The bytes of a blob, if it is here.
     pub fn find_blob(&self, id: Oid) -> Result<Option<Vec<u8>>, GitError> {
-        if let Some(found) = self.ask_content(ObjectKind::Blob, id)? {
-            return Ok(found);
+        let found = match self.ask_content(ObjectKind::Blob, id)? {
+            Some(found) => found,
+            None => {
+                let command = self.git("cat-file").arg("--batch");
+                let printed = checked("cat-file", command.finish_with(format!("{id}\n").into_bytes())?)?;
+                take_object(&mut printed.as_slice(), &id, "blob").ok()
+            }
+        };
+        match found {
+            Some(content) if Oid::of(ObjectKind::Blob, &content, id.format()) != id => {
+                Err(GitError::Corrupt(id.to_string(), "blob"))
+            }
+            found => Ok(found),
         }
-        let command = self.git("cat-file").arg("--batch");
-        let printed = checked("cat-file", command.finish_with(format!("{id}\n").into_bytes())?)?;
-        Ok(take_object(&mut printed.as_slice(), &id, "blob").ok())
     }
 }
 

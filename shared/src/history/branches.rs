@@ -7,6 +7,7 @@ use super::{
     HistoryError, TaskHistory,
     entry::{Entry, Note},
     graph::{Graph, Marks},
+    proof::Sources,
     reverts::Reverts,
     tasks::{self, Group, Judged},
     walk::{Walk, Walker},
@@ -57,12 +58,18 @@ impl Branches {
     }
 
     /// The tasks of the run, spoken for by their own branches where these are not stale.
-    pub(super) fn fold(self, walk: Walk, session: Option<&SessionId>) -> Vec<TaskHistory> {
+    pub(super) fn fold(
+        self,
+        walk: Walk,
+        session: Option<&SessionId>,
+        sources: Sources,
+    ) -> (Vec<TaskHistory>, usize) {
         let offset = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
         let mut entries = self.entries;
         entries.extend(walk.graph.entries);
         let graph = Graph::new(entries);
-        let whole = Whole { start: walk.start.map(|start| start + offset), offset, session, graph: &graph };
+        let whole =
+            Whole { start: walk.start.map(|start| start + offset), offset, session, graph: &graph, sources };
         whole.fold(&self.branches)
     }
 }
@@ -82,6 +89,7 @@ struct Whole<'a> {
     offset: u32,
     start: Option<u32>,
     session: Option<&'a SessionId>,
+    sources: Sources,
 }
 
 impl Whole<'_> {
@@ -89,11 +97,11 @@ impl Whole<'_> {
         node >= self.offset
     }
 
-    fn fold(&self, branches: &[Branch]) -> Vec<TaskHistory> {
+    fn fold(&self, branches: &[Branch]) -> (Vec<TaskHistory>, usize) {
         let graph = self.graph;
         let reverts = Reverts::find(graph, |node| self.is_landed(node));
-        let landed =
-            tasks::judge_all(graph, tasks::group(graph, self.session, |node| self.is_landed(node)), &reverts);
+        let groups = tasks::group(graph, self.session, |node| self.is_landed(node));
+        let landed = tasks::judge_all((graph, self.sources), groups, &reverts);
         let everywhere = tasks::group(graph, self.session, |_| true);
         let events: HashMap<&TaskId, &[u32]> =
             everywhere.iter().map(|group| (&group.task, group.nodes.as_slice())).collect();
@@ -113,7 +121,8 @@ impl Whole<'_> {
                 own.insert(&branch.task, judged);
             }
         }
-        self.histories(landed, own)
+        let unproven = landed.iter().chain(own.values()).map(|judged| judged.verdict.unproven).sum();
+        (self.histories(landed, own), unproven)
     }
 
     /// What a task's own branch says, unless it is stale: it must hold the start of the run, the task's newest events
@@ -129,7 +138,11 @@ impl Whole<'_> {
         let holds = |node: u32| reached.contains(node);
         let taken_back = reverts.of(&group.nodes).all(|(revert, _)| holds(revert));
         let newest = landed.is_none_or(|judged| judged.newest.iter().all(|node| holds(*node)));
-        if !self.start.is_none_or(holds) || !newest || !taken_back {
+        // A start that only this branch has is of a run that is no longer here (somebody moved the branch back behind it):
+        // the next run begins anew, and this branch will be none of its own.
+        let is_of_lost_run =
+            (0..self.offset).any(|node| holds(node) && self.graph.entry(node).run_start().is_some());
+        if !self.start.is_none_or(holds) || is_of_lost_run || !newest || !taken_back {
             return None;
         }
         group.nodes.retain(|node| holds(*node));
@@ -137,7 +150,7 @@ impl Whole<'_> {
             return None;
         }
         let reverts = Reverts::find(self.graph, holds);
-        Some(tasks::judge(self.graph, group, &reverts))
+        Some(tasks::judge((self.graph, self.sources), group, &reverts))
     }
 
     fn histories(&self, landed: Vec<Judged>, mut own: HashMap<&TaskId, Judged>) -> Vec<TaskHistory> {
@@ -157,6 +170,7 @@ impl Whole<'_> {
         histories.extend(
             rest.into_iter().map(|own| TaskHistory { is_landed: false, ..own.into_history(&ids, event) }),
         );
+        histories.retain(TaskHistory::is_told);
         histories
     }
 }

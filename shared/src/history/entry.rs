@@ -100,6 +100,11 @@ fn note(commit: &RawCommit, branch: &BranchName) -> Note {
     }
 }
 
+/// Whether a commit says that it reverts others.
+pub(super) fn takes_back(commit: &RawCommit) -> bool {
+    !reverted(commit.message()).is_empty()
+}
+
 /// The commits named by lines `This reverts commit <id>`, as `git revert` writes them in all its forms.
 fn reverted(text: &[u8]) -> Vec<String> {
     const WORDS: &[u8] = b"\nThis reverts commit ";

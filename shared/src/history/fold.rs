@@ -141,12 +141,23 @@ pub struct TaskHistory {
     pub(super) earlier: usize,
     /// Whether its last event is on the run's branch, not only on the task's own.
     pub is_landed: bool,
+    /// Whether its landing could not be verified, because what it landed is not in this repository (a shallow clone).
+    pub is_unverified: bool,
 }
 
 impl TaskHistory {
     /// A history of these events that is still to be folded.
     pub(super) fn new(id: TaskId, events: Vec<Event>, cancelled: Vec<Event>, forks: Vec<Oid>) -> Self {
-        Self { id, events, cancelled, state: TaskState::default(), forks, earlier: 0, is_landed: true }
+        Self {
+            id,
+            events,
+            cancelled,
+            state: TaskState::default(),
+            forks,
+            earlier: 0,
+            is_landed: true,
+            is_unverified: false,
+        }
     }
 
     /// The same with so many events from before the last revert, folded, or a fork.
@@ -168,6 +179,11 @@ impl TaskHistory {
         let reset =
             self.events.iter().rposition(|event| event.status() == Status::Reset).map_or(0, |at| at + 1);
         &self.events[reset.max(self.earlier)..]
+    }
+
+    /// Whether anything of it counts or did: what was left out altogether tells of no task.
+    pub(super) fn is_told(&self) -> bool {
+        !self.events.is_empty() || !self.cancelled.is_empty() || !self.forks.is_empty()
     }
 
     /// The interruptions since anything else was recorded of the task.

@@ -10,6 +10,7 @@ mod fold;
 mod graph;
 mod grow;
 mod memory;
+mod proof;
 mod reverts;
 mod run;
 mod tasks;

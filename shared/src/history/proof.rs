@@ -50,7 +50,8 @@ impl Sources {
         let Some(source) = source.and_then(|source| find_source(graph, landing, source)) else {
             return if self.may_lack { None } else { Some(false) };
         };
-        let mut completed = before.iter().rev().filter(|node| status(graph, **node) == Some(Status::Complete));
+        let mut completed =
+            before.iter().rev().filter(|node| status(graph, **node) == Some(Status::Complete));
         Some(completed.any(|node| graph.is_ancestor(*node, source)))
     }
 }

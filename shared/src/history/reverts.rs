@@ -21,6 +21,8 @@ pub(super) struct Verdict {
     pub(super) cancelled: Vec<u32>,
     /// How many of those that count are from before a revert: attempts are counted anew since.
     pub(super) earlier: usize,
+    /// How many were left out because what they need is not there.
+    pub(super) unproven: usize,
 }
 
 impl Reverts {

@@ -5,6 +5,7 @@ use super::{
     branches::Branches,
     entry::Note,
     graph::Graph,
+    proof::Sources,
     reverts::Reverts,
     tasks,
     walk::{Reading, Scope, Walk, Walker},
@@ -105,7 +106,8 @@ pub struct Run {
     pub start: Option<RunStart>,
     /// The tasks that history knows, in the order in which they first appear.
     pub tasks: Vec<TaskHistory>,
-    /// How many commits of the run claim to be task commits and are not sound, so that they do not count.
+    /// How many commits of the run claim to be task commits and do not count: they are not sound, or what they need is not
+    /// there (the review before a `complete`, the `complete` before a `merge`).
     pub ignored: usize,
     /// The branch of another run that this history holds; only looked for where this branch has none of its own.
     pub other: Option<BranchName>,
@@ -178,14 +180,17 @@ impl Run {
         let other = other_run(&walk.graph).cloned().filter(|_| start.is_none());
         let merged = if start.is_none() { merged_sessions(&walk.graph) } else { Vec::new() };
         let session = start.as_ref().map(|start| &start.session);
+        let sources = Sources::of(repository);
         let ignored = unsound + branches.ignored();
-        let tasks = if branches.is_empty() {
-            let judged =
-                tasks::judge_all(&walk.graph, tasks::group(&walk.graph, session, |_| true), &reverts);
-            tasks::histories(walk.graph, judged)
+        let (tasks, unproven) = if branches.is_empty() {
+            let groups = tasks::group(&walk.graph, session, |_| true);
+            let judged = tasks::judge_all((&walk.graph, sources), groups, &reverts);
+            let unproven = judged.iter().map(|judged| judged.verdict.unproven).sum::<usize>();
+            (tasks::histories(walk.graph, judged), unproven)
         } else {
-            branches.fold(walk, session)
+            branches.fold(walk, session, sources)
         };
+        let ignored = ignored + unproven;
         Ok(Self { scope, start, tasks, ignored, other, merged })
     }
 

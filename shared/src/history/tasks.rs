@@ -6,6 +6,7 @@ use super::{
     Event, TaskHistory,
     entry::Entry,
     graph::Graph,
+    proof::Sources,
     reverts::{Reverts, Verdict},
 };
 use crate::{
@@ -27,6 +28,8 @@ pub(super) struct Judged {
     pub(super) verdict: Verdict,
     /// Those that no other follows: one, or the ends of a fork.
     pub(super) newest: Vec<u32>,
+    /// Whether a landing counts although what it landed is not in this repository.
+    pub(super) is_unverified: bool,
 }
 
 /// A commit of another session says nothing about a run.
@@ -60,25 +63,37 @@ pub(super) fn group(graph: &Graph, session: Option<&SessionId>, within: impl Fn(
 }
 
 /// Judges all tasks of a run at once.
-pub(super) fn judge_all(graph: &Graph, groups: Vec<Group>, reverts: &Reverts) -> Vec<Judged> {
-    let verdicts: Vec<Verdict> = groups.iter().map(|group| reverts.judge(graph, &group.nodes)).collect();
+pub(super) fn judge_all(
+    (graph, sources): (&Graph, Sources),
+    groups: Vec<Group>,
+    reverts: &Reverts,
+) -> Vec<Judged> {
+    let proven = groups.iter().map(|group| sources.prove(graph, reverts.judge(graph, &group.nodes)));
+    let (verdicts, unverified): (Vec<Verdict>, Vec<bool>) = proven.unzip();
     let mut group_of = vec![None; graph.entries.len()];
     for (at, verdict) in verdicts.iter().enumerate() {
         verdict.counted.iter().for_each(|node| group_of[*node as usize] = Some(at));
     }
     let newest = graph.newest(groups.len(), |node| group_of[node as usize]);
-    let judged = groups.into_iter().zip(verdicts).zip(newest);
-    judged.map(|((group, verdict), newest)| Judged { task: group.task, verdict, newest }).collect()
+    let judged = groups.into_iter().zip(verdicts).zip(newest).zip(unverified);
+    judged
+        .map(|(((group, verdict), newest), is_unverified)| Judged {
+            task: group.task,
+            verdict,
+            newest,
+            is_unverified,
+        })
+        .collect()
 }
 
 /// Judges one task.
-pub(super) fn judge(graph: &Graph, group: Group, reverts: &Reverts) -> Judged {
-    let verdict = reverts.judge(graph, &group.nodes);
+pub(super) fn judge((graph, sources): (&Graph, Sources), group: Group, reverts: &Reverts) -> Judged {
+    let (verdict, is_unverified) = sources.prove(graph, reverts.judge(graph, &group.nodes));
     let counted = &verdict.counted;
     let is_followed =
         |node: &u32| counted.iter().any(|other| other != node && graph.is_ancestor(*node, *other));
     let newest = counted.iter().copied().filter(|node| !is_followed(node)).collect();
-    Judged { task: group.task, verdict, newest }
+    Judged { task: group.task, verdict, newest, is_unverified }
 }
 
 impl Judged {
@@ -90,10 +105,11 @@ impl Judged {
     ) -> TaskHistory {
         let id_of = |node: &u32| ids[*node as usize];
         let forks = if self.newest.len() > 1 { self.newest.iter().map(id_of).collect() } else { Vec::new() };
-        let Verdict { counted, cancelled, earlier } = self.verdict;
+        let Verdict { counted, cancelled, earlier, .. } = self.verdict;
         let events = counted.into_iter().filter_map(&mut event).collect();
         let cancelled = cancelled.into_iter().filter_map(&mut event).collect();
-        TaskHistory::new(self.task, events, cancelled, forks).with_earlier(earlier)
+        let history = TaskHistory::new(self.task, events, cancelled, forks).with_earlier(earlier);
+        TaskHistory { is_unverified: self.is_unverified, ..history }
     }
 }
 
@@ -102,5 +118,6 @@ pub(super) fn histories(graph: Graph, judged: Vec<Judged>) -> Vec<TaskHistory> {
     let ids: Vec<Oid> = graph.entries.iter().map(|entry| entry.id).collect();
     let mut entries: Vec<Entry> = graph.entries;
     let mut take = |node: u32| entries[node as usize].take_event();
-    judged.into_iter().map(|judged| judged.into_history(&ids, &mut take)).collect()
+    let histories = judged.into_iter().map(|judged| judged.into_history(&ids, &mut take));
+    histories.filter(TaskHistory::is_told).collect()
 }

@@ -60,10 +60,33 @@ impl Standing<'_> {
         self.history.and_then(|history| history.state.attempt)
     }
 
+    /// Whether it is complete on its own branch only.
+    #[must_use]
+    pub fn is_apart(&self) -> bool {
+        self.state == State::Complete && !self.is_landed()
+    }
+
     /// Whether it is complete and what completed it is on the run's branch.
     #[must_use]
     pub fn is_landed(&self) -> bool {
         self.state == State::Complete && self.history.is_none_or(|history| history.is_landed)
+    }
+}
+
+/// How much of the work is done. Skipped tasks are no work: they count in neither number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Share {
+    /// Tasks that are complete, landed or not.
+    pub done: usize,
+    /// All tasks.
+    pub total: usize,
+}
+
+impl Share {
+    /// In whole percent, rounded down: 100 only if everything is done.
+    #[must_use]
+    pub fn percent(self) -> usize {
+        (self.done * 100).checked_div(self.total).unwrap_or(100)
     }
 }
 
@@ -73,6 +96,9 @@ pub struct Progress<'a> {
     /// One for each node.
     pub standings: Vec<Standing<'a>>,
     index: HashMap<&'a TaskId, usize>,
+    /// Phases whose own tests failed when they last ran. A run begins with these tests, and stops if they fail again, so
+    /// nothing is ready before they pass.
+    broken: Vec<TaskId>,
 }
 
 impl<'a> Progress<'a> {
@@ -82,7 +108,7 @@ impl<'a> Progress<'a> {
         let histories: HashMap<&TaskId, &TaskHistory> =
             run.tasks.iter().map(|history| (&history.id, history)).collect();
         let planned = plan.map(|plan| plan.tasks.as_slice()).unwrap_or_default();
-        let mut progress = Self { standings: Vec::new(), index: HashMap::new() };
+        let mut progress = Self { standings: Vec::new(), index: HashMap::new(), broken: Vec::new() };
         for task in planned {
             let depth = task
                 .parent
@@ -93,7 +119,10 @@ impl<'a> Progress<'a> {
         }
         for history in &run.tasks {
             if !progress.index.contains_key(&history.id) {
-                progress.push(Standing { is_stray: plan.is_some(), ..unplanned(history) });
+                let standing = unplanned(history);
+                // A run takes up what is in its plan, so nothing else is ready.
+                let is_ready = standing.is_ready && plan.is_none();
+                progress.push(Standing { is_stray: plan.is_some(), is_ready, ..standing });
             }
         }
         if let Some(plan) = plan {
@@ -119,6 +148,35 @@ impl<'a> Progress<'a> {
         self.leaves().filter(|standing| !standing.is_stray)
     }
 
+    /// How much of the work is done.
+    #[must_use]
+    pub fn share(&self) -> Share {
+        let total = self.counted().filter(|standing| standing.state != State::Skipped).count();
+        Share { done: self.count(State::Complete), total }
+    }
+
+    /// How many tasks can be begun now.
+    #[must_use]
+    pub fn count_ready(&self) -> usize {
+        self.counted().filter(|standing| standing.is_ready && standing.state == State::Pending).count()
+    }
+
+    /// Whether a task waits for nothing but tests of phases that failed: a run that takes it up begins with these.
+    #[must_use]
+    pub fn waits_for_tests_only(&self, id: &TaskId) -> bool {
+        self.find(id).is_some_and(|standing| {
+            is_unfinished(standing.state)
+                && !standing.waits_for.is_empty()
+                && standing.waits_for.iter().all(|need| self.broken.contains(need))
+        })
+    }
+
+    /// Whether a run has something to do for a task: work, or a landing.
+    #[must_use]
+    pub fn is_left(&self, id: &TaskId) -> bool {
+        self.find(id).is_some_and(|standing| !standing.state.is_settled() || standing.is_apart())
+    }
+
     /// How many of the leaves that are counted are in `state`.
     #[must_use]
     pub fn count(&self, state: State) -> usize {
@@ -137,6 +195,7 @@ impl<'a> Progress<'a> {
     /// What a task waits for is what the plan declares for it and for its phases, as it is declared: a phase stands for
     /// all its leaves.
     fn find_ready(&mut self, plan: &'a Plan) {
+        self.broken = self.find_broken();
         let available = self.available(plan);
         // What such a task changed is not on the run's branch yet: a second change of the same file would conflict.
         let is_unlanded =
@@ -156,6 +215,11 @@ impl<'a> Progress<'a> {
             let is_shared = |other: &&&Task| other.shares_files(task) && !waits_for.contains(&other.id);
             let shared: Vec<TaskId> = unlanded.iter().filter(is_shared).map(|task| task.id.clone()).collect();
             waits_for.extend(shared);
+            if is_unfinished(self.standings[at].state) {
+                let more = self.broken.iter().filter(|phase| !waits_for.contains(phase));
+                let more: Vec<TaskId> = more.cloned().collect();
+                waits_for.extend(more);
+            }
             let standing = &mut self.standings[at];
             standing.is_ready = waits_for.is_empty() && is_unfinished(standing.state);
             standing.waits_for = waits_for;

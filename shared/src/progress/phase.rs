@@ -1,13 +1,23 @@
 //! Phases: a parent stands where its leaves stand, and its own tests decide last.
 
-use super::Progress;
+use super::{Progress, Standing};
 use crate::{
     history::{Event, State, TaskHistory},
     message::Status,
+    name::TaskId,
     plan::{Task, TestKind},
 };
 
 impl Progress<'_> {
+    /// The phases whose leaves are all there and whose own tests failed when they last ran.
+    pub(super) fn find_broken(&self) -> Vec<TaskId> {
+        let has_failed = |standing: &&Standing<'_>| {
+            let last = standing.history.and_then(TaskHistory::last).map(Event::status);
+            !standing.is_leaf() && standing.state == State::Testing && last == Some(Status::TestFail)
+        };
+        self.standings.iter().filter(has_failed).map(|standing| standing.id.clone()).collect()
+    }
+
     /// Children stand behind their parents, so going backwards every child is settled before its parent.
     pub(super) fn settle_phases(&mut self) {
         for at in (0..self.standings.len()).rev() {

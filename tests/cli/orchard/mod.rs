@@ -60,7 +60,7 @@ impl Orchard {
         self.git(["branch", &format!("arborist/task/main/{task}")]).succeeds();
         self.on_branch(task, |orchard| {
             orchard.write(&format!("{task}.txt"), task);
-            orchard.commit(TaskCommit::new(task, status).trailer("Session", "s1").to_string());
+            orchard.commit_complete(&TaskCommit::new(task, status).trailer("Session", "s1"));
         });
     }
 
@@ -74,7 +74,7 @@ impl Orchard {
 
     /// Commits everything as the end of a task.
     pub(crate) fn finish(&self, task: &str) -> String {
-        self.commit(TaskCommit::new(task, "complete").trailer("Session", "s1").to_string())
+        self.commit_complete(&TaskCommit::new(task, "complete").trailer("Session", "s1"))
     }
 
     /// Checks out another branch than the target.

@@ -252,9 +252,28 @@ impl Garden {
         Run::of(self.command("git", &self.repo).args(args), &object).answer()
     }
 
-    /// Commits a task's step in the form of the contract.
+    /// Commits a task's step in the form of the contract. A completion follows the steps that it needs, which change
+    /// nothing; what is in the checkout is committed with the completion itself.
     pub fn task(&self, task: &str, status: &str) -> String {
-        self.commit(TaskCommit::new(task, status).to_string())
+        self.commit_complete(&TaskCommit::new(task, status))
+    }
+
+    /// Commits everything with this message; a completion after the steps that it needs, which change nothing.
+    pub fn commit_complete(&self, complete: &TaskCommit) -> String {
+        for step in complete.steps_before() {
+            let tree = self.git(["rev-parse", "HEAD^{tree}"]).answer();
+            let parent = self.git(["rev-parse", "HEAD"]).answer();
+            let commit = self.commit_object(&tree, &[parent], step.to_string());
+            self.git(["reset", "-q", "--soft", &commit]).succeeds();
+        }
+        self.commit(complete.to_string())
+    }
+
+    /// The message of the landing of what `source` names.
+    #[must_use]
+    pub fn landing(&self, task: &str, source: &str) -> String {
+        let source = self.git(["rev-parse", &format!("{source}^{{commit}}")]).answer();
+        TaskCommit::new(task, "merge").trailer("Source", &source).to_string()
     }
 
     /// Commits the start of a run of `branch`.

@@ -55,6 +55,20 @@ impl TaskCommit {
         .trailer("Session", session)
     }
 
+    /// The steps that a completion needs before it, of the same task, branch and session; none for another status.
+    #[must_use]
+    pub fn steps_before(&self) -> Vec<Self> {
+        if self.status != "complete" {
+            return Vec::new();
+        }
+        let session = self.trailers.iter().find(|(key, _)| key == "Session");
+        let step = |status| {
+            let step = Self::new(&self.task, status).branch(&self.branch);
+            session.map_or_else(|| step.clone(), |(_, session)| step.clone().trailer("Session", session))
+        };
+        ["implement-pass", "test-pass", "review-approved"].map(step).into()
+    }
+
     /// The same for another branch.
     #[must_use]
     pub fn branch(mut self, branch: &str) -> Self {

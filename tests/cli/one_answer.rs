@@ -1,0 +1,116 @@
+//! Every command that says where a task stands says the same.
+
+use std::{
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use arborist_testkit::Garden;
+use serde_json::Value;
+
+const WORKER: &str = r#"
+case "$prompt" in "Review"*) echo APPROVED ;; *) date +%N > "work-$n.txt"; echo done ;; esac
+"#;
+
+fn document(garden: &Garden, args: &[&str]) -> Value {
+    let args = ["state", "--json"].iter().chain(args);
+    serde_json::from_str(&garden.arborist(args).answer()).unwrap()
+}
+
+fn ready(garden: &Garden) -> Vec<String> {
+    let document = document(garden, &["--ready"]);
+    document["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn nothing_is_ready_behind_a_phase_whose_tests_failed_until_they_pass() {
+    let garden = Garden::planned(
+        "task-tree.json",
+        r#"{"nodes": {
+          "P1": {"id": "P1", "name": "one", "children": ["T1"],
+                 "test_commands": [{"type": "integration", "command": "test -e ../mended"}]},
+          "T1": {"id": "T1", "name": "a", "parent": "P1"},
+          "T2": {"id": "T2", "name": "b", "depends_on": ["P1"]},
+          "T3": {"id": "T3", "name": "c"}}, "root_ids": ["P1", "T2", "T3"]}"#,
+        WORKER,
+    );
+    garden.arborist(["gardener", "--yes"]).exits(1);
+    assert_eq!(ready(&garden), Vec::<String>::new(), "a run would stop at the tests");
+    garden.arborist(["garden", "T2", "--yes"]).exits(1);
+    garden.arborist(["garden", "--yes"]).exits(1);
+    assert!(!garden.git(["log", "--format=%s"]).answer().contains("@T2@"));
+    std::fs::write(garden.root().join("mended"), "").unwrap();
+    garden.arborist(["garden", "T2", "--yes"]).succeeds();
+    assert_eq!(ready(&garden), ["T3"]);
+}
+
+#[test]
+fn what_is_not_in_the_plan_is_neither_counted_nor_ready() {
+    let garden = Garden::planned("tasks.md", "- [ ] T001 one\n", WORKER);
+    garden.arborist(["gardener"]).succeeds();
+    garden.task("T999", "implement-fail");
+    assert_eq!(ready(&garden), Vec::<String>::new());
+    garden.arborist(["state"]).succeeds().out("1 of 1 done").never("ready to begin");
+    garden.arborist(["gardener"]).succeeds();
+}
+
+#[test]
+fn the_bar_and_the_numbers_agree() {
+    let garden = Garden::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n- [-] T003 three\n", WORKER);
+    garden.arborist(["gardener", "--isolate", "--only", "T001"]).succeeds();
+    let first = garden.git(["rev-list", "--max-parents=1", "--grep=@@run-start)", "HEAD"]).answer();
+    garden.git(["reset", "-q", "--hard", &first]).succeeds();
+    let shown = garden.arborist(["state"]).succeeds().out("1 of 2 done").out("50%");
+    shown.out("1 of them not landed");
+    let summary = &document(&garden, &[])["summary"];
+    assert_eq!((&summary["complete"], &summary["pending"]), (&1.into(), &1.into()), "{summary}");
+}
+
+#[test]
+fn what_a_reset_took_from_the_branch_is_the_same_for_all_commands() {
+    let garden = Garden::planned("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n", WORKER);
+    let base = garden.git(["rev-parse", "HEAD"]).answer();
+    garden.arborist(["gardener", "--jobs", "2"]).succeeds();
+    let calls = garden.calls();
+    let start = garden.git(["rev-list", "--grep=@@run-start)", "HEAD"]).answer();
+    garden.git(["reset", "-q", "--hard", &start]).succeeds();
+    let is_landed = |task: &Value| (task["state"].clone(), task["landed"].clone());
+    for task in document(&garden, &[])["tasks"].as_array().unwrap() {
+        assert_eq!(is_landed(task), ("complete".into(), false.into()), "{task}");
+    }
+    garden.arborist(["gardener", "--dry-run"]).exits(2);
+    garden.arborist(["gardener", "--jobs", "1"]).exits(2);
+    garden.arborist(["gardener", "--jobs", "2", "--dry-run"]).succeeds().out("would be landed");
+    garden.arborist(["gardener", "--jobs", "2"]).succeeds();
+    assert_eq!(garden.calls(), calls, "nothing is done again");
+
+    garden.git(["reset", "-q", "--hard", &base]).succeeds();
+    for task in document(&garden, &[])["tasks"].as_array().unwrap() {
+        assert_eq!(task["state"], "pending", "the run is gone: {task}");
+    }
+    assert_ne!(garden.arborist(["gardener", "--dry-run"]).succeeds().stdout(), "nothing is left to do\n");
+    garden.arborist(["gardener", "--jobs", "1"]).succeeds();
+    assert_eq!(garden.calls(), calls + 4, "both are done again");
+}
+
+#[test]
+fn a_worktree_whose_agent_works_is_shown_as_its_task_is() {
+    let garden = Garden::planned(
+        "tasks.md",
+        "- [ ] T001 one\n",
+        "echo $$ > \"$ROOT/pid.new\"; mv \"$ROOT/pid.new\" \"$ROOT/pid\"; sleep 60\n",
+    );
+    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+    let mut child = command.arg("--isolate").stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let begun = Instant::now();
+    while !garden.root().join("pid").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the agent was not called");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let list = garden.arborist(["worktree", "list", "--json"]).answer();
+    let shown = garden.arborist(["state"]).answer();
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    child.wait().unwrap();
+    assert!(list.contains("\"implementing\"") && !list.contains("\"pending\""), "{list}");
+    assert!(shown.contains("implementing"), "{shown}");
+}
