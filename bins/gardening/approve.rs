@@ -70,7 +70,7 @@ impl Opened {
         let (settings, options, workspace) = (&self.settings, &self.options, &self.workspace);
         let brought = Brought { settings, options, workspace, plan: &planned.plan };
         let mut commands = brought.commands(lanes)?;
-        if self.move_in.is_some() {
+        if self.move_in.is_some() || self.options.tests_clean {
             commands.extend(self.worktree_options().foreign_commands());
         }
         require_given(args.taken_up.test.as_ref())?;

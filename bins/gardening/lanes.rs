@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::Failure,
-    gardener::{Attended, GardenerError, Lanes, LeftMarks},
+    gardener::{Attended, GardenerError, Lanes, LeftMarks, Proofs},
     name::SessionId,
     queue::{self, FanIn},
     worktree::{Pool, WorktreeOptions},
@@ -34,6 +34,7 @@ impl Opened {
             queue: queue::Options { fan_in: policy, ..queue },
             left: LeftMarks::default(),
             attended: Attended::default(),
+            proofs: Proofs::default(),
         })
     }
 

@@ -5,6 +5,7 @@ mod annexes;
 mod apart;
 mod approve;
 mod asked;
+mod baseline;
 mod budget;
 mod caveats;
 mod checkout;
@@ -60,6 +61,9 @@ pub(crate) struct GardeningArgs {
     /// How a task is tested that has no test commands of its own
     #[arg(long, value_name = "COMMAND")]
     test_command: Option<String>,
+    /// Begin although the tests fail before the first task; only newly red tests count
+    #[arg(long)]
+    allow_red: bool,
     /// How many characters of a change the reviewer sees
     #[arg(long, value_name = "NUMBER")]
     diff_limit: Option<usize>,
@@ -133,6 +137,7 @@ impl GardeningArgs {
             crew: self.crew.flags(),
             max_retries: self.max_retries,
             test_command: self.test_command.clone(),
+            allow_red: self.allow_red,
             report_dir: self.report_dir.clone(),
             log_dir: self.log_dir.clone(),
             budgets: self.budget.budgets(),

@@ -12,8 +12,9 @@ use arborist_core::{
     gardener::{Gardener, GardenerError, Lanes, Site, Tools, recover, start},
     git::{Config, GitVersion, Repository},
     history::{Memory, Reading, Run, Scope, State},
+    message::Body,
     name::{BranchName, Oid, SessionId},
-    pipeline::{Options, PreCommit, Scribe, Sentry, Words},
+    pipeline::{IgnoredFiles, KnownRed, Options, PreCommit, Scribe, Sentry, Words},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
     progress::{Boxes, Progress, Totals},
     queue::Target,
@@ -192,7 +193,7 @@ impl Opened {
         if lanes.is_none() {
             self.refuse_parked()?;
         }
-        let (attendance, ended) = self.attend()?;
+        let (mut attendance, ended) = self.attend()?;
         if !ended.is_empty() {
             voice.warn(&format!("ended what a crashed run had left running: {ended}"));
         }
@@ -212,19 +213,25 @@ impl Opened {
             None => self.refuse_dirt(args, &recorder, planned)?,
             Some(lanes) => self.clear(lanes, voice)?,
         }
+        let place = (lanes, &mut attendance);
+        let tests = self.check_baseline(args, (planned, &run), place, voice)?;
         let is_start = run.start.is_none() || args.new_run;
         if is_start {
-            for path in start::write_start(&mut recorder, planned.file.as_ref())? {
+            for path in start::write_start(&mut recorder, planned.file.as_ref(), tests)? {
                 voice.remark(&format!("committed with the start of the run: {path}"));
             }
             self.tell_of_unread_lines(planned, voice);
         } else if args.accept_changes {
-            start::write_change(&mut recorder, planned.freeze(true), "accepted")?;
+            start::write_change(&mut recorder, planned.freeze(true), ("accepted", tests))?;
         } else if planned.is_first_use {
             // Before anything else: from the first agent on, the file is no longer only the user's.
-            for path in start::write_change(&mut recorder, planned.freeze(false), "first used")? {
+            let first_used = ("first used", tests);
+            for path in start::write_change(&mut recorder, planned.freeze(false), first_used)? {
                 voice.remark(&format!("committed with the plan: {path}"));
             }
+        } else if tests != Body::default() {
+            let words = ("begun again with red tests", tests);
+            start::write_change(&mut recorder, planned.freeze(false), words)?;
         }
         let queue = lanes.filter(|_| !args.is_idle).map(|lanes| &lanes.queue);
         self.tell_of_missing_tests(planned, (is_start, queue), voice);
@@ -239,6 +246,7 @@ impl Opened {
             None => tip.head,
         };
         let run = self.scan_at(newest)?;
+        let red_before = KnownRed::before_run(&self.repository, &run)?;
         let session = recorder.hand().session.clone();
         let recalled = self.recall(&session, (planned, &run))?;
         let chronicle = self.chronicle(args, (planned, &run), &session, newest)?;
@@ -266,6 +274,7 @@ impl Opened {
             tools,
             checkout: Some(Site { repository: self.repository.clone(), tip, attendance, lease: None }),
             annexes,
+            red_before,
             voice: voice.listener(),
         })
     }
@@ -323,6 +332,8 @@ impl Opened {
             recalled: Vec::new(),
             playback: None,
             save_every: self.worktree_options().save_every,
+            ignored: IgnoredFiles::default(),
+            clean: self.clean_pool()?,
             sections: &self.workspace.sections,
             lanes: None,
         })

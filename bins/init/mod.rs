@@ -1,6 +1,7 @@
 //! `git arborist init`: a commented configuration with what was found here.
 
 mod template;
+mod worktree;
 
 use std::{fs, path::Path};
 
@@ -69,8 +70,9 @@ pub fn run(args: InitArgs, ui: &mut Ui) -> Outcome {
     let top = repository.worktree.as_deref().ok_or(GardenerError::Bare)?;
     let agents = installed();
     let test = propose_test(|name| fs::read_to_string(top.join(name)).ok());
-    let text =
-        template::write(agents.first().copied(), test.as_ref().map(|found| found.test.command.as_str()));
+    let needs = worktree::Proposal::find(&repository, top)?;
+    let test = test.as_ref().map(|found| found.test.command.as_str());
+    let text = template::write(agents.first().copied(), test, &needs);
     if args.dry_run {
         ui.out(&text);
         return Ok(Exit::Done);

@@ -2,10 +2,12 @@
 
 use arborist_core::settings::{Kind, SETTINGS, Setting};
 
+use super::worktree::Proposal;
+
 const WIDTH: usize = 100;
 
-/// The file, with the agent and the test command that were found.
-pub(super) fn write(agent: Option<&str>, test: Option<&str>) -> String {
+/// The file, with the agent, the test command and the needs of worktrees that were found.
+pub(super) fn write(agent: Option<&str>, test: Option<&str>, needs: &Proposal) -> String {
     let mut text =
         "# Configuration of git arborist. It is tracked: everybody who clones this repository has it.\n"
             .to_owned();
@@ -29,21 +31,32 @@ pub(super) fn write(agent: Option<&str>, test: Option<&str>) -> String {
         }
     }
     for heading in headings {
-        text += &section(&heading);
+        text += &section(&heading, needs);
     }
     text
 }
 
-/// The keys below one heading, all of them commented.
-fn section(name: &str) -> String {
-    let is_list = name == "merge.gates";
-    let mut text =
-        if is_list { format!("\n# [[{name}]]\n# name = \"test\"\n") } else { format!("\n# [{name}]\n") };
+/// The keys below one heading, all of them commented but for what was found.
+fn section(name: &str, needs: &Proposal) -> String {
+    let found = |key: &str| match key {
+        "worktree.setup" => Some(&needs.setup).filter(|words| !words.is_empty()),
+        "worktree.copy" => Some(&needs.copy).filter(|words| !words.is_empty()),
+        _ => None,
+    };
+    let is_found = |setting: &&Setting| heading(setting.key).0 == name && found(setting.key).is_some();
+    let mut text = match name {
+        "merge.gates" => format!("\n# [[{name}]]\n# name = \"test\"\n"),
+        _ if SETTINGS.iter().any(|setting| is_found(&setting)) => format!("\n[{name}]\n"),
+        _ => format!("\n# [{name}]\n"),
+    };
     for setting in SETTINGS.iter().filter(|setting| setting.key.contains('.')) {
         let (heading, key) = heading(setting.key);
         if heading == name {
             text += &comment(setting);
-            text += &format!("# {key} = {}\n", sample(setting));
+            text += &match found(setting.key) {
+                Some(words) => format!("{key} = {}\n", serde_json::Value::from(words.clone())),
+                None => format!("# {key} = {}\n", sample(setting)),
+            };
         }
     }
     text

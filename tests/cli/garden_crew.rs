@@ -203,6 +203,7 @@ fn the_next_attempt_goes_on_with_the_agents_session_if_that_is_wanted() {
             more.replace("SCRIPT", &script)
         );
         std::fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
+        garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
         garden.arborist(["garden", "--test-command", "test $(wc -l < work.txt) = 2"]).succeeds();
         assert_eq!(who(&garden), expected, "a reviewer is always in a session of its own");
         garden.arborist(["state", "T1"]).succeeds().out("complete, attempt 2");
@@ -225,6 +226,7 @@ printf '{"type":"turn.completed","usage":{"input_tokens":%s,"cached_input_tokens
         "runner = \"talker\"\nresume = true\n[runners.talker]\ncommand = [\"sh\", \"{file}\", \"{{session}}\"]\nevents = \"codex\"\n"
     );
     std::fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
+    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     garden.arborist(["garden", "--test-command", "test $(wc -l < work.txt) = 2"]).succeeds();
     let spent = garden
         .git(["log", "--reverse", "--format=%(trailers:key=Arborist-Tokens-In,valueonly,separator=)"])

@@ -33,6 +33,7 @@ fn with(settings: &str) -> Garden {
 #[test]
 fn the_number_of_attempts() {
     let garden = with("max-retries = 2\ntest-command = \"false\"");
+    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     garden.arborist(["garden"]).exits(1);
     assert_eq!(garden.calls(), 2);
 }
@@ -96,6 +97,7 @@ fn what_a_runner_prints() {
 #[test]
 fn how_long_agents_and_tests_may_take() {
     let garden = with("test-command = \"sleep 30\"\nmax-retries = 1\n[timeouts]\ntest = 1");
+    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     garden.arborist(["garden"]).exits(1).err("timed out after 1 s");
     let garden = with("max-retries = 1\n[timeouts]\nrunner = 1");
     garden.agent("sleep 30");
@@ -164,6 +166,10 @@ fn no_key_is_forgotten() {
         "timeouts.runner",
         "timeouts.silence",
         "timeouts.test",
+        // tests/cli/baseline.rs
+        "test.allow-red",
+        // tests/cli/clean_tests.rs
+        "test.clean",
         "timeouts.limit",
         "review.diff-limit",
         // tests/cli/gardener_jobs.rs

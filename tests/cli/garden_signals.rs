@@ -146,7 +146,8 @@ fn a_test_that_a_signal_ended_has_not_failed() {
         "[ -e \"$ROOT/well\" ] || : ; case \"$prompt\" in Review*) echo APPROVED ;; *) echo x > x.txt ;; esac",
     );
     let root = garden.root().display().to_string();
-    let test = format!("[ -e '{root}/well' ] || {{ echo $$ > '{root}/pid'; sleep 60; }}");
+    let in_step = "git log -1 --format=%s | grep -q implement-pass || exit 0";
+    let test = format!("{in_step}; [ -e '{root}/well' ] || {{ echo $$ > '{root}/pid'; sleep 60; }}");
     let waiting = Waiting::start(&garden, &["--test-command", &test]);
     waiting.send("-INT");
     assert_eq!(waiting.end().0, 130);

@@ -87,3 +87,25 @@ fn on_a_terminal_it_asks_and_anything_but_yes_is_no() {
         assert_eq!(garden.path(".git/hooks/commit-msg").exists(), is_installed, "{answer:?}: {screen}");
     }
 }
+
+#[test]
+fn it_proposes_what_worktrees_need() {
+    for (files, setup) in [
+        (&["package.json", "package-lock.json"][..], "npm ci"),
+        (&["package.json", "pnpm-lock.yaml"], "pnpm install --frozen-lockfile"),
+        (&["package.json", "yarn.lock"], "yarn install --frozen-lockfile"),
+        (&["package.json", "bun.lock"], "bun install --frozen-lockfile"),
+        (&["pyproject.toml", "uv.lock"], "uv sync --frozen"),
+    ] {
+        let garden = Garden::sprout();
+        files.iter().for_each(|file| garden.write(file, "{}"));
+        garden.write(".env", "SECRET=1");
+        garden.write(".env.example", "SECRET=");
+        garden.arborist(["init", "--no-hooks"]).succeeds();
+        let text = garden.read(".arborist/config.toml");
+        assert!(text.contains(&format!("\nsetup = [\"{setup}\"]\n")), "{text}");
+        assert!(text.contains("\ncopy = [\".env\"]\n") && text.contains("\n[worktree]\n"), "{text}");
+        let document = garden.arborist(["worktree", "list"]);
+        assert_eq!(document.code(), 0, "the file is a configuration: {}", document.report());
+    }
+}

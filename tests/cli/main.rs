@@ -4,6 +4,8 @@
 
 mod architecture;
 mod assets;
+mod baseline;
+mod clean_tests;
 mod cleanup;
 mod cleanup_active;
 mod cleanup_care;
@@ -113,6 +115,7 @@ mod state;
 mod state_branches;
 mod state_history;
 mod state_places;
+mod tests_first;
 mod tools;
 mod tools_commands;
 mod town;

@@ -44,6 +44,7 @@ fn assert_kept_nowhere(garden: &Garden) {
 #[test]
 fn a_secret_in_the_test_command_is_not_recorded_and_must_be_given_again() {
     let garden = garden();
+    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     let command = format!("KEY={SECRET} test -f mended");
     let run = ["gardener", "--session-branch", "--max-retries", "1", "--test-command", &command];
     let said = garden.arborist(run).exits(1);
@@ -129,6 +130,7 @@ fn a_record_cannot_make_anybody_write_outside_of_the_repository() {
 #[test]
 fn what_is_asked_for_later_is_not_forgotten() {
     let garden = garden();
+    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     garden.agent("exit 1\n");
     let run =
         ["gardener", "--session-branch", "--max-retries", "1", "--model", "small", "--max-tokens", "900"];
@@ -159,6 +161,7 @@ const MENDER: &str = "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch
 #[test]
 fn what_failed_its_tests_is_not_complete_without_them() {
     let garden = garden();
+    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     let test = ["gardener", "--max-retries", "1", "--max-cost", "1.5", "--test-command", "test -f mended"];
     garden.arborist(test.iter().chain(&["--fallback", "demo", "--model", "small"])).exits(1);
     // The model is not asked for again, and is not said to be; the tests and the limit are.
@@ -184,6 +187,7 @@ fn what_failed_its_tests_is_not_complete_without_them() {
 #[test]
 fn a_test_that_is_not_recorded_is_not_left_out_in_silence() {
     let garden = garden();
+    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     let command = format!("KEY={SECRET} test -f mended");
     let said = garden.arborist(["gardener", "--max-retries", "1", "--test-command", &command]).exits(1);
     said.out(

@@ -158,6 +158,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
 #[test]
 fn a_session_that_was_stopped_goes_on_by_its_own_name() {
     let garden = garden();
+    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     garden
         .arborist(["gardener", "--session-branch", "--test-command", "false", "--max-retries", "1"])
         .exits(1);

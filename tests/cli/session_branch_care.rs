@@ -44,6 +44,7 @@ fn what_another_branch_holds_is_not_the_state_of_this_one() {
 fn a_replay_is_not_what_the_next_run_goes_on_with() {
     let garden =
         crate::turning::garden("claude", "opens\ncalls 1 \"I add a\"; echo a$n > a; answers 1\nends done\n");
+    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     garden
         .arborist(["gardener", "--session-branch", "--test-command", "false", "--max-retries", "1"])
         .exits(1);

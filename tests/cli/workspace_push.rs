@@ -71,6 +71,7 @@ fn never_is_never_also_with_a_remote() {
 #[test]
 fn a_run_that_failed_is_not_pushed_until_it_succeeds() {
     let town = with_remotes();
+    town.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     town.arborist(["gardener", "--test-command", "false", "--max-retries", "1"]).exits(1);
     assert_eq!(pushed(&town, "backend"), [""; 0]);
     town.arborist(["gardener", "--retry-failed", "--test-command", "true"]).succeeds();
@@ -104,6 +105,7 @@ fn at_checkpoints_the_remote_follows_while_the_run_goes_on() {
 #[test]
 fn a_failed_run_has_pushed_its_checkpoints_and_goes_on_pushing() {
     let town = with_remotes();
+    town.git(["config", "arborist.test.allow-red", "true"]).succeeds();
     town.set("backend", "push", "on_checkpoint");
     town.arborist(["gardener", "--test-command", "false", "--max-retries", "1"]).exits(1);
     assert!(files(&town, "backend").contains("T001.txt"));

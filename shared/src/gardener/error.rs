@@ -70,6 +70,12 @@ pub enum GardenerError {
     Forked { task: TaskId, commits: [Oid; 2] },
     #[error("the tests of '{0}' fail")]
     PhaseFailed(TaskId),
+    #[error("the tests fail before the first task: {why}, see {log}")]
+    RedBaseline { why: String, log: String, is_elsewhere: bool },
+    #[error("could not write '{path}': {why}")]
+    Log { path: String, why: String },
+    #[error("task '{0}' is marked red, but there is no test command that could fail")]
+    RedWithoutTest(TaskId),
     #[error("task '{task}' was begun on a branch of its own, '{branch}'")]
     BegunApart { task: TaskId, branch: BranchName },
     #[error("task '{task}' is complete on a branch of its own, '{branch}', and has not landed")]
@@ -124,8 +130,13 @@ impl Explain for GardenerError {
             | Self::NoCommit
             | Self::Bare
             | Self::NoPlace
+            | Self::Log { .. }
             | Self::NoPlan => Exit::Fatal,
-            Self::NoTask(_) | Self::NotReady(..) | Self::PhaseFailed(_) => Exit::No,
+            Self::NoTask(_)
+            | Self::NotReady(..)
+            | Self::PhaseFailed(_)
+            | Self::RedBaseline { .. }
+            | Self::RedWithoutTest(_) => Exit::No,
             Self::LaneGone { .. }
             | Self::Dirty(_)
             | Self::GoingOn(_)
@@ -175,7 +186,15 @@ impl Explain for GardenerError {
             Self::LaneGone { .. } => {
                 "what it had committed is on its branch: run the same command again to go on from there".into()
             }
-            Self::NoPlace => return None,
+            Self::NoPlace | Self::Log { .. } => return None,
+            Self::RedBaseline { is_elsewhere, .. } => {
+                let place = "if they pass in your checkout, a worktree lacks something: install it by worktree.setup, or copy it by worktree.copy\n";
+                let place = if *is_elsewhere { place } else { "" };
+                format!("{place}mend the tests or the command first, or begin with --allow-red: then only newly red tests count")
+            }
+            Self::RedWithoutTest(_) => {
+                "name one with --test-command, or as test-command in .arborist/config.toml".into()
+            }
             Self::BegunApart { task, .. } => {
                 format!("go on there with: git arborist gardener --isolate --only {task}")
             }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{GardenerError, Site};
+use super::{GardenerError, Proofs, Site};
 use crate::{
     git::{NewCommit, RefMove, Repository, Signing},
     history::Event,
@@ -41,6 +41,8 @@ pub struct Lanes<'a> {
     pub left: LeftMarks,
     /// Where this run has been.
     pub attended: Attended,
+    /// What the test command has passed on.
+    pub proofs: Proofs,
 }
 
 /// The locks of the processes in lanes that this run was in.

@@ -2,6 +2,7 @@
 //! needed.
 
 pub mod approval;
+mod baseline;
 mod choose;
 mod course;
 mod drift;
@@ -10,19 +11,25 @@ mod land;
 mod lanes;
 mod outcome;
 mod phase;
+mod project;
+mod proofs;
 mod recover;
 mod saving;
 mod site;
 pub mod start;
 mod summary;
+mod test_places;
+mod tests_first;
 mod ticket;
 mod worker;
 
+pub use baseline::{Baseline, Probe, has_passed};
 pub use choose::{Failed, KeepGoing, Wish, wanted};
 pub use drift::Drift;
 pub use error::GardenerError;
 pub use land::{Needs, Unlanded};
 pub use lanes::{Attended, Lanes, LeftMarks};
+pub use proofs::Proofs;
 pub use recover::{Recovered, recover};
 pub use site::Site;
 pub use start::PlanFile;
@@ -41,7 +48,7 @@ use crate::{
     history::{Event, Ground, Run, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
-    pipeline::{Annex, End, Expense, Happening, News, Others, PipelineError},
+    pipeline::{Annex, End, Expense, Happening, KnownRed, News, Others, PipelineError},
     plan::{Plan, Task},
     progress::{Boxes, Progress},
     record::{Entry, Unfinished},
@@ -65,6 +72,8 @@ pub struct Gardener<'a> {
     pub checkout: Option<Site>,
     /// Places in other repositories, while nobody works in them.
     pub annexes: Vec<Annex>,
+    /// Tests that failed before the run began.
+    pub red_before: KnownRed,
     /// Who is told what happens.
     pub voice: Box<dyn FnMut(News) + 'a>,
 }
@@ -77,6 +86,7 @@ impl<'a> Gardener<'a> {
     pub fn run(&mut self, wish: &Wish) -> Result<Summary, GardenerError> {
         self.refuse_forks()?;
         let wanted = wanted(self.plan, wish);
+        self.refuse_red_without_test(&wanted)?;
         if self.tools.lanes.is_none() {
             self.refuse_own_branches(&wanted)?;
         }
@@ -238,7 +248,14 @@ impl<'a> Gardener<'a> {
             Some(lanes) => lanes.may_be_interrupted(&task.id)?,
             None => false,
         };
-        Ok(Work::Task(Start { events, begun, others: Others::new(spent, more), is_interrupted, is_retried }))
+        Ok(Work::Task(Start {
+            events,
+            begun,
+            known_red: self.known_red(task),
+            others: Others::new(spent, more),
+            is_interrupted,
+            is_retried,
+        }))
     }
 
     /// Takes in what a worker did.

@@ -4,7 +4,7 @@ use super::{Drift, GardenerError};
 use crate::{
     git::{Change, Repository},
     history::Run,
-    message::{self, Key, PlanRef, Reading, Status, Trailers},
+    message::{self, Body, Key, PlanRef, Reading, Status, Trailers},
     name::{Oid, SessionId, digest},
     plan::Plan,
     record::{Announcement, Recorder},
@@ -48,12 +48,14 @@ impl<'a> From<Option<&'a PlanFile>> for Freeze<'a> {
     }
 }
 
-/// Writes the start of a run. A plan or configuration that is not tracked yet is committed with it; what was is said.
+/// Writes the start of a run, with what is known of its tests. A plan or configuration that is not tracked yet is
+/// committed with it; what was is said.
 pub fn write_start(
     recorder: &mut Recorder<'_>,
     plan: Option<&PlanFile>,
+    body: Body,
 ) -> Result<Vec<String>, GardenerError> {
-    write_start_of(recorder, plan.into(), None)
+    write_first(recorder, plan.into(), (None, body))
 }
 
 /// The same for a run that goes on with the work of another session, which its start names: the base of a task's work is
@@ -63,13 +65,25 @@ pub fn write_start_of(
     plan: Freeze<'_>,
     replays: Option<&SessionId>,
 ) -> Result<Vec<String>, GardenerError> {
+    write_first(recorder, plan, (replays, Body::default()))
+}
+
+fn write_first(
+    recorder: &mut Recorder<'_>,
+    plan: Freeze<'_>,
+    (replays, body): (Option<&SessionId>, Body),
+) -> Result<Vec<String>, GardenerError> {
     let base = recorder.head();
     let (mut trailers, tree, added) = freeze(recorder, plan)?;
     let _ = trailers.set(Key::Base, base.to_string());
     if let Some(session) = replays {
         let _ = trailers.set(Key::Replays, session.as_str());
     }
-    recorder.deliver_run(Announcement { status: Status::RunStart, words: "", trailers }, tree, &added)?;
+    recorder.deliver_run(
+        Announcement { status: Status::RunStart, words: "", body, trailers },
+        tree,
+        &added,
+    )?;
     Ok(added.iter().map(Change::shown).collect())
 }
 
@@ -78,10 +92,10 @@ pub fn write_start_of(
 pub fn write_change(
     recorder: &mut Recorder<'_>,
     plan: Freeze<'_>,
-    words: &str,
+    (words, body): (&str, Body),
 ) -> Result<Vec<String>, GardenerError> {
     let (trailers, tree, added) = freeze(recorder, plan)?;
-    recorder.deliver_run(Announcement { status: Status::Plan, words, trailers }, tree, &added)?;
+    recorder.deliver_run(Announcement { status: Status::Plan, words, body, trailers }, tree, &added)?;
     Ok(added.iter().map(Change::shown).collect())
 }
 

@@ -21,15 +21,15 @@ use crate::{
     history::{self, Base, Event},
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
-        Annex, End, Happening, Memory, NamedCommand, News, Options, Others, Playback, PreCommit, Scribe,
-        Sentry, TaskRun, Workshop,
+        Annex, End, Happening, IgnoredFiles, KnownRed, Memory, NamedCommand, News, Options, Others, Playback,
+        PreCommit, Scribe, Sentry, TaskRun, Workshop,
     },
     plan::Task,
     process::{Attendance, Cancel},
     record::{Hand, Recorder, Tip},
     session::Recollection,
     workspace::{Section, Tool, ToolRoot, Toolbox},
-    worktree::run_variables,
+    worktree::{Pool, run_variables},
 };
 
 /// What all workers of a run have in common.
@@ -63,6 +63,10 @@ pub struct Tools<'a> {
     pub playback: Option<Arc<Playback>>,
     /// How often unfinished work is saved.
     pub save_every: Duration,
+    /// What git ignores in the user's checkout.
+    pub ignored: IgnoredFiles,
+    /// Where tests run that need a clean checkout, and which ignored files stay there.
+    pub clean: Option<Arc<(Pool, Vec<String>)>>,
     /// The repositories of the workspace; the first is the one that has the plan.
     pub sections: &'a [Section],
     /// Where several tasks are worked on at once; `None` if the user's checkout is the place.
@@ -124,6 +128,9 @@ impl<'a> Tools<'a> {
             annexes: Vec::new(),
             places: Vec::new(),
             commands: Vec::new(),
+            ignored: None,
+            lane_check: None,
+            clean_places: None,
         }
     }
 
@@ -212,6 +219,8 @@ pub(super) struct Start {
     pub(super) events: Vec<Event>,
     /// Where its base is looked for: the start of the run and its session. `None` if nothing of it was committed before.
     pub(super) begun: Option<(Oid, SessionId)>,
+    /// Tests that may fail.
+    pub(super) known_red: KnownRed,
     /// What the run has spent beside these events, and goes on spending.
     pub(super) others: Others,
     /// Whether an attempt may be marked that nobody ended.
@@ -300,6 +309,10 @@ fn work_at(
         });
         if let Some(lease) = &lease {
             shop.environment.extend(lease.environment.clone());
+            shop.lane_check = tools.lane_check(lease.path.clone());
+        } else {
+            shop.clean_places = tools.clean_places();
+            shop.ignored = Some(tools.ignored.clone());
         }
         let lent = tools.equip(&mut shop, task, std::mem::take(annexes));
         let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip);
@@ -348,7 +361,7 @@ fn run_task(
     start: Start,
     written: &mut Vec<Event>,
 ) -> Result<End, GardenerError> {
-    let Start { mut events, begun, others, is_interrupted, is_retried } = start;
+    let Start { mut events, begun, known_red, others, is_interrupted, is_retried } = start;
     let tip = recorder.head();
     let base = match &begun {
         Some((start, session)) => {
@@ -361,7 +374,7 @@ fn run_task(
         record_left((shop, recorder), task, &mut events, None)?;
     }
     shop.scribe.begin(recorder.tree());
-    let mut run = TaskRun { shop, recorder, task, events, base, others, is_retried };
+    let mut run = TaskRun { shop, recorder, task, events, base, known_red, others, is_retried };
     let result = run.run();
     let TaskRun { shop, recorder, mut events, .. } = run;
     // An error of ours leaves the attempt marked. Its reason is known only now, so it is recorded at once; if that fails too,

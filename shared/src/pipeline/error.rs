@@ -38,6 +38,17 @@ pub enum PipelineError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// Tests fail in a lane without the task's work too.
+    #[error("the tests fail in a worktree without the task's work too: {why}, see {log}")]
+    RedLane {
+        /// In one line.
+        why: String,
+        /// Where the output is.
+        log: String,
+    },
+    /// A worktree for tests could not be made.
+    #[error("no worktree for tests: {0}")]
+    NoTestPlace(String),
     /// The user asked to stop.
     #[error("stopped")]
     Stopped {
@@ -136,8 +147,10 @@ impl Explain for PipelineError {
             Self::Survivors(_) | Self::Refused { .. } | Self::NoReview { .. } | Self::Interrupted { .. } => {
                 Exit::Person
             }
-            Self::Unavailable { .. } | Self::Budget(_) | Self::NotRecorded { .. } => Exit::No,
-            Self::File { .. } | Self::NoCommand { .. } => Exit::Fatal,
+            Self::RedLane { .. } | Self::Unavailable { .. } | Self::Budget(_) | Self::NotRecorded { .. } => {
+                Exit::No
+            }
+            Self::File { .. } | Self::NoTestPlace(_) | Self::NoCommand { .. } => Exit::Fatal,
         }
     }
 
@@ -150,6 +163,8 @@ impl Explain for PipelineError {
             Self::NotRecorded { .. } => {
                 Some("what was played stands on the branch; agents go on from there with: git arborist session replay <session> --turn <last>".into())
             }
+            Self::RedLane { .. } => Some("a worktree may lack something: install it by worktree.setup, or copy it by worktree.copy; no attempt is used up\nor continue with --allow-red".into()),
+            Self::NoTestPlace(_) => None,
             Self::Stopped { .. } => Some("run the same command again to go on".into()),
             Self::Refused { login, .. } => Some(match login {
                 Some(login) => format!("{login}; then run the same command again: no attempt is used up"),

@@ -54,6 +54,8 @@ impl PipelineError {
             | Self::NotRecorded { .. }
             | Self::Session(_)
             | Self::NoCommand { .. }
+            | Self::RedLane { .. }
+            | Self::NoTestPlace(_)
             | Self::Interrupted { .. } => false,
         }
     }

@@ -27,6 +27,10 @@ pub struct Options {
     pub test_command: Option<String>,
     /// Who said so.
     pub test_origin: Origin,
+    /// Whether tests may be red before.
+    pub allow_red: bool,
+    /// Whether tests run in a clean checkout also where the work is done in place.
+    pub tests_clean: bool,
     /// Where reports are committed.
     pub report_dir: String,
     /// Where logs are kept.
@@ -76,6 +80,8 @@ pub struct Flags {
     pub max_retries: Option<u32>,
     /// `--test-command`.
     pub test_command: Option<String>,
+    /// `--allow-red`.
+    pub allow_red: bool,
     /// `--report-dir`.
     pub report_dir: Option<String>,
     /// `--log-dir`.
@@ -112,6 +118,8 @@ impl Options {
                 settings.origin("test-command").unwrap_or(Origin::User)
             },
             test_command: named.or_else(|| settings.text("test-command").map(str::to_owned)),
+            allow_red: flags.allow_red || settings.switch("test.allow-red") == Some(true),
+            tests_clean: settings.switch("test.clean") == Some(true),
             report_dir: text(&flags.report_dir, "report-dir", "spec/reports"),
             log_dir: text(&flags.log_dir, "log-dir", "spec/logs"),
             call_limits: call_limits(settings),

@@ -17,12 +17,14 @@ pub struct Subject<'a> {
     pub name: &'a str,
     /// Everything that the plan says about it.
     pub description: &'a str,
+    /// Whether it writes tests that must fail.
+    pub is_red: bool,
 }
 
 /// Asks for the work, with what went wrong in earlier attempts.
 #[must_use]
 pub fn implement(subject: Subject<'_>, earlier: &[Event]) -> String {
-    let Subject { id, name, description } = subject;
+    let Subject { id, name, description, is_red } = subject;
     let mut prompt = format!("Implement task {id}: {name}\n\n");
     if !description.trim().is_empty() {
         let _ = write!(prompt, "Description: {}\n\n", description.trim());
@@ -30,6 +32,9 @@ pub fn implement(subject: Subject<'_>, earlier: &[Event]) -> String {
     prompt.push_str("Work in the current directory. Make all necessary file changes.\n");
     prompt.push_str("Do not commit: what you leave in the directory is committed for you.\n");
     prompt.push_str("Leave the list of tasks alone: what is done is recorded for you.\n");
+    if is_red {
+        prompt.push_str("Write only tests, which must fail now: a later task makes them pass. All other tests must pass.\n");
+    }
     let feedback = feedback(earlier);
     if !feedback.is_empty() {
         let _ = write!(prompt, "\nPrevious feedback from failed attempts:\n\n{feedback}");
@@ -40,10 +45,13 @@ pub fn implement(subject: Subject<'_>, earlier: &[Event]) -> String {
 /// Asks for a decision on a change.
 #[must_use]
 pub fn review(subject: Subject<'_>, diff: &str) -> String {
-    let Subject { id, name, description } = subject;
+    let Subject { id, name, description, is_red } = subject;
     let mut prompt = format!("Review the changes for task {id}: {name}\n\n");
     if !description.trim().is_empty() {
         let _ = write!(prompt, "Description: {}\n\n", description.trim());
+    }
+    if is_red {
+        prompt.push_str("The new tests are meant to fail: a later task makes them pass.\n\n");
     }
     let _ = write!(
         prompt,
@@ -100,7 +108,7 @@ mod tests {
     #[test]
     fn the_prompts_name_the_task_and_ask_for_a_last_line() {
         let id = "T001".parse().unwrap();
-        let subject = Subject { id: &id, name: "Create schema", description: "with users" };
+        let subject = Subject { id: &id, name: "Create schema", description: "with users", is_red: false };
         assert!(
             implement(subject, &[])
                 .starts_with("Implement task T001: Create schema\n\nDescription: with users\n")

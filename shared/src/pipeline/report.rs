@@ -1,6 +1,6 @@
 //! The report of a completed task. It is committed with the word that the task is complete.
 
-use super::{Expense, PipelineError, TaskRun};
+use super::{Expense, IgnoredFiles, PipelineError, TaskRun};
 use crate::{
     agent::limits::Spent,
     git::Change,
@@ -58,6 +58,10 @@ impl TaskRun<'_, '_, '_> {
             "base": self.base.commit.to_string(),
             "steps": steps,
         });
+        let ignored = self.shop.ignored.as_ref().map(IgnoredFiles::found).unwrap_or_default();
+        if !ignored.is_empty() {
+            report["ignored_files"] = ignored.into();
+        }
         let Spent { totals, time } = self.events.iter().collect();
         let known = [
             ("tokens_in", totals.tokens_in.map(serde_json::Value::from)),

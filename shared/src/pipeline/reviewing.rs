@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     agent::{FailureKind, Outcome},
-    message::{Body, Key, Status, Step as StepKind},
+    message::{Body, Key, Status, Step as StepKind, visible},
     name::Attempt,
     record::Unfinished,
 };
@@ -104,7 +104,22 @@ impl TaskRun<'_, '_, '_> {
             patch += &format!("\nIn the repository {}:\n{more}", annex.name);
             stat += &format!("\nIn the repository {}:\n{lines}", annex.name);
         }
-        Ok(review(self.subject(), &cut_diff(&patch, &stat, longest)))
+        let diff = cut_diff(&patch, &stat, longest) + &self.words_on_ignored()?;
+        Ok(review(self.subject(), &diff))
+    }
+
+    /// A file that no commit has can make tests pass here and nowhere else.
+    fn words_on_ignored(&self) -> Result<String, PipelineError> {
+        let Some(ignored) = &self.shop.ignored else { return Ok(String::new()) };
+        let new = ignored.look(self.recorder.repository(), &self.shop.options.log_dir)?;
+        if new.is_empty() {
+            return Ok(String::new());
+        }
+        let names: Vec<String> = new.iter().map(|name| format!("- {}", visible(name))).collect();
+        Ok(format!(
+            "\n\nIgnored files that are new and in no commit, but were there for the tests:\n{}",
+            names.join("\n")
+        ))
     }
 
     fn keep_review(

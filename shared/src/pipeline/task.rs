@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Called, Expense, Happening, Others, PipelineError, Resume, Stage, Subject, Workshop, guarded};
+use super::{
+    Called, Expense, Happening, KnownRed, Others, PipelineError, Resume, Stage, Subject, Workshop, guarded,
+};
 use crate::{
     agent::{
         Outcome,
@@ -37,6 +39,8 @@ pub struct TaskRun<'s, 'w, 'r> {
     pub events: Vec<Event>,
     /// What its work is compared with.
     pub base: Base,
+    /// Tests that may fail.
+    pub known_red: KnownRed,
     /// What the run has spent beside these events.
     pub others: Others,
     /// Whether the user asks for it although it was interrupted too often.
@@ -58,6 +62,9 @@ impl TaskRun<'_, '_, '_> {
     }
 
     fn run_on(&mut self) -> Result<End, PipelineError> {
+        if let Some(ignored) = &self.shop.ignored {
+            ignored.begin(self.recorder.repository())?;
+        }
         self.note_lost_step()?;
         self.refuse_row()?;
         let mut next = Resume::after(&self.events);
@@ -90,10 +97,18 @@ impl TaskRun<'_, '_, '_> {
             self.recorder.unsettle();
         }
         let guarded = guarded::begin(self.recorder, &self.shop.sentry, &self.shop.annexes);
-        let result = self.shop.test(self.task, &commands, &log);
+        let result = self.shop.test(self.task, &commands, &log, self.recorder.head());
         let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
         let trespass = guarded.end(self.recorder, Some(&mark))?;
-        let result = result?.but(trespass);
+        let mut result = result?;
+        if has_command {
+            result = self.judged(result)?;
+        }
+        if has_command && trespass.is_none() && self.task.test_commands.is_empty() {
+            self.require_good_lane(&result)?;
+        }
+        // Known failures excuse a test that failed, but nothing that tests must not do.
+        let result = result.but(trespass);
         let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
         let mut entry = self.entry(status, attempt);
         entry.body = result.body;
@@ -204,7 +219,8 @@ impl TaskRun<'_, '_, '_> {
 
     pub(super) fn subject(&self) -> Subject<'_> {
         let Task { id, name, description, .. } = self.task;
-        Subject { id, name, description: if description == name { "" } else { description } }
+        let description = if description == name { "" } else { description };
+        Subject { id, name, description, is_red: self.task.red }
     }
 
     pub(super) fn log_path(&self, step: &str) -> String {

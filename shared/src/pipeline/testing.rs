@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    Counts, PipelineError, Workshop,
+    Counts, Observed, PipelineError, Workshop,
     call::{Redaction, file_error, refuse_survivors},
     guarded, read_counts,
     workshop::with_environment,
@@ -12,7 +12,7 @@ use crate::{
     agent::redact::{Redactor, Secrets},
     history::FAILED,
     message::{Body, Key, Trailers},
-    name::Attempt,
+    name::{Attempt, Oid},
     plan::{Task, TestCommand, TestKind},
     process::{Ending, Limits, Outcome, Program, Supervised, open_log},
     record::{Recorder, Unfinished},
@@ -25,6 +25,8 @@ pub struct TestResult {
     pub is_passed: bool,
     /// Why not, in one line.
     pub why: Option<String>,
+    /// What could be read of the tests.
+    pub observed: Observed,
     /// What is quoted.
     pub body: Body,
     /// Kinds, counts, time and log.
@@ -53,7 +55,7 @@ impl Workshop<'_> {
         log: &str,
     ) -> Result<TestResult, PipelineError> {
         let guarded = guarded::begin(recorder, &self.sentry, &self.annexes);
-        let result = self.test(phase, commands, log);
+        let result = self.test(phase, commands, log, recorder.head());
         let is_in_place = self.dir == recorder.repository().top();
         let mark = Unfinished::name_of(recorder.branch(), &phase.id, Attempt(0));
         let trespass = guarded.end(recorder, is_in_place.then_some(mark.as_str()))?;
@@ -66,11 +68,17 @@ impl Workshop<'_> {
         task: &Task,
         commands: &[TestCommand],
         log: &str,
+        commit: Oid,
     ) -> Result<TestResult, PipelineError> {
+        let mut clean = self.clean_places.take();
+        let place = clean.as_mut().map(|places| places(commit)).transpose();
+        self.clean_places = clean;
+        let place = place?;
+        let place = place.as_ref().map(|place| place.path.as_path());
         let mut sum = Sum::default();
         for (n, command) in commands.iter().enumerate() {
             let file = self.home.join(log).with_extension(format!("{n}.log"));
-            let ended = self.run_test(task, command, &file)?;
+            let ended = self.run_test(task, command, (&file, place))?;
             sum.add(command, &ended, &self.secrets);
             keep(&self.home.join(log), &file, ended.ending.is_success())?;
             if matches!(ended.ending, Ending::Cancelled) {
@@ -80,14 +88,26 @@ impl Workshop<'_> {
         Ok(sum.result(commands, log))
     }
 
-    fn run_test(&mut self, task: &Task, command: &TestCommand, log: &Path) -> Result<Outcome, PipelineError> {
+    fn run_test(
+        &mut self,
+        task: &Task,
+        command: &TestCommand,
+        (log, clean): (&Path, Option<&Path>),
+    ) -> Result<Outcome, PipelineError> {
         let time = command.timeout.map_or(self.options.test_time, std::time::Duration::from_secs);
-        let own = (command.command.as_str(), self.place_of(task), &[][..]);
+        let here = self.place_of(task);
+        // Only what is tested in the repository that has the plan has a clean place.
+        let clean = clean.filter(|_| here == self.dir);
+        let own = (command.command.as_str(), clean.unwrap_or(here), &[][..]);
         let tool = self.find_tool(&command.command);
         let (script, dir, environment) =
             tool.map_or(own, |tool| (&tool.command, &tool.dir, &tool.environment));
         let program = Program::new("sh").args(["-c", script]).dir(dir).env("ARBORIST_TASK", task.id.as_str());
         let program = with_environment(with_environment(program, &self.environment), environment);
+        let program = match clean {
+            Some(place) => program.env("ARBORIST_WORKTREE", place),
+            None => program,
+        };
         let file = open_log(log).map_err(|source| file_error(log, source))?;
         let supervised = Supervised::new(program).limits(Limits { whole: Some(time), ..Limits::default() });
         let supervised =
@@ -112,6 +132,7 @@ fn keep(log: &Path, part: &Path, is_success: bool) -> Result<(), PipelineError> 
 
 #[derive(Default)]
 struct Sum {
+    observed: Option<Observed>,
     why: Option<String>,
     counts: Option<Counts>,
     seconds: f64,
@@ -121,6 +142,11 @@ struct Sum {
 impl Sum {
     fn add(&mut self, command: &TestCommand, ended: &Outcome, secrets: &Secrets) {
         self.seconds += ended.took.as_secs_f64();
+        let observed = Observed::of(ended);
+        self.observed = Some(match self.observed.take() {
+            Some(earlier) => earlier.join(observed),
+            None => observed,
+        });
         if let Some(counts) = read_counts(&format!("{}\n{}", ended.stdout.text, ended.stderr.text)) {
             *self.counts.get_or_insert(Counts::default()) += counts;
         }
@@ -158,7 +184,8 @@ impl Sum {
             Some(why) => Body::new(FAILED, why).followed_by(self.body),
             None => self.body,
         };
-        TestResult { is_passed: self.why.is_none(), why: self.why, body, trailers }
+        let observed = self.observed.unwrap_or_default();
+        TestResult { is_passed: self.why.is_none(), why: self.why, observed, body, trailers }
     }
 }
 

@@ -9,8 +9,8 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Annex, Crew, Expense, Happening, Memory, News, Options, PipelineError, Playback, Scribe, Sentry,
-    Sessions, Who,
+    Annex, Crew, Expense, Happening, IgnoredFiles, KnownRed, Memory, News, Options, PipelineError, Playback,
+    Scribe, Sentry, Sessions, Who,
     call::{AtLimit, Call, Caller, Follower, Reply, lend},
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     },
     git::Repository,
     message::Step,
-    name::{RepoName, TaskId},
+    name::{Oid, RepoName, TaskId},
     plan::Task,
     process::{Attendance, Cancel, Limits, Program},
 };
@@ -66,6 +66,27 @@ pub struct Workshop<'a> {
     pub places: Vec<(RepoName, PathBuf)>,
     /// Commands of repositories that tests may name.
     pub commands: Vec<NamedCommand>,
+    /// What git ignores in the user's checkout, where the task is worked on there.
+    pub ignored: Option<IgnoredFiles>,
+    /// Tells whether the lane that the task works in has all that its tests need.
+    pub lane_check: Option<LaneCheck<'a>>,
+    /// Where tests run, if not where the task is worked on.
+    pub clean_places: Option<CleanPlaces<'a>>,
+}
+
+/// Told that tests passed in a lane, or asked whether they fail at the commit that its task began at too, but for those
+/// that are known to.
+pub type LaneCheck<'a> = Box<dyn FnMut(Option<(Oid, &KnownRed)>) -> Result<(), PipelineError> + Send + 'a>;
+
+/// Makes a clean checkout of a commit.
+pub type CleanPlaces<'a> = Box<dyn FnMut(Oid) -> Result<CleanPlace, PipelineError> + Send + 'a>;
+
+/// A clean checkout, which nobody else uses while this lives.
+pub struct CleanPlace {
+    /// Its top.
+    pub path: PathBuf,
+    /// What keeps it ours.
+    pub held: Box<dyn Send>,
 }
 
 /// A command of a repository that a test may name.

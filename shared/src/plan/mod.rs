@@ -16,6 +16,7 @@ mod problem;
 mod proposal;
 mod read;
 mod reason;
+mod red;
 mod task;
 mod text;
 mod update;

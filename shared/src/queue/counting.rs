@@ -12,7 +12,7 @@ const SENTENCES: [&str; 5] = [
 ];
 
 /// Whether the output says that no test ran. Where nothing is said of tests, nothing is known: then no.
-pub(super) fn ran_no_tests(output: &str) -> bool {
+pub(crate) fn ran_no_tests(output: &str) -> bool {
     match read_counts(output) {
         Some(counts) => counts.passed + counts.failed == 0,
         None => SENTENCES.iter().any(|words| output.contains(words)) || has_only_empty_packages(output),

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::{
     name::{Oid, RepoName, digest},
+    pipeline::KnownRed,
     plan::TestCommand,
     settings::Origin,
 };
@@ -27,6 +28,9 @@ pub struct Gate {
     /// repository without tests yet could not land its first task otherwise.
     #[serde(default)]
     pub is_test: bool,
+    /// Tests that may fail.
+    #[serde(skip)]
+    pub known_red: KnownRed,
     /// The repository that it is asked in, at the head of the session there, if that is not the one that has the plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repo: Option<RepoName>,
@@ -62,6 +66,7 @@ impl Gate {
             foreign: origin == Origin::Repository,
             own: false,
             is_test: false,
+            known_red: KnownRed::default(),
             repo: None,
             point: Point::Head,
         }
@@ -104,6 +109,8 @@ impl Gate {
             Some(repo) => format!("{repo}:{}", self.command),
             None => self.command.clone(),
         };
+        // What is green only because these tests may fail is not green for a landing in which they may not.
+        let known = if self.known_red.is_empty() { known } else { format!("{known}\n{:?}", self.known_red) };
         digest(known.as_bytes())[..16].to_owned()
     }
 }

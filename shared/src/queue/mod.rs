@@ -24,6 +24,7 @@ mod yard;
 
 pub use batch::Batch;
 pub use claim::{CLAIMS, Claim, Claimant};
+pub(crate) use counting::ran_no_tests;
 pub use drain::{Drain, RedTarget, Rules, waits_for};
 pub use error::QueueError;
 pub use foreign::list_foreign;
@@ -150,6 +151,7 @@ impl<'a> Queue<'a> {
             signing: self.signing(options)?,
             stored: HashMap::new(),
             trees: HashMap::new(),
+            stacked: HashMap::new(),
             said: HashMap::new(),
             neighbours: HashMap::new(),
             seen: None,

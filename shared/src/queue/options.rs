@@ -132,6 +132,8 @@ pub struct Options {
     pub signing: OnceLock<Signing>,
     /// What the plan says of tasks, for whoever resolves them.
     pub briefs: Briefs,
+    /// The tasks that write failing tests, and those that have to make them pass.
+    pub tests_first: Vec<(TaskId, Vec<TaskId>)>,
     /// How tasks are tested that have test commands of their own.
     pub tests: HashMap<TaskId, Vec<Gate>>,
     /// The gates that the own tests of a phase are, by the phase's id: for the landing of its last task.
@@ -196,6 +198,7 @@ impl Options {
             distrusted: Distrusted::default(),
             signing: OnceLock::new(),
             briefs: Briefs::new(),
+            tests_first: Vec::new(),
             tests: HashMap::new(),
             phases: HashMap::new(),
             forced: HashSet::new(),
@@ -228,6 +231,7 @@ impl Options {
             briefs: plan.tasks.iter().map(brief).collect(),
             tests: tested.map(tests).collect(),
             phases: plan.tasks.iter().filter_map(phase_gates).collect(),
+            tests_first: plan.tests_first(),
             ..self
         }
     }

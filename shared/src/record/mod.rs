@@ -105,6 +105,8 @@ pub struct Announcement<'a> {
     pub status: Status,
     /// The words of the subject, where the status leaves some open.
     pub words: &'a str,
+    /// What is quoted.
+    pub body: Body,
     /// Trailers beside the session.
     pub trailers: Trailers,
 }
@@ -277,11 +279,11 @@ impl<'a> Recorder<'a> {
         tree: Oid,
         others: &[RefMove<'_>],
     ) -> Result<Oid, RecordError> {
-        let Announcement { status, words, trailers } = announcement;
+        let Announcement { status, words, body, trailers } = announcement;
         let wording = Wording { name: words, attempt: Attempt(0), max: 0 };
         let subject =
             Subject { branch: self.hand.run.clone(), task: None, status, text: wording.text(status) };
-        let message = self.compose(subject, Body::default(), trailers)?.render();
+        let message = self.compose(subject, body, trailers)?.render();
         let commit = NewCommit { tree, parent: self.tip.head, message: &message, author: None };
         let commit = self.repository.write_commit(commit, self.hand.signing)?;
         self.advance(commit, self.tip.head, others)?;

@@ -205,6 +205,22 @@ const GENERAL: &[Setting] = &[
         about: "How long one test command may take.",
     },
     Setting {
+        key: "test.allow-red",
+        variable: Some("ARBORIST_TEST_ALLOW_RED"),
+        kind: Kind::Switch,
+        expected: "true or false",
+        default: "false",
+        about: "Begin a run although its tests fail before the first task. Where the output of the test command counts tests, only newly red ones fail a task; otherwise the exit code decides.",
+    },
+    Setting {
+        key: "test.clean",
+        variable: Some("ARBORIST_TEST_CLEAN"),
+        kind: Kind::Switch,
+        expected: "true or false",
+        default: "false",
+        about: "Run the tests of a task that works in your checkout in a clean worktree of its commit, set up by worktree.setup and worktree.copy.",
+    },
+    Setting {
         key: "timeouts.limit",
         variable: Some("ARBORIST_TIMEOUT_LIMIT"),
         kind: Kind::Count,

@@ -14,7 +14,7 @@ use super::{Yard, abroad::absent};
 use crate::{
     git::{RefMove, Signing},
     name::Oid,
-    pipeline::{PipelineError, Redaction, Sentry},
+    pipeline::{Observed, PipelineError, Redaction, Sentry},
     process::{Ending, Limits, Outcome, Program, Supervised, open_log},
     queue::{Asking, Failing, Gate, QueueError, Verdict, counting::ran_no_tests},
     worktree::{Pool, Scratch},
@@ -27,6 +27,8 @@ const MOST: usize = 500;
 const BELIEVED: i64 = 3600;
 /// How many characters of each stream are kept in a record.
 const TAIL: usize = 2000;
+/// How much of each stream is read for counts and the names of tests.
+const READ: usize = 64 * 1024;
 
 /// How a gate answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -178,7 +180,7 @@ impl Yard<'_> {
             seconds: ended.took.as_secs_f64(),
             time: (self.options.clock)(),
             log,
-            tail: [ended.stdout.text, ended.stderr.text].concat(),
+            tail: [&ended.stdout.text, &ended.stderr.text].map(|text| last(text, TAIL)).concat(),
         };
         self.remember(&said)?;
         Ok(said)
@@ -190,7 +192,7 @@ impl Yard<'_> {
             .limits(Limits { whole, ..Limits::default() })
             .until(&self.options.cancel)
             .log(log)
-            .tail(TAIL)
+            .tail(READ)
             .filter(Redaction::new(&self.options.secrets))
             .attended(&mut scratch.attendance)
             .run(|_| {})
@@ -269,9 +271,18 @@ fn judge(gate: &Gate, ended: &Outcome) -> (Answer, String) {
         _ if !ended.survivors.is_empty() => (Answer::Broken, format!("{why}, and left processes behind")),
         Ending::Exited(126 | 127) => (Answer::Broken, format!("{why}: is the command there?")),
         Ending::Exited(0) if gate.is_test => (Answer::Green, why),
+        Ending::Exited(_) if gate.known_red.excuses(&Observed::of(ended)) => {
+            (Answer::Green, format!("{why}, by nothing but tests that are known to fail"))
+        }
         Ending::Exited(_) if ran_no_tests(&said) => (Answer::Broken, format!("{why}, but ran no tests")),
         Ending::Exited(0) => (Answer::Green, why),
         Ending::Exited(_) => (Answer::Red, why),
         _ => (Answer::Broken, why),
     }
+}
+
+/// The last `count` characters.
+fn last(text: &str, count: usize) -> &str {
+    let skip = text.chars().count().saturating_sub(count);
+    text.char_indices().nth(skip).map_or("", |(at, _)| &text[at..])
 }

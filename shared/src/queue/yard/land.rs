@@ -7,6 +7,7 @@ use crate::{
     git::RefMove,
     message::{Body, Key, Message, Status, Subject, Wording},
     name::{Attempt, Oid},
+    pipeline::KnownRed,
     queue::{
         Gate, Ground, Position, Published, QueueError, Standing, Step, Ticket, store::Written, target::Moving,
     },
@@ -28,6 +29,7 @@ impl Yard<'_> {
         let parents = [onto, ticket.source];
         let commit = self.repository.write_joint(tree, &parents, &message, self.signing)?;
         self.trees.insert(commit, tree);
+        self.stacked.insert(commit, (onto, ticket.task.clone()));
         Ok(Step { ticket: ticket.clone(), commit, gates })
     }
 
@@ -94,7 +96,9 @@ impl Yard<'_> {
         // Nobody has reviewed a resolution, so a target that is red too does not excuse it.
         let is_own = |gate: &Gate| gate.own || gate.repo.is_some() || ticket.resolved.is_some();
         let placed = tests.iter().map(|gate| options.placed(gate, options.tested_in(task)));
-        gates.extend(placed.map(|gate| Gate { own: is_own(&gate), ..gate }));
+        let known_red = if tests.is_empty() { KnownRed::default() } else { self.known_red(ticket, from)? };
+        let known = |gate: &Gate| if gate.repo.is_none() { known_red.clone() } else { KnownRed::default() };
+        gates.extend(placed.map(|gate| Gate { own: is_own(&gate), known_red: known(&gate), ..gate }));
         Ok(gates)
     }
 

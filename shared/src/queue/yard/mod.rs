@@ -8,6 +8,7 @@ mod handover;
 mod land;
 mod marks;
 mod recover;
+mod red;
 mod resolutions;
 mod resolving;
 
@@ -54,6 +55,8 @@ pub struct Yard<'a> {
     pub(super) signing: Signing,
     pub(super) stored: HashMap<TaskId, Stored>,
     pub(super) trees: HashMap<Oid, Oid>,
+    /// The merges of this drain: what each lies on, and whose it is.
+    pub(super) stacked: HashMap<Oid, (Oid, TaskId)>,
     /// What gates said in this drain, by tree and gate.
     pub(super) said: HashMap<(Oid, String), Said>,
     /// Other repositories, as far as they were read in this drain.

@@ -81,6 +81,11 @@ impl Yard<'_> {
         Ok(view)
     }
 
+    /// The run as it was read last.
+    pub(super) fn history(&self) -> Option<&Run> {
+        self.run.as_ref().map(|known| &known.run)
+    }
+
     /// Tickets, the target and what is parked for it, in one question. Then the branches of the tasks that tickets speak
     /// of: those of all others, more with each task that was ever begun, say nothing about what may land.
     fn list(&mut self) -> Result<Listing, QueueError> {

@@ -1,0 +1,172 @@
+//! The baseline of a run: its test command on the tree that no task has touched yet, before an agent is paid.
+
+use std::sync::Arc;
+
+use arborist_core::{
+    failure::Failure,
+    gardener::{Baseline, GardenerError, Lanes, Probe, has_passed},
+    history::{Run, State},
+    message::{self, Body, Reading, plain_text},
+    name::Oid,
+    pipeline::{BEFORE_THE_RUN, KnownRed},
+    plan::Task,
+    process::Attendance,
+    progress::{Boxes, Progress},
+    queue::Target,
+    worktree::{Pool, run_variables},
+};
+
+use super::{GardeningArgs, Opened, Planned, Source, Voice, open::secrets};
+use crate::clock;
+
+impl Opened {
+    /// Runs the test command if nobody knows yet that it passes, and refuses to go on if it is red. What is to be written
+    /// down of it is returned.
+    pub(super) fn check_baseline(
+        &self,
+        args: &GardeningArgs,
+        (planned, run): (&Planned, &Run),
+        (lanes, attendance): (Option<&Lanes<'_>>, &mut Attendance),
+        voice: &mut Voice<'_>,
+    ) -> Result<Body, Failure> {
+        let tip = match lanes {
+            Some(_) => Target::new(&self.repository, &self.branch).require()?.tip(),
+            None => self.head,
+        };
+        let Some(command) = self.untested_command(args, (planned, run), (lanes, tip))? else {
+            return Ok(Body::default());
+        };
+        let (baseline, log) = self.run_baseline(command, (lanes, tip), attendance)?;
+        let has_reds = planned.plan.leaves().any(|task| task.red);
+        let (why, observed) = match baseline {
+            Baseline::Green(observed) if has_reds && observed.counts.is_some() => {
+                return Ok(KnownRed::of(&observed).quoted(BEFORE_THE_RUN));
+            }
+            Baseline::Green(_) => return Ok(Body::default()),
+            Baseline::NoTests(why) => {
+                voice.remark(&plain_text(&format!("there are no tests yet: {why}")));
+                return Ok(Body::default());
+            }
+            Baseline::Red { why, observed } => (why, observed),
+        };
+        if !self.options.allow_red {
+            let is_elsewhere = lanes.is_some() || self.is_apart || self.options.tests_clean;
+            return Err(GardenerError::RedBaseline { why, log, is_elsewhere }.into());
+        }
+        let known = KnownRed::of(&observed);
+        let rule = match known.count() {
+            0 => "it counts no tests, so its exit code decides",
+            _ => "only newly red tests count",
+        };
+        voice
+            .warn(&plain_text(&format!("the tests are red before the first task: {why}; {rule}, see {log}")));
+        Ok(if known.is_empty() { Body::default() } else { known.quoted(BEFORE_THE_RUN) })
+    }
+
+    /// The test command, if it has to be run before the first task.
+    fn untested_command(
+        &self,
+        args: &GardeningArgs,
+        (planned, run): (&Planned, &Run),
+        (lanes, tip): (Option<&Lanes<'_>>, Oid),
+    ) -> Result<Option<&str>, Failure> {
+        let command = self.options.test_command.as_deref();
+        let is_tool = |command: &&str| {
+            self.workspace.sections.iter().any(|section| section.find_tool(command).is_some())
+        };
+        let Some(command) = command.filter(|command| !is_tool(command)) else { return Ok(None) };
+        let is_played = args.source != Source::Agents || args.is_idle;
+        if is_played || !self.has_use_of_command((planned, run)) {
+            return Ok(None);
+        }
+        let is_start = run.start.is_none() || args.new_run;
+        if !is_start && (!args.accept_changes && self.is_ours(run, tip)?) {
+            return Ok(None);
+        }
+        // In place, the tree may hold what a task left in the middle of its work: that says nothing of what was before.
+        let is_open = |state: State| state.is_under_way() || state == State::Failed;
+        let is_touched = lanes.is_none() && run.tasks.iter().any(|task| is_open(task.state.state));
+        if !is_start && is_touched {
+            return Ok(None);
+        }
+        Ok(Some(command).filter(|_| args.accept_changes || !has_passed(&self.repository, tip)))
+    }
+
+    /// Whether a task that is left to do is tested by it, here.
+    fn has_use_of_command(&self, (planned, run): (&Planned, &Run)) -> bool {
+        let progress = Progress::new(Some(&planned.plan), run, Boxes::Count);
+        let main = self.workspace.main().name.as_str();
+        let is_tested_here = |task: &&Task| {
+            let is_here = task.repos.first().is_none_or(|repo| repo == main);
+            let is_left = progress.find(&task.id).is_some_and(|standing| !standing.state.is_settled());
+            task.test_commands.is_empty() && is_here && is_left
+        };
+        planned.plan.leaves().any(|task| is_tested_here(&task))
+    }
+
+    /// Whether the run itself wrote this commit. The tests of what others have committed since are not known.
+    fn is_ours(&self, run: &Run, tip: Oid) -> Result<bool, Failure> {
+        let commits = self.repository.load_commits(&[tip])?;
+        let session = run.start.as_ref().map(|start| &start.session);
+        Ok(commits.first().is_some_and(|commit| match message::read(commit.message()) {
+            Reading::Sound(message) => message.trailers.session().as_ref() == session,
+            _ => false,
+        }))
+    }
+
+    /// Lanes are set up as the worktree of a gate is, so what a lane would lack is missing there too.
+    fn run_baseline(
+        &self,
+        command: &str,
+        (lanes, tip): (Option<&Lanes<'_>>, Oid),
+        attendance: &mut Attendance,
+    ) -> Result<(Baseline, String), Failure> {
+        let log = self.baseline_log();
+        let secrets = secrets()?;
+        let probe = |dir| Probe {
+            command,
+            dir,
+            environment: run_variables(&self.workspace.main().name, &self.branch, self.session.get(), dir),
+            limit: self.options.test_time,
+            log: self.home.join(&log),
+            secrets: &secrets,
+            cancel: &self.cancel,
+        };
+        let own;
+        let pool = match lanes {
+            Some(lanes) => &lanes.pool,
+            None if self.options.tests_clean => {
+                own = Pool::open(&self.repository, &self.branch, self.worktree_options())?;
+                &own
+            }
+            None => {
+                let baseline = probe(self.repository.top()).run(attendance)?;
+                return Ok((baseline, log));
+            }
+        };
+        let keep = self.settings.words("merge.keep").unwrap_or_default();
+        let mut scratch = pool.scratch("gate", tip)?;
+        pool.refresh(&scratch, tip, keep)?;
+        let baseline = probe(&scratch.path).run(&mut scratch.attendance)?;
+        if let (Some(lanes), Baseline::Green(_)) = (lanes, &baseline) {
+            lanes.proofs.add(self.repository.tree_of(tip)?, command);
+        }
+        Ok((baseline, log))
+    }
+
+    /// Where tests run that need a clean checkout.
+    pub(super) fn clean_pool(&self) -> Result<Option<Arc<(Pool, Vec<String>)>>, Failure> {
+        if !self.options.tests_clean {
+            return Ok(None);
+        }
+        let pool = Pool::open(&self.repository, &self.branch, self.worktree_options())?;
+        let keep = self.settings.words("merge.keep").unwrap_or_default().to_vec();
+        Ok(Some(Arc::new((pool, keep))))
+    }
+
+    fn baseline_log(&self) -> String {
+        let time = jiff::Timestamp::from_second(clock::now()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+        let folder = self.options.log_dir.trim_matches('/');
+        format!("{folder}/baseline_test_{}.log", time.strftime("%Y%m%dT%H%M%S"))
+    }
+}

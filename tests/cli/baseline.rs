@@ -1,0 +1,192 @@
+//! The baseline: the test command on the untouched tree, before an agent is paid.
+
+use std::fs;
+
+use arborist_testkit::Garden;
+
+const PLAN: &str = "## Phase 1: Work\n\n- [ ] T001 a\n- [ ] T002 b\n";
+/// Writes a file of the task's name.
+const WORKER: &str =
+    "case \"$prompt\" in\n \"Review\"*) echo APPROVED ;;\n *) echo x > \"$ARBORIST_TASK.txt\" ;;\nesac";
+
+fn garden() -> Garden {
+    let garden = Garden::planned("tasks.md", PLAN, WORKER);
+    garden.write(".gitignore", "deps/\n");
+    garden.commit("ignore\n");
+    garden
+}
+
+/// A test command that counts how often it runs, and then does this.
+fn counted(garden: &Garden, command: &str) -> String {
+    format!("echo run >> '{}/runs'; {command}", garden.root().display())
+}
+
+fn runs(garden: &Garden) -> usize {
+    fs::read_to_string(garden.root().join("runs")).map_or(0, |text| text.lines().count())
+}
+
+/// What `pytest` would print of these tests.
+fn suite(garden: &Garden) -> String {
+    garden.write_script(
+        "suite.sh",
+        "failed=0; passed=0\n\
+         for test in tests/*; do if sh \"$test\" >/dev/null 2>&1; then passed=$((passed+1));\n\
+         else failed=$((failed+1)); echo \"FAILED $test::run - no\"; fi; done\n\
+         echo \"== $failed failed, $passed passed in 0.01s ==\"\n\
+         test $failed = 0\n",
+    );
+    "sh suite.sh".to_owned()
+}
+
+#[test]
+fn a_suite_that_is_red_before_stops_the_run_before_an_agent_is_paid() {
+    for jobs in ["1", "2"] {
+        for command in ["echo the roof leaks; false", "no-such-program-here", "exit 127"] {
+            let garden = garden();
+            let head = garden.git(["rev-parse", "HEAD"]).answer();
+            let command = counted(&garden, command);
+            garden
+                .arborist(["gardener", "--jobs", jobs, "--test-command", &command])
+                .exits(1)
+                .err("--allow-red");
+            assert_eq!((garden.calls(), runs(&garden)), (0, 1), "{jobs} {command}");
+            assert_eq!(garden.git(["rev-parse", "HEAD"]).answer(), head, "nothing is written");
+        }
+    }
+}
+
+#[test]
+fn one_task_alone_has_a_baseline_too() {
+    for args in [&["garden", "T001"][..], &["garden", "-m", "do it"]] {
+        let garden = garden();
+        garden.arborist([args, &["--test-command", "false"]].concat()).exits(1);
+        assert_eq!(garden.calls(), 0);
+    }
+}
+
+#[test]
+fn it_runs_once_and_not_again_where_tests_have_passed() {
+    let garden = garden();
+    let command = counted(&garden, "true");
+    garden.arborist(["garden", "T001", "--test-command", &command]).succeeds();
+    assert_eq!(runs(&garden), 2, "the baseline and the task");
+    garden.arborist(["garden", "T002", "--test-command", &command]).succeeds();
+    assert_eq!(runs(&garden), 3, "the task");
+    garden.arborist(["gardener", "--new-run", "--test-command", &command]).succeeds();
+    assert_eq!(runs(&garden), 5, "two tasks: the last commit has passed its tests");
+}
+
+#[test]
+fn a_task_that_is_under_way_is_no_baseline() {
+    let garden = garden();
+    garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x >> bad.txt ;; esac");
+    let command = "! test -e bad.txt";
+    let run = ["gardener", "--max-retries", "2", "--test-command", command];
+    garden.arborist(run).exits(1);
+    assert_eq!(garden.calls(), 2, "two attempts");
+    garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) rm -f bad.txt; echo $ARBORIST_TASK > $ARBORIST_TASK.txt ;; esac");
+    garden.arborist([&run[..], &["--retry-failed"]].concat()).succeeds();
+}
+
+#[test]
+fn what_the_user_commits_in_between_is_tested_first() {
+    let garden = garden();
+    let command = "! test -e broken.txt";
+    garden.arborist(["garden", "T001", "--test-command", command]).succeeds();
+    let calls = garden.calls();
+    garden.write("broken.txt", "");
+    garden.commit("break it\n");
+    garden.arborist(["garden", "T002", "--test-command", command]).exits(1);
+    assert_eq!(garden.calls(), calls);
+    garden.git(["rm", "-q", "broken.txt"]).succeeds();
+    garden.git(["commit", "-qm", "mend it"]).succeeds();
+    garden.arborist(["garden", "T002", "--test-command", command]).succeeds();
+}
+
+#[test]
+fn a_repository_without_tests_yet_goes_on() {
+    for (command, finds) in [
+        ("cargo test", "Cargo.toml"),
+        ("npm test", "package.json"),
+        ("echo 'no tests ran in 0.01s'; test -e T001.txt || exit 5", "no tests"),
+    ] {
+        let garden = garden();
+        for program in ["cargo", "npm"] {
+            garden.plant(program, "#!/bin/sh\ntest -e T001.txt || { echo 'no project' >&2; exit 101; }\n");
+        }
+        let said = garden.arborist(["gardener", "--test-command", command]).succeeds();
+        assert!(said.stderr().contains(finds), "{}", said.stderr());
+    }
+}
+
+#[test]
+fn with_allow_red_the_run_goes_on_and_the_exit_code_decides() {
+    let garden = garden();
+    let command = "test -e T001.txt";
+    garden.arborist(["garden", "T001", "--test-command", command, "--allow-red"]).succeeds();
+    let garden = self::garden();
+    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    garden.arborist(["garden", "T001", "--test-command", command]).succeeds();
+}
+
+#[test]
+fn with_allow_red_only_newly_red_tests_count_where_they_can_be_read() {
+    for jobs in ["1", "2"] {
+        let garden = garden();
+        garden.write("tests/old", "false");
+        garden.write("tests/good", "true");
+        let command = suite(&garden);
+        garden.commit("tests\n");
+        garden.arborist(["gardener", "--jobs", jobs, "--test-command", &command]).exits(1);
+        assert_eq!(garden.calls(), 0);
+        // The second task breaks a test that was good.
+        garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x > $ARBORIST_TASK.txt; test $ARBORIST_TASK = T001 || echo false > tests/good ;; esac");
+        let run = ["gardener", "--jobs", jobs, "--max-retries", "1", "--test-command", &command];
+        garden.arborist([&run[..], &["--allow-red"]].concat()).exits(1);
+        let states = garden.arborist(["state"]).stdout();
+        assert!(states.contains("1 complete") || states.contains("complete"), "{states}");
+        garden.git(["cat-file", "-e", "main:T001.txt"]).succeeds();
+        let document: serde_json::Value =
+            serde_json::from_str(&garden.arborist(["state", "--json"]).stdout()).unwrap();
+        let state = |id: &str| {
+            let tasks = document["tasks"].as_array().unwrap();
+            tasks.iter().find(|task| task["id"] == id).unwrap()["state"].as_str().unwrap().to_owned()
+        };
+        assert_eq!((state("T001"), state("T002")), ("complete".to_owned(), "failed".to_owned()));
+        // What was red before is known from history: the next call needs no flag.
+        garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo true > tests/good; echo y > $ARBORIST_TASK.txt ;; esac");
+        garden.arborist([&run[..], &["--retry-failed"]].concat()).succeeds();
+    }
+}
+
+#[test]
+fn a_lane_without_its_dependencies_costs_no_attempt() {
+    let garden = garden();
+    garden.write("deps/lib", "installed here only");
+    let command = "test -e deps/lib";
+    garden.arborist(["gardener", "--jobs", "2", "--test-command", command]).exits(1).err("worktree.copy");
+    assert_eq!(garden.calls(), 0);
+    garden.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
+    garden.arborist(["gardener", "--jobs", "2", "--test-command", command]).succeeds();
+}
+
+#[test]
+fn a_lane_that_lacks_something_later_costs_no_attempt_either() {
+    let garden = garden();
+    garden.write("deps/lib", "installed here only");
+    garden.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
+    let command = "test -e deps/lib";
+    garden.arborist(["gardener", "--isolate", "--only", "T001", "--test-command", command]).succeeds();
+    // Another machine, on which nothing is installed: the history says that tests passed, so there is no baseline.
+    garden.git(["config", "--unset", "arborist.worktree.copy"]).succeeds();
+    fs::remove_dir_all(garden.path("../repo.arborist")).unwrap();
+    garden.git(["worktree", "prune"]).succeeds();
+    garden.arborist(["gardener", "--isolate", "--test-command", command]).exits(1).err("worktree.copy");
+    let log = garden.git(["log", "--all", "--format=%s"]).answer();
+    assert!(!log.contains("@T002@test-fail"), "{log}");
+    garden.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
+    garden.arborist(["gardener", "--isolate", "--test-command", command]).succeeds();
+    let log =
+        garden.git(["log", "--format=%(trailers:key=Arborist-Retry,valueonly,separator=)", "--grep=@T002@"]);
+    assert!(log.answer().lines().all(|retry| retry.is_empty() || retry == "0"), "one attempt");
+}

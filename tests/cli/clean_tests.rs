@@ -1,0 +1,61 @@
+//! `test.clean`: tests of a run in place see only what is committed.
+
+use arborist_testkit::Garden;
+
+const PLAN: &str = "## Phase 1: Work\n\n- [ ] T001 a\n";
+
+#[test]
+fn an_ignored_file_does_not_make_tests_pass_in_a_clean_checkout() {
+    let garden = Garden::planned(
+        "tasks.md",
+        PLAN,
+        "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x > a.txt; echo x > hidden.txt ;; esac",
+    );
+    garden.write(".gitignore", "hidden.txt\n");
+    garden.commit("ignore\n");
+    let command = "! test -e a.txt || test -e hidden.txt";
+    let run = ["gardener", "--max-retries", "1", "--test-command", command];
+    garden.git(["config", "arborist.test.clean", "true"]).succeeds();
+    garden.arborist(run).exits(1);
+    let log = garden.git(["log", "--format=%s"]).answer();
+    assert!(log.contains("@T001@test-fail"), "{log}");
+    garden.git(["config", "arborist.test.clean", "false"]).succeeds();
+    garden.arborist([&run[..], &["--retry-failed"]].concat()).succeeds();
+}
+
+#[test]
+fn what_is_copied_and_set_up_is_there() {
+    let garden = Garden::planned(
+        "tasks.md",
+        PLAN,
+        "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x > a.txt ;; esac",
+    );
+    garden.write(".gitignore", "hidden.txt\nmade.txt\n");
+    garden.commit("ignore\n");
+    garden.write("hidden.txt", "x");
+    garden.git(["config", "arborist.test.clean", "true"]).succeeds();
+    garden.git(["config", "arborist.worktree.copy", "hidden.txt"]).succeeds();
+    garden.git(["config", "arborist.worktree.setup", "touch made.txt"]).succeeds();
+    let command = "test -e hidden.txt && test -e made.txt && test -e tasks.md";
+    garden.arborist(["gardener", "--test-command", command]).succeeds();
+}
+
+#[test]
+fn new_ignored_files_are_named_to_the_reviewer_and_in_the_report() {
+    let garden = Garden::planned(
+        "tasks.md",
+        PLAN,
+        "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x > a.txt; echo x > hidden.txt; mkdir -p made; echo x > made/b; echo x > deps/c ;; esac",
+    );
+    garden.write(".gitignore", "hidden.txt\nold.txt\ndeps/\nmade/\n");
+    garden.commit("ignore\n");
+    garden.write("old.txt", "x");
+    garden.write("deps/a", "x");
+    garden.arborist(["gardener", "--test-command", "true"]).succeeds();
+    let review = garden.prompt(1);
+    assert!(review.contains("- hidden.txt\n- made/\n"), "{review}");
+    assert!(!review.contains("old.txt\n- ") && !review.contains("- deps"), "{review}");
+    let report = garden.git(["show", "main", "--format=", "--name-only"]).answer();
+    let report: serde_json::Value = serde_json::from_str(&garden.read(report.trim())).unwrap();
+    assert_eq!(report["ignored_files"], serde_json::json!(["hidden.txt", "made/"]));
+}

@@ -1,0 +1,103 @@
+//! Tests first: a task that is marked red writes tests that must fail until a later task makes them pass.
+
+use arborist_testkit::Garden;
+
+const PLAN: &str = "## Phase 1: Work\n\n- [ ] T001 [red] write tests\n- [ ] T002 half\n- [ ] T003 the rest\n";
+
+/// Runs every file in `tests`, and prints what pytest would.
+const SUITE: &str = "failed=0; passed=0
+for test in tests/*; do if sh \"$test\" >/dev/null 2>&1; then passed=$((passed+1))
+else failed=$((failed+1)); echo \"FAILED $test::run - no\"; fi; done
+echo \"== $failed failed, $passed passed in 0.01s ==\"
+test $failed = 0
+";
+
+/// Does what the file of a task's name says.
+const WORKER: &str =
+    "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) . \"$ROOT/$ARBORIST_TASK.sh\" ;; esac";
+
+fn garden(plan: &str, work: &[(&str, &str)]) -> Garden {
+    let garden = Garden::planned("tasks.md", plan, WORKER);
+    garden.write("tests/old", "true # run\n");
+    garden.write_script("suite.sh", SUITE);
+    garden.commit("tests\n");
+    for (task, script) in work {
+        std::fs::write(garden.root().join(format!("{task}.sh")), script).unwrap();
+    }
+    garden
+}
+
+const RED: &str = "echo 'test -e one.txt # run' > tests/one; echo 'test -e two.txt # run' > tests/two";
+
+fn state(garden: &Garden, id: &str) -> String {
+    let document: serde_json::Value =
+        serde_json::from_str(&garden.arborist(["state", "--json"]).stdout()).unwrap();
+    let tasks = document["tasks"].as_array().unwrap();
+    tasks.iter().find(|task| task["id"] == id).unwrap()["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn failing_tests_are_written_first_and_pass_at_the_end_of_the_phase() {
+    for args in [&["--jobs", "1"][..], &["--isolate"]] {
+        let garden =
+            garden(PLAN, &[("T001", RED), ("T002", "echo x > one.txt"), ("T003", "echo x > two.txt")]);
+        let run = [&["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"], args].concat();
+        garden.arborist(run).succeeds();
+        garden.arborist(["state", "--exit-code"]).succeeds();
+        garden.arborist(["trailers", "check", "main"]).succeeds();
+        if args == ["--isolate"] {
+            let gates = garden.git([
+                "log",
+                "--merges",
+                "--format=%(trailers:key=Arborist-Gate,valueonly,separator=)",
+            ]);
+            assert_eq!(gates.answer(), "test\ntest\ntest");
+        }
+    }
+}
+
+#[test]
+fn the_last_task_of_the_phase_has_to_make_all_of_them_pass() {
+    let garden = garden(PLAN, &[("T001", RED), ("T002", "echo x > one.txt"), ("T003", "echo x > three.txt")]);
+    garden.arborist(["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"]).exits(1);
+    assert_eq!((state(&garden, "T002"), state(&garden, "T003")), ("complete".into(), "failed".into()));
+}
+
+#[test]
+fn a_later_task_must_not_break_other_tests() {
+    let breaks = "echo x > one.txt; echo 'false # run' > tests/old";
+    let garden = garden(PLAN, &[("T001", RED), ("T002", breaks), ("T003", "true")]);
+    garden.arborist(["gardener", "--max-retries", "1", "--test-command", "sh suite.sh"]).exits(1);
+    assert_eq!(state(&garden, "T002"), "failed");
+}
+
+#[test]
+fn tests_that_pass_or_break_others_are_not_accepted_as_red() {
+    for (work, why) in [
+        ("echo 'true # run' > tests/one", "they pass"),
+        ("echo x > note.txt", "there are none"),
+        ("echo 'false # run' > tests/old; echo 'false # run' > tests/one", "an old one fails"),
+        ("rm tests/old; echo 'false # run' > tests/one", "an old one is gone"),
+    ] {
+        let garden = garden(PLAN, &[("T001", work)]);
+        garden.arborist(["garden", "T001", "--max-retries", "1", "--test-command", "sh suite.sh"]).exits(1);
+        assert_eq!(state(&garden, "T001"), "failed", "{why}");
+    }
+}
+
+#[test]
+fn without_counts_the_exit_code_has_to_be_red() {
+    let command = "for test in tests/*; do sh $test || exit 1; done";
+    let garden = garden(PLAN, &[("T001", RED), ("T002", "echo x > one.txt"), ("T003", "echo x > two.txt")]);
+    garden.arborist(["gardener", "--max-retries", "1", "--test-command", command]).succeeds();
+    let garden = self::garden(PLAN, &[("T001", "echo x > note.txt")]);
+    garden.arborist(["garden", "T001", "--max-retries", "1", "--test-command", command]).exits(1);
+    assert_eq!(state(&garden, "T001"), "failed");
+}
+
+#[test]
+fn a_red_task_without_a_test_command_is_an_error_that_says_so() {
+    let garden = garden(PLAN, &[]);
+    garden.arborist(["gardener"]).exits(1).err("T001").err("--test-command");
+    assert_eq!(garden.calls(), 0);
+}
