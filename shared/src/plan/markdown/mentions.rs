@@ -187,12 +187,19 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     }
     let is_all = matches!(lower.as_str(), "all" | "every" | "each" | "toutes" | "todas" | "wszystkie");
     let is_previous = matches!(lower.as_str(), "previous" | "prior" | "earlier" | "preceding");
-    let is_stories = lower == "user" || lower == "stories";
+    // "P1 stories" and "P1 user stories" are some of them, and which ones cannot be read.
+    let is_priority = |token: Option<&Token<'_>>| {
+        matches!(token.map(|token| token.what), Some(Piece::Word("P0" | "P1" | "P2" | "P3" | "P4" | "P5")))
+    };
+    let is_stories = lower == "user" && !is_priority(at.checked_sub(1).and_then(|before| clause.get(before)));
     if !is_all && !is_previous && !is_stories {
         return None;
     }
     for end in at..clause.len().min(at + LONGEST) {
         let Piece::Word(word) = clause[end].what else { return None };
+        if is_priority(clause.get(end)) {
+            return None;
+        }
         match word.to_lowercase().as_str() {
             "stories" => {
                 let is_numbered = matches!(

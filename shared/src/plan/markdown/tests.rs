@@ -360,3 +360,12 @@ fn headings_with_a_status_and_rows_of_a_change_log_are_what_they_say() {
     assert_eq!(leaves(&plan), "T001 T002");
     assert_eq!((task(&plan, "T001").mark, task(&plan, "T002").mark), (Mark::Done, Mark::Todo));
 }
+
+#[test]
+fn stories_of_a_priority_are_not_all_stories() {
+    let plan = plan(
+        "## Phase 1: Setup\n- [ ] T1 a\n## Phase 2: User Story 1\n- [ ] T2 b\n## Phase 3: User Story 2\n- [ ] T3 c\n\
+         ## Dependencies\n- US1 is P1 priority - complete before P2 stories\n- US2 can proceed after all P1 stories\n",
+    );
+    assert_eq!((needs(&plan, "phase-2").as_str(), needs(&plan, "phase-3").as_str()), ("phase-1", "phase-1"));
+}
