@@ -2,14 +2,14 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use arborist_core::{
     agent::redact::Secrets,
     failure::{Exit, Failure},
-    gardener::{Gardener, GardenerError, Lanes, Site, Tools, recover, start},
+    gardener::{Gardener, GardenerError, Lanes, ReviewWorktrees, Site, Tools, recover, start},
     git::{Config, GitVersion, Repository},
     history::{Memory, Reading, Run, Scope, State},
     message::Body,
@@ -328,6 +328,7 @@ impl Opened {
             hook: self.hook,
             clock: clock::now,
             sentry: Sentry::default(),
+            reviews: Arc::new(ReviewWorktrees::new(&self.repository, self.worktree_options())),
             scribe,
             recalled: Vec::new(),
             playback: None,

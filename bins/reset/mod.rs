@@ -4,7 +4,7 @@ use std::path::Path;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    gardener::GardenerError,
+    gardener::{GardenerError, Remains, save_own_branch},
     git::{Config, Repository},
     history::{Reading, Run, Scope, TaskHistory},
     message::{Status, Wording, nearest},
@@ -22,6 +22,9 @@ EXAMPLES
    Let a failed task be tried again, with all its attempts
        git arborist reset T003
 
+   Also take what it has added out of the tree; that is saved under a ref
+       git arborist reset --drop T003
+
    In the run of a session that has a branch of its own
        git arborist reset T003 --scope arborist/tasks/3f9a2c1b";
 
@@ -32,6 +35,9 @@ pub struct ResetArgs {
     /// The tasks
     #[arg(value_name = "TASK", required = true)]
     tasks: Vec<TaskId>,
+    /// Take what the tasks have added out of the tree, after saving it under a ref
+    #[arg(long)]
+    drop: bool,
     /// The run of this branch, not of the one that is checked out
     #[arg(long, value_name = "BRANCH")]
     scope: Option<BranchName>,
@@ -61,24 +67,45 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
     if let Some(unknown) = args.tasks.iter().find(|task| run.find(task).is_none()) {
         return Err(untouched(&repository, &run, unknown)?);
     }
-    let mut recorder = Recorder::new(&repository, run.scope.branch.clone(), start.session.clone(), head)?;
-    let mut has_reset = false;
+    let place = find_checkout(&repository, &run.scope.branch)?;
+    let at = place.as_ref().unwrap_or(&repository);
+    let mut recorder = Recorder::new(at, run.scope.branch.clone(), start.session.clone(), head)?;
     for task in &args.tasks {
         let history = run.find(task);
-        if history.is_some_and(is_reset) {
-            ui.line(&format!("{task} is reset already"));
-            continue;
-        }
         let name = history.and_then(|history| history.name()).unwrap_or(task.as_str());
-        let entry = Entry::new(task.clone(), Status::Reset, Wording { name, attempt: Attempt(0), max: 0 });
-        let event = recorder.record(entry, recorder.tree())?;
-        ui.line(&format!("{} reset {task}", event.commit.short()));
-        has_reset = true;
-    }
-    if has_reset {
-        ui.hint("what the task has committed stays; 'git revert' takes it back");
+        let is_reset = history.is_some_and(is_reset);
+        let remains = Remains::find(&repository, &run, task, recorder.head())?;
+        let own = save_own_branch(&repository, &run.scope.branch, (task, recorder.head()))?;
+        if args.drop && !remains.changes.is_empty() {
+            let (commit, saved) = remains.take_out(&mut recorder, (task, name), place.as_ref())?;
+            ui.line(&format!("{} reset {task}", commit.short()));
+            ui.note(&format!("removed from the tree: {}; saved as {saved}", remains.shown()));
+        } else if is_reset {
+            ui.line(&format!("{task} is reset already"));
+        } else {
+            let wording = Wording { name, attempt: Attempt(0), max: 0 };
+            let event = recorder.record(Entry::new(task.clone(), Status::Reset, wording), recorder.tree())?;
+            ui.line(&format!("{} reset {task}", event.commit.short()));
+        }
+        if let Some(saved) = own {
+            ui.note(&format!("its branch is saved as {saved}, and the next run begins it anew"));
+        }
+        if !args.drop && !remains.changes.is_empty() {
+            ui.note(&format!("still in the tree from {task}: {}", remains.shown()));
+            ui.hint(&format!("take it out with: git arborist reset --drop {task}"));
+        }
     }
     Ok(Exit::Done)
+}
+
+/// The worktree that has a branch checked out, if one has: its files must follow the branch.
+fn find_checkout(repository: &Repository, branch: &BranchName) -> Result<Option<Repository>, Failure> {
+    if repository.worktree.is_some() && repository.head.branch.as_ref() == Some(branch) {
+        return Ok(Some(repository.clone()));
+    }
+    let worktrees = repository.list_worktrees()?;
+    let found = worktrees.iter().find(|worktree| worktree.branch.as_ref() == Some(branch));
+    Ok(found.filter(|worktree| worktree.path.is_dir()).and_then(|worktree| repository.linked(worktree)))
 }
 
 fn is_reset(history: &TaskHistory) -> bool {

@@ -140,7 +140,7 @@ fn failing_tests_are_feedback_and_used_up_attempts_fail_the_task() {
     garden.arborist(["reset", "T01"]).exits(1).err("did you mean 'T001'?");
     let said = garden.arborist(["reset", "T002"]).exits(1).err("task 'T002' has not begun");
     said.never("did you mean");
-    garden.arborist(["reset", "T001"]).succeeds().err("git revert");
+    garden.arborist(["reset", "T001"]).succeeds().err("T001.txt").err("git arborist reset --drop T001");
     let head = garden.git(["rev-parse", "HEAD"]).answer();
     garden.arborist(["reset", "T001"]).succeeds().out("T001 is reset already");
     assert_eq!(garden.git(["rev-parse", "HEAD"]).answer(), head, "once is enough");

@@ -176,6 +176,7 @@ fn a_repository_that_an_agent_plants_is_moved_aside_and_the_next_attempt_begins_
 fn a_repository_of_the_users_own_in_the_checkout_stays_where_it_is() {
     for deed in ["true", "git -C mine -c user.name=a -c user.email=a@b commit -q --allow-empty -m x"] {
         let garden = garden(&WORKER.replace("APPROVED", "APPROVED; git init -q of-the-reviewer"));
+        garden.git(["config", "arborist.steps.review.place", "checkout"]).succeeds();
         garden.git(["init", "-q", "mine"]).succeeds();
         garden.write("mine/file", "mine\n");
         assert!(

@@ -46,7 +46,12 @@ fn in_the_checkout_every_program_is_told_its_place() {
         assert_eq!(told("BRANCH"), "main", "{program}");
         assert_eq!(told("TASK"), "T001", "{program}");
         assert_eq!(told("SESSION"), session(&garden), "{program}");
-        assert_eq!(told("WORKTREE").trim_end_matches('/'), top, "{program}");
+        let place = if program == "review" {
+            format!("{}.arborist/review-1", top.trim_end_matches('/'))
+        } else {
+            top.clone()
+        };
+        assert_eq!(told("WORKTREE").trim_end_matches('/'), place.trim_end_matches('/'), "{program}");
     }
 }
 

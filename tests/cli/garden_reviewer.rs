@@ -1,4 +1,4 @@
-//! A reviewer may only read: what it changes is put back, and its word does not count.
+//! A reviewer that works in the checkout may only read: what it changes is put back, and its word does not count.
 
 use arborist_testkit::Garden;
 
@@ -11,6 +11,7 @@ fn garden(deed: &str) -> Garden {
     garden.agent(&format!(
         "case \"$prompt\" in Review*) [ -e \"$ROOT/once\" ] || {{ touch \"$ROOT/once\"; {deed}; }}; echo APPROVED ;; *) echo work > work.txt ;; esac"
     ));
+    garden.git(["config", "arborist.steps.review.place", "checkout"]).succeeds();
     garden
 }
 
@@ -90,7 +91,8 @@ fn a_reviewer_that_always_writes_has_approved_nothing() {
 
 #[test]
 fn a_reviewer_without_a_verdict_is_said_to_have_given_none_and_a_budget_that_nobody_measures_is_told() {
-    let garden = garden("echo 'looks fine to me'; exit 0");
+    let garden = garden("");
+    garden.agent("case \"$prompt\" in Review*) [ $n = 1 ] && echo 'looks fine to me' || echo APPROVED ;; *) echo $n > work.txt ;; esac");
     garden
         .arborist(["garden", "--max-cost", "5"])
         .succeeds()

@@ -158,6 +158,8 @@ fn no_key_is_forgotten() {
         "steps.*.runner",
         "steps.*.model",
         "steps.*.fallback",
+        // tests/cli/review_place.rs
+        "steps.review.place",
         "runners.*.command",
         "runners.*.resume",
         "runners.*.events",

@@ -127,6 +127,6 @@ fn how_many_files_were_changed_is_told_and_what_changed_none() {
     let garden = garden();
     std::fs::write(garden.root().join("mended"), "").unwrap();
     let said = garden.arborist(["gardener"]).succeeds();
-    let said = said.err("T001 implement-pass (1 file)\n").err("T002 implement-pass: no file was changed\n");
+    let said = said.err("T001 implement-pass (1 file)\n").err("T002 implement-pass: no file was changed");
     said.out("3 completed (T001, T002, T003)\n  empty  no file was changed for T002\n  run    main");
 }

@@ -14,7 +14,7 @@ fn garden(template: &str) -> Garden {
     let script = garden.root().join("robot.sh");
     let text = format!(
         "cat > /dev/null; printf '%s' \"$1\" > '{root}/told'; test -f \"$1\" && cp \"$1\" '{root}/file'; \
-         echo done > done.txt; echo APPROVED\n"
+         echo done >> done.txt; echo APPROVED\n"
     );
     fs::write(&script, text).unwrap();
     let config = format!(
@@ -46,7 +46,8 @@ fn tools_are_given_when_they_are_asked_for() {
     let top = garden.path("").canonicalize().unwrap().display().to_string();
     let args: Vec<&str> =
         server["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
-    let root = format!("app={}", top.trim_end_matches('/'));
+    // The last one who was told is the reviewer.
+    let root = format!("app={}.arborist/review-1", top.trim_end_matches('/'));
     assert_eq!(args[0], "--root");
     assert_eq!(args[1].trim_end_matches('/'), root);
     assert_eq!(args[2..], ["--command", "app:run-tests=make test", "--timeout", "300"]);
@@ -85,7 +86,7 @@ fn settings_ask_for_them_too_and_one_runner_may_go_without() {
 fn in_a_lane_they_are_bound_to_the_lane() {
     let garden = garden("\"{tools}\"");
     garden.arborist(["gardener", "--tools", "--isolate"]).succeeds();
-    let lane = garden.root().canonicalize().unwrap().join("repo.arborist/lane-1");
+    let lane = garden.root().canonicalize().unwrap().join("repo.arborist/review-1");
     assert_eq!(server(&told(&garden))["args"][1], format!("repo={}", lane.display()));
 }
 

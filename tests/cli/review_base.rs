@@ -27,7 +27,7 @@ fn rejected(place: &[&str]) -> Garden {
     works(&garden, "echo 'os.system(x)' > bad.py");
     garden.arborist(["gardener", "--max-retries", "1"].iter().chain(place)).exits(1);
     assert_eq!(state(&garden), "failed");
-    works(&garden, "echo fine > good.py");
+    works(&garden, "echo $n > good.py");
     garden
 }
 
@@ -47,6 +47,7 @@ fn subject(garden: &Garden, status: &str) -> String {
 
 /// The next run fails like the first, because the reviewer sees what both attempts added.
 fn is_rejected_again(garden: &Garden, args: &[&str]) {
+    fs::remove_file(garden.root().join("review")).unwrap();
     garden.arborist(["gardener", "--max-retries", "1"].iter().chain(args)).exits(1);
     let diff = reviewed(garden);
     assert!(diff.contains("+os.system(x)") && diff.contains("+++ b/good.py"), "{diff}");
@@ -114,7 +115,7 @@ fn in_a_file_that_both_changed_only_the_tasks_lines_are_shown() {
     garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
     garden.write("both.txt", garden.read("both.txt").replace("line 35\n", "of the user\n"));
     garden.commit("of the user\n");
-    works(&garden, "echo fine > good.py");
+    works(&garden, "echo $n > good.py");
     is_rejected_again(&garden, &["--retry-failed"]);
     assert!(!reviewed(&garden).contains("of the user"), "{}", reviewed(&garden));
     // Where lines of the task were changed by somebody else, more is shown rather than less.
@@ -122,7 +123,7 @@ fn in_a_file_that_both_changed_only_the_tasks_lines_are_shown() {
         .write("both.txt", garden.read("both.txt").replace("os.system(x)\n", "os.system(x) # of the user\n"));
     garden.write(".gitattributes", "* merge=union\n");
     garden.commit("of the user again\n");
-    garden.arborist(["gardener", "--max-retries", "1", "--retry-failed"]).exits(1);
+    is_rejected_again(&garden, &["--retry-failed"]);
     assert!(reviewed(&garden).contains("+os.system(x) # of the user"), "{}", reviewed(&garden));
 }
 
@@ -148,7 +149,7 @@ fn after_a_crash_everything_that_the_task_wrote_is_reviewed() {
         garden.commit("a plan\n");
         works(&garden, "echo 'os.system(x)' > bad.py; kill -9 $PPID");
         assert_ne!(garden.arborist(["gardener"].iter().chain(place)).code(), 0);
-        works(&garden, "echo fine > good.py");
+        works(&garden, "echo $n > good.py");
         garden.arborist(["gardener", "--max-retries", "2"].iter().chain(place)).exits(1);
         let diff = reviewed(&garden);
         assert!(diff.contains("+os.system(x)") && diff.contains("+++ b/good.py"), "{diff}");
@@ -200,7 +201,7 @@ calls 2 "I add b"; echo b > b.py; answers 2
 ends "done"
 "#;
 const GOOD: &str = r#"opens
-calls 1 "I add c"; echo fine > good.py; answers 1
+calls 1 "I add c"; echo $n > good.py; answers 1
 ends "done"
 "#;
 

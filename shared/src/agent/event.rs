@@ -64,6 +64,8 @@ pub enum AgentEvent {
         /// Its last words, whole.
         text: String,
     },
+    /// A second final event. Only one of them can be the program's own, and nobody can tell which.
+    SecondEnd,
     /// A line that is no event that we know: noise, or news.
     Unread(String),
 }

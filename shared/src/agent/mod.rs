@@ -28,6 +28,6 @@ pub use preset::{Preset, RunnerKind};
 pub use provider::provider_of;
 pub use runner::{Invocation, Overrides, Request, Runner};
 pub use stream::EventReader;
-pub use tally::Tally;
+pub use tally::{Tally, begins_with_rejection};
 pub use template::{Placeholder, Template};
 pub use tools::{ToolServer, ToolsForm};

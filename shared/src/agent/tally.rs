@@ -1,5 +1,7 @@
 //! The fold of a call's events into what it came to, with how the process ended. Neither is believed alone.
 
+use crate::message::plain_text;
+
 use super::{AgentEvent, End, EventFormat, FailureKind, LimitKind, Outcome, Scope, Usage, Wait};
 
 /// Most of a runner's last words that is kept, in bytes.
@@ -23,6 +25,10 @@ pub struct Tally {
     /// The provider let us wait, and nothing has happened since.
     waiting: Option<(LimitKind, Wait)>,
     verdict: Option<Verdict>,
+    /// Whether there was a second final event.
+    is_doubtful: bool,
+    /// Whether a line of what it said begins with `REJECTED`, however long ago.
+    has_rejected: bool,
     words: String,
     has_worked: bool,
 }
@@ -39,6 +45,8 @@ impl Tally {
             call: None,
             waiting: None,
             verdict: None,
+            is_doubtful: false,
+            has_rejected: false,
             words: String::new(),
             has_worked: false,
         }
@@ -101,6 +109,7 @@ impl Tally {
             // Whatever was said before, work goes on.
             AgentEvent::TurnStarted { .. } => (self.waiting, self.verdict) = (None, None),
             AgentEvent::ToolCall { .. } => self.waiting = None,
+            AgentEvent::SecondEnd => self.is_doubtful = true,
             AgentEvent::TurnEnded { .. } | AgentEvent::FileWritten { .. } | AgentEvent::Unread(_) => {}
         }
     }
@@ -111,7 +120,14 @@ impl Tally {
         self.words.trim_end()
     }
 
+    /// Whether a line of what it said begins with `REJECTED`. What is printed behind it cannot take that back.
+    #[must_use]
+    pub fn has_rejected(&self) -> bool {
+        self.has_rejected
+    }
+
     fn say(&mut self, words: &str) {
+        self.has_rejected |= begins_with_rejection(words);
         self.words.push_str(words);
         self.words.push('\n');
         if self.words.len() > 2 * LONGEST {
@@ -126,6 +142,10 @@ impl Tally {
     /// What the call came to.
     #[must_use]
     pub fn conclude(mut self, end: &End) -> Outcome {
+        if self.is_doubtful {
+            let message = "more than one final result was printed, and only one can be its own";
+            return self.failed(FailureKind::Other, message.to_owned());
+        }
         if self.format == EventFormat::Text {
             return match end {
                 End::Code(0) => {
@@ -196,6 +216,15 @@ impl Tally {
     fn failed(self, kind: FailureKind, message: String) -> Outcome {
         Outcome::Failed { kind, message, usage: self.usage(), session: self.session }
     }
+}
+
+/// Whether a line of `words` begins with `REJECTED`, as reviewers are asked to say no. Emphasis makes no difference.
+#[must_use]
+pub fn begins_with_rejection(words: &str) -> bool {
+    words.contains("REJECTED")
+        && plain_text(words)
+            .lines()
+            .any(|line| line.trim_start_matches(['*', '_', '`']).starts_with("REJECTED"))
 }
 
 /// The code that Gemini CLI keeps for a missing or wrong key.

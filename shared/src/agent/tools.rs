@@ -1,6 +1,6 @@
 //! The server of tools that an agent is given, written down as each program wants it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
@@ -54,6 +54,23 @@ impl ToolServer {
             ToolsForm::Opencode => Some(self.opencode()),
             ToolsForm::Home => self.home.as_ref().map(|home| home.to_string_lossy().into_owned()),
         }
+    }
+
+    /// The same for one who works in `to` instead of `from`.
+    #[must_use]
+    pub fn moved(&self, from: &Path, to: &Path) -> Self {
+        let mut moved = self.clone();
+        let end = format!("={}", from.display());
+        for at in 1..moved.args.len() {
+            let name = moved.args[at].strip_suffix(&end).filter(|_| moved.args[at - 1] == "--root");
+            if let Some(root) = name.map(|name| format!("{name}={}", to.display())) {
+                moved.args[at] = root;
+            }
+        }
+        for (_, value) in moved.env.iter_mut().filter(|(name, _)| name == "ARBORIST_WORKTREE") {
+            *value = to.to_string_lossy().into_owned();
+        }
+        moved
     }
 
     /// The same, for a task.

@@ -54,6 +54,8 @@ pub enum GardenerError {
     NoPlace,
     #[error("there are changes that are not committed: {0}")]
     Dirty(String),
+    #[error("these files are to be removed from the tree and have changes that are not committed: {0}")]
+    Overlap(String),
     #[error("a {0} is going on in this checkout, and the run's commits would come between")]
     GoingOn(&'static str),
     #[error("no plan was found")]
@@ -139,6 +141,7 @@ impl Explain for GardenerError {
             | Self::RedWithoutTest(_) => Exit::No,
             Self::LaneGone { .. }
             | Self::Dirty(_)
+            | Self::Overlap(_)
             | Self::GoingOn(_)
             | Self::PlanChanged { .. }
             | Self::ConfigChanged(_)
@@ -172,6 +175,7 @@ impl Explain for GardenerError {
             Self::Dirty(_) => {
                 "commit or stash them, or begin all the same with --allow-dirty: they stay as they are\nor leave them alone, and let the run have a branch of its own: --session-branch".into()
             }
+            Self::Overlap(_) => "commit them, or put them aside: git stash -u".into(),
             Self::GoingOn(_) => "finish it or give it up, as 'git status' says\nor leave it alone, and let the run have a branch of its own: --session-branch".into(),
             Self::NoPlan => {
                 "name one with --tree, or give one task with: git arborist garden -m \"what to do\"".into()

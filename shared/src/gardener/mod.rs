@@ -14,6 +14,8 @@ mod phase;
 mod project;
 mod proofs;
 mod recover;
+mod remains;
+mod review_places;
 mod saving;
 mod site;
 pub mod start;
@@ -31,6 +33,8 @@ pub use land::{Needs, Unlanded};
 pub use lanes::{Attended, Lanes, LeftMarks};
 pub use proofs::Proofs;
 pub use recover::{Recovered, recover};
+pub use remains::{Remains, save_own_branch};
+pub use review_places::ReviewWorktrees;
 pub use site::Site;
 pub use start::PlanFile;
 pub use summary::Summary;
@@ -237,7 +241,9 @@ impl<'a> Gardener<'a> {
         (at_work, more): (Spent, Receiver<Spent>),
         is_retried: bool,
     ) -> Result<Work, GardenerError> {
-        let events = self.run.find(&task.id).map(|history| history.current().to_vec()).unwrap_or_default();
+        let history = self.run.find(&task.id);
+        let (earlier, events) = history.map(TaskHistory::split).unwrap_or_default();
+        let (earlier, events) = (earlier.to_vec(), events.to_vec());
         let spent = Spent::beside(&self.run, &task.id) + at_work;
         if events.is_empty() {
             self.tools.options.budgets.run.check(Level::Run, &spent).map_err(PipelineError::from)?;
@@ -249,6 +255,7 @@ impl<'a> Gardener<'a> {
             None => false,
         };
         Ok(Work::Task(Start {
+            earlier,
             events,
             begun,
             known_red: self.known_red(task),

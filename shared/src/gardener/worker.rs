@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    GardenerError, Lanes, Site,
+    GardenerError, Lanes, ReviewWorktrees, Site,
     land::Landed,
     lanes::Ground,
     phase,
@@ -22,7 +22,7 @@ use crate::{
     name::{Oid, RepoName, SessionId, TaskId},
     pipeline::{
         Annex, End, Happening, IgnoredFiles, KnownRed, Memory, NamedCommand, News, Options, Others, Playback,
-        PreCommit, Scribe, Sentry, TaskRun, Workshop,
+        PreCommit, ReviewsIn, Scribe, Sentry, TaskRun, Workshop,
     },
     plan::Task,
     process::{Attendance, Cancel},
@@ -55,6 +55,8 @@ pub struct Tools<'a> {
     pub clock: fn() -> i64,
     /// Watches what agents share.
     pub sentry: Sentry,
+    /// The worktrees for reviewers.
+    pub reviews: Arc<ReviewWorktrees>,
     /// Who writes the session down.
     pub scribe: Scribe<'a>,
     /// What is known of tasks that an earlier process began.
@@ -123,6 +125,10 @@ impl<'a> Tools<'a> {
             voice: Box::new(voice),
             memory: Memory::recalling(self.recalled.clone()),
             sentry: self.sentry.clone(),
+            review_places: match self.options.reviews_in {
+                ReviewsIn::Scratch => Some(&*self.reviews),
+                ReviewsIn::Checkout => None,
+            },
             scribe: self.scribe.clone(),
             playback: self.playback.clone(),
             annexes: Vec::new(),
@@ -215,6 +221,8 @@ pub(super) enum Work {
 
 /// Where a task stands.
 pub(super) struct Start {
+    /// Events from before those.
+    pub(super) earlier: Vec<Event>,
     /// The events that attempts are counted from.
     pub(super) events: Vec<Event>,
     /// Where its base is looked for: the start of the run and its session. `None` if nothing of it was committed before.
@@ -361,7 +369,7 @@ fn run_task(
     start: Start,
     written: &mut Vec<Event>,
 ) -> Result<End, GardenerError> {
-    let Start { mut events, begun, known_red, others, is_interrupted, is_retried } = start;
+    let Start { earlier, mut events, begun, known_red, others, is_interrupted, is_retried } = start;
     let tip = recorder.head();
     let base = match &begun {
         Some((start, session)) => {
@@ -374,7 +382,7 @@ fn run_task(
         record_left((shop, recorder), task, &mut events, None)?;
     }
     shop.scribe.begin(recorder.tree());
-    let mut run = TaskRun { shop, recorder, task, events, base, known_red, others, is_retried };
+    let mut run = TaskRun { shop, recorder, task, earlier, events, base, known_red, others, is_retried };
     let result = run.run();
     let TaskRun { shop, recorder, mut events, .. } = run;
     // An error of ours leaves the attempt marked. Its reason is known only now, so it is recorded at once; if that fails too,

@@ -176,9 +176,15 @@ impl TaskHistory {
     /// The events that attempts are counted from: those since the last reset or revert.
     #[must_use]
     pub fn current(&self) -> &[Event] {
+        self.split().1
+    }
+
+    /// The events from before, and those that attempts are counted from.
+    #[must_use]
+    pub fn split(&self) -> (&[Event], &[Event]) {
         let reset =
             self.events.iter().rposition(|event| event.status() == Status::Reset).map_or(0, |at| at + 1);
-        &self.events[reset.max(self.earlier)..]
+        self.events.split_at(reset.max(self.earlier))
     }
 
     /// Whether anything of it counts or did: what was left out altogether tells of no task.

@@ -44,6 +44,7 @@ pub(super) struct Room<'a> {
     hook: PreCommit,
     recorder: Recorder<'a>,
     begun: Begun,
+    base: Base,
 }
 
 impl Annex {
@@ -64,7 +65,7 @@ impl Annex {
     fn enter(&self, task: &Task, attempt: Attempt) -> Result<Room<'_>, GitError> {
         let recorder = Recorder::at(&self.repository, self.hand.clone(), self.tip.clone());
         let begun = place::begin(&recorder, &self.sentry, &task.id, attempt)?;
-        Ok(Room { name: &self.name, hook: self.hook, recorder, begun })
+        Ok(Room { name: &self.name, hook: self.hook, recorder, begun, base: self.base })
     }
 }
 
@@ -96,6 +97,11 @@ impl<'a> Room<'a> {
     /// Whether nothing was changed there.
     pub(super) fn is_untouched(&self, work: &Work) -> bool {
         work.changes.is_empty() && work.tip == self.begun.head && work.trespass.is_none()
+    }
+
+    /// Whether the task has added nothing there, in this attempt or an earlier one.
+    pub(super) fn adds_nothing(&self, work: &Work) -> bool {
+        work.tree == self.base.tree
     }
 
     /// What is to be said of commits that were folded in there.

@@ -111,6 +111,31 @@ pub struct Reply {
     /// Whether the program ended by itself without the agent having said or done anything, or with words that its own
     /// session does not exist. One that was to continue a session is then called again without it.
     pub has_no_session: bool,
+    /// Why its last words cannot be believed to be its own, if so. Who only works is not asked; who decides is.
+    pub doubt: Option<Doubt>,
+}
+
+/// Why the last words of a call may not be the program's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// Something was printed after it had ended.
+    PrintedLate,
+    /// It did not end by itself after its result.
+    Stopped,
+    /// It had said `REJECTED` before.
+    Rejected,
+}
+
+impl Doubt {
+    fn find(ended: &process::Outcome, tally: &Tally) -> Option<Self> {
+        if ended.printed_late {
+            Some(Self::PrintedLate)
+        } else if !matches!(ended.ending, Ending::Exited(_)) {
+            Some(Self::Stopped)
+        } else {
+            tally.has_rejected().then_some(Self::Rejected)
+        }
+    }
 }
 
 /// Where the program of a runner is at home, for one that finds its tools there.
@@ -220,6 +245,7 @@ impl Caller<'_> {
         let retold = self.retold.filter(|_| format == EventFormat::Codex).unwrap_or_default();
         self.expense.add(tally.usage().map(|usage| usage.minus(retold)), ended.took);
         refuse_survivors(&ended)?;
+        let doubt = Doubt::find(&ended, &tally);
         let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
         let has_ended_itself = matches!(ended.ending, Ending::Exited(_));
         let is_mute = !tally.has_worked();
@@ -234,7 +260,7 @@ impl Caller<'_> {
             explain(&mut outcome, &words);
         }
         let is_lost = is_mute || is_lost_session(&outcome, &words);
-        Ok(Reply { outcome, words, has_no_session: has_ended_itself && is_lost })
+        Ok(Reply { outcome, words, has_no_session: has_ended_itself && is_lost, doubt })
     }
 }
 

@@ -75,6 +75,9 @@ pub enum PipelineError {
         /// How long we have waited.
         waited: Duration,
     },
+    /// The reviewer's worktree could not be made.
+    #[error("could not prepare the worktree for the reviewer: {0}")]
+    ReviewPlace(String),
     /// Nobody has looked at the work.
     #[error("the reviewer failed {tries} times: {said}")]
     NoReview {
@@ -150,7 +153,9 @@ impl Explain for PipelineError {
             Self::RedLane { .. } | Self::Unavailable { .. } | Self::Budget(_) | Self::NotRecorded { .. } => {
                 Exit::No
             }
-            Self::File { .. } | Self::NoTestPlace(_) | Self::NoCommand { .. } => Exit::Fatal,
+            Self::File { .. } | Self::NoTestPlace(_) | Self::NoCommand { .. } | Self::ReviewPlace(_) => {
+                Exit::Fatal
+            }
         }
     }
 
@@ -186,6 +191,9 @@ impl Explain for PipelineError {
             Self::NoCommand { .. } => {
                 Some("give the task a \"command\" in the plan, or choose another runner".into())
             }
+            Self::ReviewPlace(_) => Some(
+                "see what lies there with: git worktree list\nlet reviewers work in the checkout instead: git config arborist.steps.review.place checkout".into(),
+            ),
             Self::File { .. } => None,
         }
     }

@@ -5,6 +5,7 @@ use super::{
     annex::{self, Room},
     folded,
     guard::joined,
+    idle::{self, NOTHING_TO_DO},
     implement,
     interrupted::mark_interrupted,
     kept::Kept,
@@ -38,6 +39,18 @@ struct Judgement {
     interruption: Option<String>,
 }
 
+/// What is known of an attempt that may have added nothing.
+struct Idle {
+    /// Why it has, if so.
+    why: Option<String>,
+    /// What the agent says about that.
+    said: Option<String>,
+    /// Whether this attempt changed no file.
+    is_untouched: bool,
+    /// Whether how the call ended decides alone.
+    is_decided: bool,
+}
+
 impl TaskRun<'_, '_, '_> {
     pub(super) fn implement(&mut self, attempt: Attempt) -> Result<Step, PipelineError> {
         let mut annexes = std::mem::take(&mut self.shop.annexes);
@@ -68,7 +81,18 @@ impl TaskRun<'_, '_, '_> {
         let mut rooms = annex::enter(annexes, self.task, attempt)?;
         let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Implement);
         let (prompt, log) = (&prompt, &log);
-        let errand = Errand { chain: &chain, time_left, session, task, step, place, annexes, prompt, log };
+        let errand = Errand {
+            chain: &chain,
+            time_left,
+            session,
+            task,
+            step,
+            place,
+            annexes,
+            apart: None,
+            prompt,
+            log,
+        };
         let messenger = Messenger::of(self.shop, &place.git_dir, &self.log_path("commit-message"));
         let of = TurnsOf::of(self.shop, self.task, (StepKind::Implement, attempt)).asking(messenger);
         let others = rooms.iter_mut().map(Room::beside).collect();
@@ -113,7 +137,13 @@ impl TaskRun<'_, '_, '_> {
                 let trespasses = beside.iter().filter_map(|(_, work)| work.trespass.clone());
                 let trespasses: Vec<String> = work.trespass.clone().into_iter().chain(trespasses).collect();
                 work.trespass = joined(&trespasses);
-                Some(refused(judge(reply, work), refusal).of_nothing(is_untouched))
+                let idle = Idle {
+                    why: self.find_emptiness((&begun, work), &beside)?,
+                    said: idle::reason(reply),
+                    is_untouched,
+                    is_decided: called.is_decided,
+                };
+                Some(refused(judge(reply, work), refusal).of_nothing(idle))
             }
             Err(error)
                 if is_untouched
@@ -198,10 +228,24 @@ impl Judgement {
         Self { body: self.body.with("Folded in:", &words.join("\n")), ..self }
     }
 
-    /// An agent that says that it is done and has changed nothing may be right, but nobody should have to find out.
-    fn of_nothing(self, is_untouched: bool) -> Self {
-        let is_idle = is_untouched && self.status == Status::ImplementPass;
-        Self { why: if is_idle { Some("no file was changed".into()) } else { self.why }, ..self }
+    /// An agent that says that it is done and has added nothing fails, unless it says why nothing was to be done.
+    fn of_nothing(self, idle: Idle) -> Self {
+        let Idle { why, said, is_untouched, is_decided } = idle;
+        if self.status != Status::ImplementPass {
+            return self;
+        }
+        match (why.filter(|_| !is_decided), said) {
+            (Some(_), Some(said)) => {
+                let why = Some(format!("no file was changed: {said}"));
+                Self { body: Body::new(NOTHING_TO_DO, &said).followed_by(self.body), why, ..self }
+            }
+            (Some(why), None) => {
+                let body = Body::new(FAILED, &why).followed_by(self.body.clone());
+                Self { status: Status::ImplementFail, body, why: Some(why), ..self }
+            }
+            (None, _) if is_untouched => Self { why: Some("no file was changed".into()), ..self },
+            (None, _) => self,
+        }
     }
 }
 

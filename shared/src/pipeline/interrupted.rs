@@ -46,6 +46,7 @@ impl PipelineError {
             | Self::File { .. }
             | Self::Stopped { .. }
             | Self::Unavailable { .. }
+            | Self::ReviewPlace(_)
             | Self::Survivors(_) => true,
             Self::Agent(_)
             | Self::Refused { .. }

@@ -45,12 +45,23 @@ pub struct Options {
     pub budgets: Budgets,
     /// How many characters of a change the reviewer sees.
     pub diff_limit: usize,
+    /// Where reviewers work.
+    pub reviews_in: ReviewsIn,
     /// How an attempt begins after another.
     pub sessions: Sessions,
     /// Where the messages of turns come from.
     pub message_by: MessageBy,
     /// How long one who is asked for a message may take.
     pub message_limits: Limits,
+}
+
+/// Where reviewers work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReviewsIn {
+    /// In a worktree of the commit under review, which is reset before each review.
+    Scratch,
+    /// In the task's own checkout, with everything that is installed there.
+    Checkout,
 }
 
 /// How an attempt begins after another.
@@ -130,6 +141,10 @@ impl Options {
                 task: budget(flags.budgets.task, settings, "task-"),
             },
             diff_limit: flags.diff_limit.or(longest).unwrap_or(LONGEST_DIFF),
+            reviews_in: match settings.text("steps.review.place") {
+                Some("checkout") => ReviewsIn::Checkout,
+                _ => ReviewsIn::Scratch,
+            },
             message_by,
             message_limits: Limits {
                 whole: Some(seconds(settings, "timeouts.commit-message", 30)),

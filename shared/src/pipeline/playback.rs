@@ -98,7 +98,8 @@ impl Workshop<'_> {
             None => Err(playback.missing(&task.id, step)),
         };
         // What it cost was spent when it was recorded.
-        Called { expense: Expense::default(), result }
+        // Whether it passed was decided then, too.
+        Called { expense: Expense::default(), result, is_decided: true }
     }
 }
 
@@ -274,11 +275,11 @@ fn conclude(call: &RecordedCall, tally: Option<Tally>) -> Option<Reply> {
     if end.status() == Status::ImplementFail {
         let outcome =
             Outcome::Failed { kind: FailureKind::Other, message: words_of(end), usage: None, session: None };
-        return Some(Reply { outcome, words: String::new(), has_no_session: false });
+        return Some(Reply { outcome, words: String::new(), has_no_session: false, doubt: None });
     }
     Some(match told {
         Some(outcome @ Outcome::Success { .. }) => {
-            Reply { outcome, words: String::new(), has_no_session: false }
+            Reply { outcome, words: String::new(), has_no_session: false, doubt: None }
         }
         _ => succeeded(words_of(end)),
     })
@@ -289,6 +290,7 @@ fn succeeded(text: String) -> Reply {
         outcome: Outcome::Success { text, usage: None, session: None },
         words: String::new(),
         has_no_session: false,
+        doubt: None,
     }
 }
 

@@ -35,6 +35,9 @@ pub fn implement(subject: Subject<'_>, earlier: &[Event]) -> String {
     if is_red {
         prompt.push_str("Write only tests, which must fail now: a later task makes them pass. All other tests must pass.\n");
     }
+    prompt.push_str(
+        "If nothing has to be changed, let the last line of your reply be NOTHING TO DO: and the reason.\n",
+    );
     let feedback = feedback(earlier);
     if !feedback.is_empty() {
         let _ = write!(prompt, "\nPrevious feedback from failed attempts:\n\n{feedback}");
@@ -44,7 +47,7 @@ pub fn implement(subject: Subject<'_>, earlier: &[Event]) -> String {
 
 /// Asks for a decision on a change.
 #[must_use]
-pub fn review(subject: Subject<'_>, diff: &str) -> String {
+pub fn review(subject: Subject<'_>, diff: &str, idle: Option<&str>) -> String {
     let Subject { id, name, description, is_red } = subject;
     let mut prompt = format!("Review the changes for task {id}: {name}\n\n");
     if !description.trim().is_empty() {
@@ -52,6 +55,13 @@ pub fn review(subject: Subject<'_>, diff: &str) -> String {
     }
     if is_red {
         prompt.push_str("The new tests are meant to fail: a later task makes them pass.\n\n");
+    }
+    if let Some(reason) = idle {
+        let _ = write!(
+            prompt,
+            "The implementing agent changed no file in this attempt. Its reason: {}\nDecide whether that is right.\n\n",
+            plain_text(reason).trim()
+        );
     }
     let _ = write!(
         prompt,
@@ -114,6 +124,6 @@ mod tests {
                 .starts_with("Implement task T001: Create schema\n\nDescription: with users\n")
         );
         assert!(!implement(subject, &[]).contains("feedback"));
-        assert!(review(subject, "+x\n").contains("Diff:\n+x\n"));
+        assert!(review(subject, "+x\n", None).contains("Diff:\n+x\n"));
     }
 }

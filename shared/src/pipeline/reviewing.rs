@@ -1,10 +1,13 @@
 //! The review step: somebody else decides on the change. A reviewer that breaks down has decided nothing, and is asked
 //! again.
 
+use std::{path::Path, thread, time::Duration};
+
 use super::{
-    Called, Errand, Expense, Happening, PipelineError, Reply, Resume, Sessions, Stage, TaskRun, Verdict,
-    cut_diff,
+    Annex, Called, Crew, Doubt, Errand, Expense, Happening, PipelineError, Reply, Resume, ReviewPlace,
+    ReviewPlaces, Sessions, Stage, TaskRun, Verdict, cut_diff,
     guard::{Watch, joined},
+    idle,
     plain::Changed,
     reading, review,
     task::{Step, last_line},
@@ -12,14 +15,29 @@ use super::{
     turns::TurnKeeper,
 };
 use crate::{
-    agent::{FailureKind, Outcome},
+    agent::{FailureKind, Outcome, limits::Chain},
+    git::Repository,
     message::{Body, Key, Status, Step as StepKind, visible},
-    name::Attempt,
+    name::{Attempt, BranchName, Oid},
     record::Unfinished,
 };
 
 /// How often reviewers are asked about one change before a person has to look at why they fail.
 const MOST_TRIES: u32 = 3;
+
+/// A worktree for a reviewer that is still to be got ready.
+struct WantedPlace<'a> {
+    places: &'a dyn ReviewPlaces,
+    repository: &'a Repository,
+    branch: &'a BranchName,
+    commit: Oid,
+}
+
+impl WantedPlace<'_> {
+    fn take(wanted: Option<Self>) -> Result<Option<ReviewPlace>, PipelineError> {
+        wanted.map(|wanted| wanted.places.take(wanted.repository, wanted.branch, wanted.commit)).transpose()
+    }
+}
 
 impl TaskRun<'_, '_, '_> {
     pub(super) fn review(&mut self, attempt: Attempt) -> Result<Step, PipelineError> {
@@ -48,31 +66,30 @@ impl TaskRun<'_, '_, '_> {
         let chain = self.shop.options.staff.reviewers()?;
         let by = self.shop.name_of_next(&chain);
         self.announce("review", attempt, (&by, log));
-        let (prompt, file) = (self.review_prompt()?, self.shop.home.join(log));
+        // The worktree is filled while git compares the trees: neither needs the other.
+        let (prompt, mut apart) = thread::scope(|scope| {
+            let wanted = self.review_place();
+            let place = scope.spawn(move || WantedPlace::take(wanted));
+            let prompt = self.review_prompt();
+            (prompt, place.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let (prompt, file) = (prompt?, self.shop.home.join(log));
         let mut expense = Expense::default();
         for tries in 1.. {
             let time_left = match self.allowance(&expense) {
                 Ok(left) => left,
-                Err(overrun) => return Ok(Called { expense, result: Err(overrun.into()) }),
+                Err(overrun) => {
+                    return Ok(Called { expense, result: Err(overrun.into()), is_decided: false });
+                }
             };
-            let session = Sessions::Fresh;
-            let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Review);
-            let (prompt, log) = (&prompt, &file);
-            let errand =
-                Errand { chain: &chain, time_left, session, task, step, place, annexes: &[], prompt, log };
-            let lent = reading::lend(self.recorder, &self.shop.sentry)?;
-            let beside: Vec<Watch> =
-                self.shop.annexes.iter().map(|annex| annex.sentry.watch(&annex.repository)).collect();
-            let of = TurnsOf::of(self.shop, self.task, (StepKind::Review, attempt));
-            let mut turns = TurnKeeper::new(self.recorder, None, of);
-            let called = self.shop.call(errand, Some(&mut turns));
-            let (kept, _, plain) = turns.finish();
-            self.shop.scribe.owe(&called.expense, kept.told);
-            self.keep_plain(plain, &called, Changed::NOTHING);
-            let here = lent.take_back(self.recorder, &self.mark_of(attempt))?;
-            let there = beside.iter().flat_map(Watch::restore);
-            let trespass = joined(&here.into_iter().chain(there).collect::<Vec<_>>());
-            self.recorder.unsettle();
+            // One who failed may have left anything there.
+            let place = if tries == 1 {
+                std::mem::replace(&mut apart, Ok(None))
+            } else {
+                WantedPlace::take(self.review_place())
+            }?;
+            let (called, trespass) =
+                self.ask_reviewer(attempt, (&chain, time_left), (&prompt, &file), place.as_ref())?;
             expense.add(called.expense.usage, called.expense.time);
             let called = self.cut_short(Called { expense, ..discounted(called, trespass) });
             match &called.result {
@@ -91,6 +108,57 @@ impl TaskRun<'_, '_, '_> {
         Err(PipelineError::stopped(&self.shop.cancel))
     }
 
+    /// One call of a reviewer, and what it did that it may not do.
+    fn ask_reviewer(
+        &mut self,
+        attempt: Attempt,
+        (chain, time_left): (&Chain<Crew>, Option<Duration>),
+        (prompt, log): (&str, &Path),
+        apart: Option<&ReviewPlace>,
+    ) -> Result<(Called, Option<String>), PipelineError> {
+        let (task, place, step) = (self.task, self.recorder.repository(), StepKind::Review);
+        let session = Sessions::Fresh;
+        let errand =
+            Errand { chain, time_left, session, task, step, place, annexes: &[], apart, prompt, log };
+        let lent = reading::lend(self.recorder, &self.shop.sentry)?;
+        // The worktree of the reviewer has files of its own that git obeys.
+        let watch = apart.map(|apart| self.shop.sentry.watch(&apart.repository));
+        let beside: Vec<Watch> =
+            self.shop.annexes.iter().map(|annex| annex.sentry.watch(&annex.repository)).collect();
+        let of = TurnsOf::of(self.shop, self.task, (StepKind::Review, attempt));
+        let mut turns = TurnKeeper::new(self.recorder, None, of);
+        let called = self.shop.call(errand, Some(&mut turns));
+        let (kept, _, plain) = turns.finish();
+        self.shop.scribe.owe(&called.expense, kept.told);
+        self.keep_plain(plain, &called, Changed::NOTHING);
+        let watched = watch.iter().chain(&beside);
+        let mut trespasses: Vec<String> = watched.flat_map(Watch::restore).collect();
+        if let Some(more) = lent.take_back(self.recorder, &self.mark_of(attempt))? {
+            trespasses.retain(|known| !more.contains(known));
+            trespasses.push(more);
+        }
+        self.recorder.unsettle();
+        Ok((called, joined(&trespasses)))
+    }
+
+    /// The worktree that a reviewer is to have. A task that works in another repository first is reviewed there.
+    fn review_place(&self) -> Option<WantedPlace<'_>> {
+        // Where calls are played again, nobody works anywhere.
+        let places = self.shop.review_places.filter(|_| self.shop.playback.is_none())?;
+        let first = self.task.repos.first();
+        let annex =
+            self.shop.annexes.iter().find(|annex| first.is_some_and(|name| annex.name.as_str() == name));
+        Some(match annex {
+            Some(Annex { repository, hand, tip, .. }) => {
+                WantedPlace { places, repository, branch: &hand.run, commit: tip.head }
+            }
+            None => {
+                let (repository, branch) = (self.recorder.repository(), self.recorder.run());
+                WantedPlace { places, repository, branch, commit: self.recorder.head() }
+            }
+        })
+    }
+
     fn mark_of(&self, attempt: Attempt) -> String {
         Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt)
     }
@@ -104,8 +172,10 @@ impl TaskRun<'_, '_, '_> {
             patch += &format!("\nIn the repository {}:\n{more}", annex.name);
             stat += &format!("\nIn the repository {}:\n{lines}", annex.name);
         }
+        let patch = if patch.trim().is_empty() { "(no file was changed)".to_owned() } else { patch };
         let diff = cut_diff(&patch, &stat, longest) + &self.words_on_ignored()?;
-        Ok(review(self.subject(), &diff))
+        let idle = idle::recorded_reason(&self.events);
+        Ok(review(self.subject(), &diff, idle.as_deref()))
     }
 
     /// A file that no commit has can make tests pass here and nowhere else.
@@ -149,21 +219,34 @@ fn reason(words: &str) -> String {
     if is_verdict { last } else { format!("no verdict in the reviewer's last line: {last}") }
 }
 
-/// The word of a reviewer that did not keep to reading does not count.
+/// The word of a reviewer that did not keep to reading does not count, nor one that may not be its own.
 fn discounted(called: Called, trespass: Option<String>) -> Called {
-    let result = match (called.result, trespass) {
-        (Ok(reply), Some(message)) => {
-            let outcome = Outcome::Failed { kind: FailureKind::Other, message, usage: None, session: None };
-            Ok(Reply { outcome, ..reply })
+    let result = called.result.map(|reply| {
+        let is_success = matches!(reply.outcome, Outcome::Success { .. });
+        let doubt = reply.doubt.filter(|_| is_success).and_then(|doubt| match doubt {
+            Doubt::PrintedLate => Some("something that it had started printed after it had ended"),
+            Doubt::Stopped => Some("it did not end after its result"),
+            Doubt::Rejected => None,
+        });
+        match trespass.or(doubt.map(str::to_owned)) {
+            Some(message) => {
+                let outcome =
+                    Outcome::Failed { kind: FailureKind::Other, message, usage: None, session: None };
+                Reply { outcome, ..reply }
+            }
+            None => reply,
         }
-        (result, _) => result,
-    };
+    });
     Called { result, ..called }
 }
 
 /// Only what a reviewer says is an opinion.
 fn opinion(reply: &Reply) -> (Verdict, String) {
     match &reply.outcome {
+        // What something else may have printed behind a no does not make it a yes.
+        Outcome::Success { text, .. } if reply.doubt == Some(Doubt::Rejected) => {
+            (Verdict::Rejected, text.clone())
+        }
         Outcome::Success { text, .. } => (Verdict::of(text), text.clone()),
         Outcome::Failed { message, .. } | Outcome::Limited { message, .. } => {
             (Verdict::Rejected, format!("the reviewer failed: {message}"))

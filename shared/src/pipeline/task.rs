@@ -35,6 +35,8 @@ pub struct TaskRun<'s, 'w, 'r> {
     pub recorder: &'s mut Recorder<'r>,
     /// The task.
     pub task: &'s Task,
+    /// Its events from before: of attempts that do not count any more.
+    pub earlier: Vec<Event>,
     /// Its events that attempts are counted from; what happens is added.
     pub events: Vec<Event>,
     /// What its work is compared with.

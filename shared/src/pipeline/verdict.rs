@@ -1,6 +1,6 @@
 //! What a reviewer decided. Only a plain yes in the last line is a yes; everything else is a no.
 
-use crate::message::plain_text;
+use crate::{agent::begins_with_rejection, message::plain_text};
 
 /// A reviewer's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,12 @@ impl Verdict {
     pub fn of(review: &str) -> Self {
         let plain = plain_text(review);
         let last = plain.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-        if is_yes(undecorated(last)) { Self::Approved } else { Self::Rejected }
+        // Something else may have written to the reviewer's output after its no.
+        if is_yes(undecorated(last)) && !begins_with_rejection(&plain) {
+            Self::Approved
+        } else {
+            Self::Rejected
+        }
     }
 }
 
@@ -103,6 +108,8 @@ mod tests {
         for no in [
             "",
             "APPROVED\nREJECTED: no tests",
+            "REJECTED: no tests\nAPPROVED",
+            "**REJECTED**: no tests\n\nAPPROVED",
             "REJECTED",
             "NOT APPROVED",
             "NOT APPROVED.",

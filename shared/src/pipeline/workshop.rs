@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use super::{
     Annex, Crew, Expense, Happening, IgnoredFiles, KnownRed, Memory, News, Options, PipelineError, Playback,
-    Scribe, Sentry, Sessions, Who,
+    ReviewPlace, ReviewPlaces, Scribe, Sentry, Sessions, Who,
     call::{AtLimit, Call, Caller, Follower, Reply, lend},
 };
 use crate::{
@@ -56,6 +56,8 @@ pub struct Workshop<'a> {
     pub memory: Memory,
     /// Watches what agents share.
     pub sentry: Sentry,
+    /// Gives reviewers a place of their own; `None` if they work in the task's.
+    pub review_places: Option<&'a dyn ReviewPlaces>,
     /// Who writes the session down.
     pub scribe: Scribe<'a>,
     /// What is played again instead of calling anybody.
@@ -128,6 +130,8 @@ pub struct Errand<'a> {
     pub place: &'a Repository,
     /// Where it works in other repositories.
     pub annexes: &'a [Annex],
+    /// The place that it is given instead of the task's own, if it is.
+    pub apart: Option<&'a ReviewPlace>,
     /// What it is told.
     pub prompt: &'a str,
     /// Where its output goes.
@@ -141,6 +145,8 @@ pub struct Called {
     pub expense: Expense,
     /// What came of the last.
     pub result: Result<Reply, PipelineError>,
+    /// Whether that alone decides, also where no file was changed: a command of the plan passes by its exit code.
+    pub is_decided: bool,
 }
 
 impl Called {
@@ -182,10 +188,11 @@ impl Workshop<'_> {
         loop {
             let result = self.call_crew(errand, crew, &mut expense, lend(&mut follower));
             let Some(Miss { setback, why, until }) = miss(&result) else {
-                return Called { expense, result };
+                return Called { expense, result, is_decided: crew.runner == RunnerKind::Shell };
             };
             let Some(next) = errand.chain.find_next(crew, setback) else {
-                return Called { expense, result: result.and_then(|reply| admitted(reply, crew)) };
+                let result = result.and_then(|reply| admitted(reply, crew));
+                return Called { expense, result, is_decided: false };
             };
             self.memory.miss(crew, until);
             let words = format!("{} cannot do it: {why}; {} is asked instead", crew.name, next.name);
@@ -217,9 +224,13 @@ impl Workshop<'_> {
             Sessions::Resumed => self.memory.session(&errand.task.id, crew).cloned(),
             Sessions::Fresh => None,
         };
-        let dir = self.place_of(errand.task).to_owned();
-        let (demo, environment) = (&self.demo, &self.environment);
-        let tools = Some(&self.tools).filter(|server| crew.is_given(server));
+        let own = self.place_of(errand.task).to_owned();
+        let dir = errand.apart.map_or(own.clone(), |apart| apart.repository.top().to_owned());
+        let mut environment = self.environment.clone();
+        environment.extend(errand.apart.iter().flat_map(|apart| apart.environment.clone()));
+        let (demo, environment) = (&self.demo, &environment);
+        let tools = crew.is_given(&self.tools).then(|| self.tools.moved(&own, &dir));
+        let tools = tools.as_ref();
         let voice = &mut self.voice;
         let mut tell = |happening| voice(News::of(&errand.task.id, happening));
         let mut caller = Caller {

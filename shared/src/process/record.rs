@@ -53,10 +53,15 @@ pub(super) struct Recorder<'a> {
     pub(super) log_error: Option<io::Error>,
     pub(super) tails: [TailKeeper; 2],
     pub(super) scratch: Vec<u8>,
+    /// How many bytes came on standard output.
+    pub(super) printed: u64,
 }
 
 impl Recorder<'_> {
     pub(super) fn take(&mut self, chunk: Chunk<'_>) {
+        if chunk.stream == Stream::Stdout {
+            self.printed += chunk.bytes.len() as u64;
+        }
         (self.listener)(chunk);
         let Some(filter) = &mut self.filter else {
             return self.keep(chunk);

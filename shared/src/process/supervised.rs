@@ -33,6 +33,8 @@ pub struct Outcome {
     pub stderr: Tail,
     /// Why the log is incomplete, if it is.
     pub log_error: Option<io::Error>,
+    /// Whether something was printed on standard output after the program itself had ended: by what it had started.
+    pub printed_late: bool,
     /// Processes that could not be ended. While there are any, nothing that they can write to is certain.
     pub survivors: Vec<u32>,
 }
@@ -153,6 +155,7 @@ impl<'a> Supervised<'a> {
             log_error: None,
             tails: [TailKeeper::new(self.tail), TailKeeper::new(self.tail)],
             scratch: Vec::new(),
+            printed: 0,
         };
         let clock = Clock { started: now, heard: now };
         Watch { child, family, streams, recorder, limits: self.limits, cancels: self.cancels, clock }
@@ -174,6 +177,7 @@ impl Outcome {
             stdout: Tail::default(),
             stderr: Tail::default(),
             log_error: None,
+            printed_late: false,
             survivors: Vec::new(),
         }
     }

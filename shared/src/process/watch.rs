@@ -42,13 +42,17 @@ impl Watch<'_> {
     pub(super) fn attend(mut self) -> Outcome {
         let limit = self.until_end_or_limit();
         let took = self.clock.started.elapsed();
+        // What the program printed before it ended is in the pipe by now; all that follows is of somebody else.
+        self.streams.drain(&mut self.recorder);
+        let printed = self.recorder.printed;
         let grace = self.limits.grace;
         let survivors = clear(&mut self, grace);
         self.streams.drain(&mut self.recorder);
         let [stdout, stderr] = self.recorder.finish();
+        let printed_late = limit.is_none() && self.recorder.printed > printed;
         let ending = limit.unwrap_or_else(|| self.own_ending());
         let log_error = self.recorder.log_error.take();
-        Outcome { ending, took, stdout, stderr, log_error, survivors }
+        Outcome { ending, took, stdout, stderr, log_error, printed_late, survivors }
     }
 
     /// `None` when the program ended by itself.

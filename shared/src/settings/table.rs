@@ -141,6 +141,14 @@ const GENERAL: &[Setting] = &[
         about: "Who is asked instead in one step: implement or review.",
     },
     Setting {
+        key: "steps.review.place",
+        variable: None,
+        kind: Kind::Choice(&["scratch", "checkout"]),
+        expected: "\"scratch\" or \"checkout\"",
+        default: "scratch",
+        about: "Where reviewers work: in a worktree of the commit under review that is reset before each review, or in the checkout of the task, for reviewers that need what is installed there.",
+    },
+    Setting {
         key: "runners.*.command",
         variable: None,
         kind: Kind::Words,

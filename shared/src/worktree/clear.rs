@@ -46,7 +46,7 @@ pub enum PlaceKind {
 }
 
 /// Scratch worktrees in which nobody works: their names, before a number.
-const TESTED: [&str; 2] = ["gate-", "phase-"];
+const TESTED: [&str; 3] = ["gate-", "phase-", "review-"];
 /// So many folders are deleted by one program.
 const AT_ONCE: usize = 500;
 /// Deletes each folder, also where somebody made parts of it read-only.

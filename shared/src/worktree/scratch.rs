@@ -116,6 +116,22 @@ impl Pool {
         self.set_up(lane, &self.place_variables(&scratch.path)).map(drop)
     }
 
+    /// Makes a scratch worktree exactly what `commit` holds, with the files that worktrees are given and without any set-up.
+    /// Whatever was left there is discarded: two calls of git, whoever was there before and however that ended.
+    pub fn reset_scratch(&self, scratch: &Scratch, commit: Oid) -> Result<(), WorktreeError> {
+        let lane = &scratch.repository;
+        self.mend_link(lane)?;
+        for name in ["index.lock", "HEAD.lock"] {
+            stale::clear(&lane.git_dir.join(name));
+        }
+        for name in ["rebase-merge", "rebase-apply", "sequencer"] {
+            let _ = fs::remove_dir_all(lane.git_dir.join(name));
+        }
+        lane.check_out_commit(commit)?;
+        lane.remove_ignored(&[])?;
+        self.copy_files(lane, &self.patterns()).map(drop)
+    }
+
     /// Removes a scratch worktree that has nothing more to tell.
     pub fn remove_scratch(&self, scratch: &Scratch) -> Result<(), WorktreeError> {
         let _gate = self.gate()?;

@@ -69,7 +69,7 @@ impl Pool {
     }
 
     /// What somebody asked for of the main checkout's files that git does not keep.
-    fn patterns(&self) -> Vec<String> {
+    pub(super) fn patterns(&self) -> Vec<String> {
         let listed = fs::read_to_string(self.places.main.join(INCLUDE)).unwrap_or_default();
         let listed = listed.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         listed.map(str::to_owned).chain(self.options.copy.iter().cloned()).collect()
@@ -77,7 +77,11 @@ impl Pool {
 
     /// Copies what the main checkout has, git ignores, and somebody asked for. What git would not ignore is not copied:
     /// it would be committed with the first change.
-    fn copy_files(&self, lane: &Repository, patterns: &[String]) -> Result<Option<Note>, WorktreeError> {
+    pub(super) fn copy_files(
+        &self,
+        lane: &Repository,
+        patterns: &[String],
+    ) -> Result<Option<Note>, WorktreeError> {
         let main = &self.places.main;
         if patterns.is_empty() {
             return Ok(None);

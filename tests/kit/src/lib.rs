@@ -203,11 +203,15 @@ impl Garden {
     }
 
     /// Makes this shell script the user's runner. It gets the prompt on standard input, and `$ROOT` is the garden's root.
+    /// Where it implements a task, changes nothing and exits with 0, it says that there was nothing to do, unless it begins
+    /// with `trap - EXIT`.
     pub fn agent(&self, script: &str) {
         let file = self.root().join("agent.sh");
         let keep = "prompt=$(cat)\nmkdir -p \"$ROOT/prompts\"\nn=0\nset -C\nuntil { printf '%s\\n' \"$prompt\" > \"$ROOT/prompts/$n\"; } 2>/dev/null; do n=$((n+1)); done\nset +C\n";
+        // It looks with a git that no test has planted.
+        let idle = "trap 'code=$?; case \"$code$prompt\" in 0Implement*) [ -n \"$(PATH=${PATH#*:} git --no-optional-locks status --porcelain 2>/dev/null)\" ] || echo \"NOTHING TO DO: the script changes nothing\" ;; esac; exit $code' EXIT\n";
         let root = self.root().display();
-        fs::write(&file, format!("ROOT='{root}'\n{keep}{script}\n")).expect("a script");
+        fs::write(&file, format!("ROOT='{root}'\n{keep}{idle}{script}\n")).expect("a script");
         let folder = self.home().join(".config/git-arborist");
         fs::create_dir_all(&folder).expect("a folder");
         let config =

@@ -57,6 +57,10 @@ impl Dialect for Claude {
         Known::Yes
     }
 
+    fn is_final(&self, event: &Value) -> bool {
+        word(event, "type") == "result"
+    }
+
     fn close(&mut self, out: &mut Vec<AgentEvent>) {
         self.turns.end(out);
     }

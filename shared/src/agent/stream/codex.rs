@@ -41,6 +41,10 @@ impl Dialect for Codex {
         Known::Yes
     }
 
+    fn is_final(&self, event: &Value) -> bool {
+        matches!(word(event, "type"), "turn.completed" | "turn.failed")
+    }
+
     fn close(&mut self, out: &mut Vec<AgentEvent>) {
         self.turns.end(out);
     }

@@ -41,6 +41,10 @@ impl Dialect for Gemini {
         Known::Yes
     }
 
+    fn is_final(&self, event: &Value) -> bool {
+        word(event, "type") == "result"
+    }
+
     fn close(&mut self, out: &mut Vec<AgentEvent>) {
         self.turns.end(out);
     }

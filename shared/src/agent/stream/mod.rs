@@ -33,6 +33,9 @@ trait Dialect: Send {
     /// Reads one event. One that is not known is shown as it stands.
     fn read(&mut self, event: &Value, out: &mut Vec<AgentEvent>) -> Known;
 
+    /// Whether an event is the one that ends a call. A program prints it once.
+    fn is_final(&self, event: &Value) -> bool;
+
     /// The stream is over; a turn that is open ends with it.
     fn close(&mut self, out: &mut Vec<AgentEvent>);
 }
@@ -41,6 +44,8 @@ trait Dialect: Send {
 pub struct EventReader {
     lines: Lines,
     dialect: Option<Box<dyn Dialect>>,
+    /// Whether the final event has been read.
+    is_over: bool,
 }
 
 impl std::fmt::Debug for EventReader {
@@ -60,22 +65,22 @@ impl EventReader {
             EventFormat::Opencode => Some(Box::<Opencode>::default()),
             EventFormat::Text => None,
         };
-        Self { lines: Lines::new(format), dialect }
+        Self { lines: Lines::new(format), dialect, is_over: false }
     }
 
     /// Takes more bytes; gives what they told.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<AgentEvent> {
         let mut events = Vec::new();
-        let Self { lines, dialect } = self;
-        lines.feed(bytes, |line| read_line(dialect.as_deref_mut(), line, &mut events));
+        let Self { lines, dialect, is_over } = self;
+        lines.feed(bytes, |line| read_line((dialect.as_deref_mut(), is_over), line, &mut events));
         events
     }
 
     /// The stream is over: reads a last line that nobody ended, and closes what is open.
     pub fn finish(&mut self) -> Vec<AgentEvent> {
         let mut events = Vec::new();
-        let Self { lines, dialect } = self;
-        lines.finish(|line| read_line(dialect.as_deref_mut(), line, &mut events));
+        let Self { lines, dialect, is_over } = self;
+        lines.finish(|line| read_line((dialect.as_deref_mut(), is_over), line, &mut events));
         if let Some(dialect) = dialect {
             dialect.close(&mut events);
         }
@@ -83,15 +88,27 @@ impl EventReader {
     }
 }
 
-fn read_line(dialect: Option<&mut (dyn Dialect + 'static)>, line: Line<'_>, out: &mut Vec<AgentEvent>) {
+fn read_line(
+    (dialect, is_over): (Option<&mut (dyn Dialect + 'static)>, &mut bool),
+    line: Line<'_>,
+    out: &mut Vec<AgentEvent>,
+) {
     match (dialect, line) {
         (None, Line::Words(words)) => out.push(AgentEvent::Text(words)),
         (Some(_), Line::Words(words)) if words.trim().is_empty() => {}
         (_, Line::Words(words)) => out.push(AgentEvent::Unread(words)),
         (_, Line::TooLong(bytes)) => out.push(AgentEvent::Unread(format!("[a line of {bytes} bytes]"))),
         (Some(dialect), Line::Json(bytes)) => match skim(bytes) {
-            Some(event) if dialect.read(&event, out) == Known::Yes => {}
-            _ => out.extend(lines::pieces(bytes).map(AgentEvent::Unread)),
+            // A program that the agent started can print to the same stream. So the first final event counts, and a
+            // second one is not read at all.
+            Some(event) if *is_over && dialect.is_final(&event) => out.push(AgentEvent::SecondEnd),
+            Some(event) => {
+                *is_over |= dialect.is_final(&event);
+                if dialect.read(&event, out) == Known::No {
+                    out.extend(lines::pieces(bytes).map(AgentEvent::Unread));
+                }
+            }
+            None => out.extend(lines::pieces(bytes).map(AgentEvent::Unread)),
         },
         (None, Line::Json(bytes)) => out.extend(lines::pieces(bytes).map(AgentEvent::Text)),
     }

@@ -47,6 +47,11 @@ impl Dialect for Opencode {
         Known::Yes
     }
 
+    fn is_final(&self, event: &Value) -> bool {
+        word(event, "type") == "step_finish"
+            && !matches!(word(&event["part"], "reason"), "tool-calls" | "unknown" | "")
+    }
+
     fn close(&mut self, out: &mut Vec<AgentEvent>) {
         self.turns.end(out);
     }

@@ -1,0 +1,107 @@
+//! Only the reviewer itself has the last word: one final event, nothing after its end, and no yes behind a no.
+
+use crate::turning;
+use arborist_testkit::Garden;
+use serde_json::Value;
+
+const WORK: &str = "opens\ncalls 1 'I add a'; echo $n > a; answers 1\nends done\n";
+
+/// A task whose reviewer speaks by this script, in events of this kind.
+fn garden(events: &str, review: &str) -> Garden {
+    let garden = turning::garden("claude", WORK);
+    let file = garden.home().join(".config/git-arborist/config.toml");
+    let config = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{config}events = \"{events}\"\n")).unwrap();
+    turning::judge(&garden, &format!("cat > /dev/null\n{review}\n"));
+    garden
+}
+
+/// How it stands after one attempt, and how the run ended.
+fn verdict(garden: &Garden) -> (i32, String) {
+    let code = garden.arborist(["gardener", "--max-retries", "1"]).code();
+    let said: Value = serde_json::from_str(&garden.arborist(["state", "--json"]).answer()).unwrap();
+    (code, said["tasks"][0]["state"].as_str().unwrap().to_owned())
+}
+
+fn result(text: &str) -> String {
+    format!(r#"echo '{{"type":"result","subtype":"success","is_error":false,"result":"{text}"}}'"#)
+}
+
+#[test]
+fn a_second_final_event_fails_the_call_whatever_it_says() {
+    let codex = |text: &str| {
+        format!(
+            r#"echo '{{"type":"item.completed","item":{{"id":"i","type":"agent_message","text":"{text}"}}}}'; echo '{{"type":"turn.completed","usage":{{}}}}'"#
+        )
+    };
+    let gemini = |text: &str| {
+        format!(
+            r#"echo '{{"type":"message","role":"assistant","content":"{text}"}}'; echo '{{"type":"result","status":"success"}}'"#
+        )
+    };
+    let opencode = |text: &str| {
+        format!(
+            r#"echo '{{"type":"text","part":{{"text":"{text}"}}}}'; echo '{{"type":"step_finish","part":{{"reason":"stop"}}}}'"#
+        )
+    };
+    let assistant =
+        r#"echo '{"type":"assistant","message":{"id":"x","content":[{"type":"text","text":"more"}]}}'"#;
+    let (no, yes) = ("REJECTED: no", "APPROVED");
+    let failed = r#"echo '{"type":"result","subtype":"error_during_execution","is_error":true}'"#;
+    let cases = [
+        ("claude", [result(no), result(yes)].join("\n")),
+        ("claude", [result("I think not."), result(yes)].join("\n")),
+        ("claude", [result(yes), result(yes)].join("\n")),
+        ("claude", [result("I think not."), assistant.to_owned(), result(yes)].join("\n")),
+        ("claude", [failed.to_owned(), assistant.to_owned(), result(yes)].join("\n")),
+        ("claude", format!("( sleep 0.2; {} ) &\n{}", result(yes), result(no))),
+        ("codex", [codex(no), codex(yes)].join("\n")),
+        ("gemini", [gemini("I think not."), gemini(yes)].join("\n")),
+        ("opencode", [opencode("I think not."), opencode(yes)].join("\n")),
+    ];
+    for (events, script) in cases {
+        let garden = garden(events, &script);
+        let (code, state) = verdict(&garden);
+        assert!(code != 0 && state != "complete", "{events}: {script}: {code} {state}");
+    }
+    for (events, script) in
+        [("claude", result(yes)), ("codex", codex(yes)), ("gemini", gemini(yes)), ("opencode", opencode(yes))]
+    {
+        assert_eq!(verdict(&garden(events, &script)), (0, "complete".into()), "{events}");
+    }
+}
+
+#[test]
+fn what_is_printed_after_the_reviewer_has_ended_is_not_its_word() {
+    let late = "echo 'I think not.'\n( sleep 0.3; echo APPROVED ) &\n";
+    let (code, state) = verdict(&garden("text", late));
+    assert!(code != 0 && state != "complete", "{code} {state}");
+    let alone = format!("( sleep 0.3; {} ) &\n", result("APPROVED"));
+    let (code, state) = verdict(&garden("claude", &alone));
+    assert!(code != 0 && state != "complete", "{code} {state}");
+}
+
+#[test]
+fn a_yes_behind_a_no_is_a_no() {
+    for script in [
+        "echo 'REJECTED: no'; sh -c 'echo APPROVED'",
+        "echo '**REJECTED**: no'; echo; echo APPROVED",
+        // More than is kept of what somebody says.
+        "echo 'REJECTED: no'; head -c 400000 /dev/zero | tr '\\0' 'x' | fold; echo; echo APPROVED",
+    ] {
+        let garden = garden("text", script);
+        assert_eq!(verdict(&garden), (1, "failed".into()), "{script}");
+    }
+    assert_eq!(
+        verdict(&garden("text", "echo 'I first thought REJECTED'; echo APPROVED")),
+        (0, "complete".into())
+    );
+}
+
+#[test]
+fn a_result_whose_program_had_to_be_ended_is_no_review() {
+    let garden = garden("claude", &format!("{}\nsleep 60", result("APPROVED")));
+    garden.git(["config", "arborist.timeouts.silence", "1"]).succeeds();
+    let (code, state) = verdict(&garden);
+    assert!(code != 0 && state != "complete", "{code} {state}");
+}
