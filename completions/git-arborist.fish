@@ -237,6 +237,7 @@ complete -c git-arborist -n '__git_arborist_in merge log' -s h -l help -d 'Show 
 
 # reset
 complete -c git-arborist -n '__git_arborist_in reset' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in reset' -l drop -d 'Take what the tasks have added out of the tree, after saving it under a ref'
 complete -c git-arborist -n '__git_arborist_in reset' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
 complete -c git-arborist -n '__git_arborist_in reset' -s h -l help -d 'Show what it does and takes'
 
