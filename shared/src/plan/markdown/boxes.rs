@@ -110,7 +110,8 @@ impl<'a> Builder<'_, 'a> {
         match mark.chars().next().and_then(Mark::from_box) {
             None => {
                 let what = format!("'{mark}' is no known mark; the box of '{id}' is read as to do");
-                self.outline.entries[entry].mark_at = Some(at);
+                // A tick replaces one byte, which a longer character does not fit.
+                self.outline.entries[entry].mark_at = (mark.len() == 1).then_some(at);
                 self.warn(at, what, "use ' ' todo, 'x' done, '-' skipped, '~' partial or '!' blocked");
             }
             Some(mark) => {
