@@ -4,7 +4,6 @@
 use std::{path::Path, time::Duration};
 
 use arborist_core::{
-    enclosure::{Enclosure, InnerPath},
     failure::{Exit, Failure},
     gardener::{GardenerError, PlanFile, start},
     git::{Dirt, RefMove, Repository},
@@ -12,6 +11,7 @@ use arborist_core::{
     message::PlanRef,
     name::{BranchName, Oid, PipelineName, SessionId, digest},
     process::FileLock,
+    safe_files::{self, Enclosure, InnerPath},
     session::{Chronicle, Happening},
     settings::Settings,
     workspace::{Meant, Supply, Workspace},
@@ -220,7 +220,7 @@ impl Opened {
         if let Some(PlanFile { path, bytes }) = &planned.file {
             bring(house, path, bytes)?;
         }
-        match std::fs::read(self.home.join(CONFIG)) {
+        match safe_files::read_beneath(&self.home, CONFIG) {
             Ok(bytes) => bring(house, CONFIG, &bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(Failure::new(Exit::Fatal, format!("could not read '{CONFIG}': {error}"))),
@@ -231,8 +231,7 @@ impl Opened {
 /// Puts a file of the user's where a session works. Whatever an agent made there, nothing outside of it is written.
 pub(crate) fn bring(house: &Path, path: &str, bytes: &[u8]) -> Result<(), Failure> {
     let file = house.join(path);
-    let is_there = file.symlink_metadata().is_ok_and(|found| found.is_file());
-    if is_there && std::fs::read(&file).is_ok_and(|now| now == bytes) {
+    if safe_files::read(&file).is_ok_and(|now| now == bytes) {
         return Ok(());
     }
     let failed = |error: &dyn std::fmt::Display| {

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 
 use arborist_core::{
-    enclosure::InnerPath,
     failure::{Exit, Failure},
     gardener::approval::foreign_commands,
     pipeline::{Options, require_programs},
     plan::Plan,
     process::Cancel,
     queue,
+    safe_files::InnerPath,
     settings::Settings,
     workspace::Workspace,
 };

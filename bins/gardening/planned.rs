@@ -10,6 +10,7 @@ use arborist_core::{
     message::PlanRef,
     name::{PipelineName, digest},
     plan::{Plan, find_plans},
+    safe_files,
     settings::Settings,
 };
 
@@ -138,7 +139,7 @@ impl Opened {
         let Some(path) = path else {
             return Ok(None);
         };
-        match std::fs::read(self.repository.top().join(&path)) {
+        match safe_files::read_beneath(self.repository.top(), &path) {
             Ok(bytes) => Ok(Some(PlanFile { path, bytes })),
             // Where the user is need not have the plan of a run that works elsewhere.
             Err(_) if !is_named && self.move_in.is_some() => Ok(None),

@@ -1,10 +1,11 @@
 //! Hooks of an interactive agent: entries in its own settings, beside whatever stands there, that record its turns.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
 use arborist_core::{
     failure::{Exit, Failure},
     git::Repository,
+    safe_files,
 };
 use serde_json::{Map, Value, json};
 
@@ -59,7 +60,7 @@ pub(super) fn status(repository: &Repository) -> Option<AgentStatus> {
 }
 
 fn load(path: &Path) -> Result<Value, Failure> {
-    let text = match fs::read_to_string(path) {
+    let text = match safe_files::read_text(&safe_files::resolved(path)) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(unreadable(path, &error)),

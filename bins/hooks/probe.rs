@@ -3,7 +3,6 @@
 
 use std::{
     ffi::OsString,
-    fs,
     hash::{BuildHasher, Hasher},
     path::PathBuf,
 };
@@ -12,6 +11,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::{Firing, GitVersion, Repository},
     name::ObjectFormat,
+    safe_files,
 };
 
 use super::event::Event;
@@ -99,7 +99,7 @@ impl Scratch {
     fn write(repository: &Repository, nonce: &str, text: &str) -> Result<Self, Failure> {
         let dir = repository.common_dir.join("arborist");
         let file = dir.join(format!("probe-{nonce}"));
-        fs::create_dir_all(&dir).and_then(|()| fs::write(&file, text)).map_err(|error| {
+        safe_files::write_new(&file, text.as_bytes()).map_err(|error| {
             Failure::new(Exit::Fatal, format!("could not write '{}': {error}", file.display()))
         })?;
         Ok(Self(file))
@@ -108,9 +108,9 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        let _ = safe_files::remove(&self.0);
         if let Some(dir) = self.0.parent() {
-            let _ = fs::remove_dir(dir);
+            let _ = safe_files::remove_folder(dir);
         }
     }
 }

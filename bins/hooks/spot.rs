@@ -8,6 +8,7 @@ use std::{
 use arborist_core::{
     failure::{Exit, Failure},
     process::is_executable,
+    safe_files,
 };
 
 use super::{
@@ -72,7 +73,7 @@ pub(super) struct Spot {
 
 impl Spot {
     fn load(path: PathBuf, judge: impl Fn(Option<&str>) -> Content) -> Result<Self, Failure> {
-        let bytes = match std::fs::read(&path) {
+        let bytes = match safe_files::read_users(&path) {
             Ok(bytes) => Some(bytes),
             Err(error) if is_absence(&error) && !path.is_symlink() => None,
             Err(error) => {

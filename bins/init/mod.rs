@@ -3,7 +3,7 @@
 mod template;
 mod worktree;
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use arborist_core::{
     agent::Preset,
@@ -12,6 +12,7 @@ use arborist_core::{
     git::{Config, Repository},
     plan::propose_test,
     process::find_program,
+    safe_files,
 };
 use clap::Parser;
 
@@ -69,7 +70,7 @@ pub fn run(args: InitArgs, ui: &mut Ui) -> Outcome {
     let repository = Repository::discover()?;
     let top = repository.worktree.as_deref().ok_or(GardenerError::Bare)?;
     let agents = installed();
-    let test = propose_test(|name| fs::read_to_string(top.join(name)).ok());
+    let test = propose_test(|name| safe_files::read_text(&top.join(name)).ok());
     let needs = worktree::Proposal::find(&repository, top)?;
     let test = test.as_ref().map(|found| found.test.command.as_str());
     let text = template::write(agents.first().copied(), test, &needs);
@@ -116,8 +117,6 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
         return Err(Failure::new(Exit::No, format!("'{FILE}' is there already"))
             .hint("see what would be written with: git arborist init --dry-run"));
     }
-    let folder = file.parent().unwrap_or(file);
-    fs::create_dir_all(folder)
-        .and_then(|()| fs::write(file, text))
+    safe_files::write_new(file, text.as_bytes())
         .map_err(|error| Failure::new(Exit::Fatal, format!("could not write '{}': {error}", file.display())))
 }

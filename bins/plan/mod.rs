@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use arborist_core::{
     failure::{Exit, Failure},
     plan::{Plan, PlanError, Proposal, propose_test},
+    safe_files,
 };
 use clap::{Parser, ValueEnum};
 
@@ -185,7 +186,7 @@ fn read(sources: &Sources, strictness: Strictness) -> Result<(Plan, Option<Propo
     }
     // A tree file says itself how its tasks are tested.
     let top = sources.top().filter(|_| sources.is_spec_of(&plan));
-    let proposal = top.and_then(|top| propose_test(|name| std::fs::read_to_string(top.join(name)).ok()));
+    let proposal = top.and_then(|top| propose_test(|name| safe_files::read_text(&top.join(name)).ok()));
     Ok((plan, proposal))
 }
 

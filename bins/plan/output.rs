@@ -1,10 +1,11 @@
 //! Printing a plan, and writing the tree file.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use arborist_core::{
     failure::{Exit, Failure},
     plan::{Changes, Plan, PlanError, Proposal, TreeDocument},
+    safe_files,
 };
 
 use super::{Format, graph, sources::Sources, text, unwritten};
@@ -82,7 +83,7 @@ fn rendered(
 
 /// Keeps what a tree file that is there already says beyond the spec, and tells what changed in it.
 fn keep_additions(plan: &mut Plan, file: &Path) -> Result<Vec<String>, Failure> {
-    let bytes = match fs::read(file) {
+    let bytes = match safe_files::read_users(file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(unwritten(file, &error)),
@@ -101,15 +102,6 @@ fn keep_additions(plan: &mut Plan, file: &Path) -> Result<Vec<String>, Failure> 
 
 /// Writes beside the file and renames, so that nobody ever sees half of it.
 pub(super) fn replace(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    let mut name = target.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
-    let beside = target.with_file_name(name);
-    fs::write(&beside, bytes)?;
-    if let Ok(before) = fs::metadata(&target) {
-        fs::set_permissions(&beside, before.permissions())?;
-    }
-    fs::rename(&beside, &target).inspect_err(|_| {
-        let _ = fs::remove_file(&beside);
-    })
+    let target = safe_files::resolved(file);
+    safe_files::write(&target, bytes)
 }

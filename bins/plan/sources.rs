@@ -10,6 +10,7 @@ use arborist_core::{
     git::{Config, GitError, Repository},
     plan::{Plan, PlanError, TASK_LIST, Task, find_plans, usual_places},
     process::Cancel,
+    safe_files,
     settings::Settings,
     workspace::Workspace,
 };
@@ -120,7 +121,7 @@ fn normal(path: &Path) -> PathBuf {
 
 fn load(path: PathBuf) -> Result<Document, Failure> {
     let label = path.display().to_string();
-    match fs::read(&path) {
+    match safe_files::read_users(&path) {
         Ok(bytes) => Ok(Document { path, label, bytes }),
         Err(error) => Err(PlanError::Unreadable { file: label, why: error.to_string() }.into()),
     }

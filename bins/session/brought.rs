@@ -10,6 +10,7 @@ use arborist_core::{
     name::{BranchName, Oid},
     plan::Plan,
     process::Cancel,
+    safe_files,
     settings::Settings,
     workspace::{Section, Workspace},
     worktree::WorktreeOptions,
@@ -49,7 +50,7 @@ fn in_checkout(opened: &Opened, workspace: &Workspace, onward: &Onward) -> BTree
         wishes.switch("isolate");
         let args = wishes.read().ok()?;
         let path = args.find_plan(repository, &settings)?;
-        let bytes = std::fs::read(repository.top().join(&path)).ok()?;
+        let bytes = safe_files::read_beneath(repository.top(), &path).ok()?;
         args.brought((&settings, workspace), &Plan::read(&path, &bytes).ok()?).ok()
     };
     commands.extend(more().unwrap_or_default());

@@ -3,7 +3,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, File},
+    fs,
     io::{Read, Seek, SeekFrom, Write},
     path::Path,
 };
@@ -12,6 +12,7 @@ use arborist_core::{
     failure::{Exit, Failure},
     git::Repository,
     name::{BranchName, Oid, SessionId, digest},
+    safe_files,
     session::{Chronicle, Driver, End, Happening, RepositoryStart, Resumed, Start, Verdict},
 };
 use clap::{Args, ValueEnum};
@@ -176,7 +177,7 @@ fn interactive() -> arborist_core::name::TaskId {
 /// The model and the last words of the agent, from the end of its own transcript.
 fn read_end(path: &Path) -> (Option<String>, Option<String>) {
     let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(path)?;
+        let mut file = safe_files::open(&safe_files::resolved(path))?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(MOST_TRANSCRIPT)))?;
         let mut bytes = Vec::new();
@@ -205,11 +206,10 @@ fn read_end(path: &Path) -> (Option<String>, Option<String>) {
 /// One line for those who wonder why nothing is recorded.
 fn log(repository: &Repository, event: &str, failure: &Failure) {
     let file = repository.common_dir.join("arborist/session-hook.log");
-    let is_long = fs::metadata(&file).is_ok_and(|found| found.len() > MOST_LOG);
-    let _ = file.parent().map(fs::create_dir_all);
-    let mut options = fs::OpenOptions::new();
-    let options = if is_long { options.write(true).truncate(true) } else { options.append(true) };
-    if let Ok(mut file) = options.create(true).open(file) {
+    if fs::metadata(&file).is_ok_and(|found| found.len() > MOST_LOG) {
+        let _ = safe_files::remove(&file);
+    }
+    if let Ok(mut file) = safe_files::open_log(&file) {
         let words = failure.message.replace('\n', " ");
         let _ = writeln!(file, "{} {event}: {words}", rfc3339(clock::now()));
     }

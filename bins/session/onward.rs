@@ -4,9 +4,9 @@ use std::ffi::OsString;
 
 use arborist_core::{
     consent::Consent,
-    enclosure::InnerPath,
     failure::{Exit, Failure},
     message::plain_text,
+    safe_files::InnerPath,
     session::{Asked, OF_RUNNER, Stored},
 };
 use clap::{Args, Parser};

@@ -11,6 +11,7 @@ use arborist_core::{
     name::{BranchName, Oid},
     plan::Plan,
     process::FileLock,
+    safe_files,
     session::{Chronicle, Driver, End, Happening, Record, Resumed, Standing, Stored, Verdict},
     worktree::House,
 };
@@ -253,7 +254,7 @@ fn plan_has_changed(here: &Repository, house: &House, history: &Run) -> Result<O
     };
     let before = Plan::read(path, &bytes)?;
     for top in [house.path.as_path(), here.top()] {
-        let Ok(bytes) = std::fs::read(top.join(path)) else {
+        let Ok(bytes) = safe_files::read_beneath(top, path) else {
             continue;
         };
         let words = difference(&before, &Plan::read(path, &bytes)?);

@@ -8,6 +8,7 @@ use arborist_core::{
     name::BranchName,
     plan::{Plan, usual_places},
     process::Cancel,
+    safe_files,
     settings::Settings,
     workspace::{Meant, Workspace},
 };
@@ -70,7 +71,7 @@ fn plan_here(repository: &Repository, settings: &Settings) -> Option<String> {
 fn has_plan_of(repository: &Repository, settings: &Settings, scope: &Scope) -> Result<bool, Failure> {
     let top = repository.worktree.as_ref();
     let file = plan_here(repository, settings);
-    let now = file.and_then(|path| Some((std::fs::read(top?.join(&path)).ok()?, path)));
+    let now = file.and_then(|path| Some((safe_files::read_beneath(top?, &path).ok()?, path)));
     let Some((bytes, path)) = now else {
         return Ok(true);
     };

@@ -9,6 +9,7 @@ use arborist_core::{
     message::PlanRef,
     plan::{Plan, usual_places},
     progress::Boxes,
+    safe_files,
     settings::Settings,
 };
 
@@ -65,7 +66,7 @@ pub(super) fn find(
 }
 
 fn load(file: &Path, label: String, boxes: Boxes) -> Result<Found, Failure> {
-    let bytes = std::fs::read(file).map_err(|error| {
+    let bytes = safe_files::read_users(file).map_err(|error| {
         Failure::new(Exit::Fatal, format!("could not read the plan '{label}': {error}"))
             .hint("it is named by --tree, ARBORIST_TREE, git config arborist.tree or a config.toml")
     })?;
@@ -75,7 +76,7 @@ fn load(file: &Path, label: String, boxes: Boxes) -> Result<Found, Failure> {
 
 /// Compared as it stands in the worktree; where filters change files, git's own line ends would tell the same.
 fn freshness(repository: &Repository, frozen: &PlanRef, bytes: &[u8]) -> Freshness {
-    let file = repository.worktree.as_ref().and_then(|top| std::fs::read(top.join(&frozen.path)).ok());
+    let file = repository.worktree.as_ref().and_then(|top| safe_files::read_beneath(top, &frozen.path).ok());
     let is_same =
         |now: &[u8]| now == bytes || String::from_utf8_lossy(now).replace("\r\n", "\n").as_bytes() == bytes;
     match file {

@@ -9,6 +9,7 @@ use arborist_core::{
     message::nearest,
     name::{Oid, TaskId},
     plan::{Plan, find_plans},
+    safe_files,
     worktree::{Base, Begun, Lease, Reason, WorktreeError},
 };
 use clap::Args;
@@ -100,7 +101,7 @@ fn plan_here(opened: &Opened) -> Option<(String, Plan)> {
     let mut plans = find_plans(top, Some(&opened.scope.branch));
     let named = opened.settings.tree().map(str::to_owned);
     let path = named.or_else(|| if plans.len() == 1 { plans.pop() } else { None })?;
-    let plan = Plan::read(&path, &std::fs::read(top.join(&path)).ok()?).ok()?;
+    let plan = Plan::read(&path, &safe_files::read_beneath(top, &path).ok()?).ok()?;
     Some((path, plan))
 }
 

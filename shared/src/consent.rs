@@ -1,16 +1,12 @@
 //! Consent to commands that come from files of a repository: given once for a text, kept with the user.
 
-use std::{
-    collections::BTreeSet,
-    fs::{self, OpenOptions},
-    os::unix::fs::OpenOptionsExt,
-    path::PathBuf,
-};
+use std::{collections::BTreeSet, path::PathBuf};
 
 use crate::{
     failure::{Exit, Explain},
     message::visible,
     name::digest,
+    safe_files,
 };
 
 /// What the user says to commands that are not approved yet.
@@ -90,12 +86,9 @@ fn remember(command: &str) -> Result<(), ConsentError> {
     let Some(file) = file_of(command) else {
         return Ok(());
     };
-    let write = || {
-        fs::create_dir_all(file.parent().unwrap_or(&file))?;
-        // The name says it all. The text may hold what nobody else should read, and is not kept.
-        OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&file).map(drop)
-    };
-    write().map_err(|source| ConsentError::Unkept { path: file.display().to_string(), source })
+    // The name says it all. The text may hold what nobody else should read, and is not kept.
+    safe_files::write_with_mode(&safe_files::resolved(&file), b"", 0o600)
+        .map_err(|source| ConsentError::Unkept { path: file.display().to_string(), source })
 }
 
 /// One file for each text, named by its digest, in the user's own state.

@@ -2,6 +2,8 @@
 //!
 //! Modules stand lowest first; each may use only those above it (`tests/cli/architecture.rs` holds this).
 
+pub mod safe_files;
+
 pub mod process;
 
 pub mod name;
@@ -11,8 +13,6 @@ pub mod failure;
 pub mod message;
 
 pub mod git;
-
-pub mod enclosure;
 
 pub mod settings;
 

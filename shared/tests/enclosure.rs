@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 
-use arborist_core::enclosure::{Enclosure, EnclosureError, InnerPath, Written};
+use arborist_core::safe_files::{Enclosure, EnclosureError, InnerPath, Written};
 use proptest::prelude::*;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use tempfile::TempDir;

@@ -65,7 +65,7 @@ fn only(folders: &[&str], places: &[&str], words: &[&str]) {
 #[test]
 fn a_module_of_the_core_uses_only_those_below_it() {
     let layers = layers();
-    assert_eq!(&layers[..5], ["process", "name", "failure", "message", "git"]);
+    assert_eq!(&layers[..6], ["safe_files", "process", "name", "failure", "message", "git"]);
     for (height, module) in layers.iter().enumerate() {
         let folder = format!("shared/src/{module}");
         let file = format!("{folder}.rs");
@@ -142,6 +142,58 @@ fn only_the_program_of_the_tools_carries_a_server() {
 #[test]
 fn the_core_knows_no_terminal_and_never_ends_the_process() {
     only(&["shared/src"], &[], &["clap", "process::exit", "abort", "IsTerminal"]);
+}
+
+/// Where files are opened that no agent can put a link in the place of, and why.
+const OTHER_FILES: [&str; 16] = [
+    "shared/src/safe_files",
+    // A file without a name.
+    "shared/src/process/input.rs",
+    // Locks of dead processes, opened without following or waiting.
+    "shared/src/process/crash.rs",
+    // What the system tells of processes.
+    "shared/src/process/identity.rs",
+    "shared/src/process/interrupt.rs",
+    "shared/src/process/occupants.rs",
+    "shared/src/process/opened.rs",
+    "shared/src/process/table.rs",
+    // Files that stand on the command line: they may be pipes.
+    "bins/hooks/commit_msg.rs",
+    "bins/session/paths.rs",
+    "bins/trailers/source.rs",
+    // The user's own folders, before any agent runs.
+    "bins/install_assets",
+    "bins/demo",
+    "bins/arborist",
+    "bins/session/hook.rs",
+    "bins/tools/service",
+];
+
+#[test]
+fn only_the_module_for_it_opens_writes_moves_and_removes_files() {
+    let words = [
+        "fs::read",
+        "fs::read_to_string",
+        "fs::write",
+        "fs::copy",
+        "fs::rename",
+        "fs::hard_link",
+        "fs::remove_file",
+        "fs::remove_dir",
+        "fs::remove_dir_all",
+        "fs::create_dir",
+        "fs::create_dir_all",
+        "fs::set_permissions",
+        "fs::symlink",
+        "File::open",
+        "File::create",
+        "File::create_new",
+        "File::options",
+        "DirBuilder",
+        "OpenOptions",
+        "openat",
+    ];
+    only(&["bins", "shared/src"], &OTHER_FILES, &words);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use arborist_core::enclosure::{EnclosureError, InnerPath, Written};
+use arborist_core::safe_files::{EnclosureError, InnerPath, Written};
 
 use super::{
     edit::{EditError, replace, with_line_ends_of},

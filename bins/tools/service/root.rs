@@ -8,12 +8,12 @@ use std::{
 
 use arborist_core::{
     consent,
-    enclosure::Enclosure,
     failure::{Exit, Failure},
     git::{Config, Reach, Repository},
     message::visible,
     name::{BranchName, NameError, RepoName, ToolName},
     process::Cancel,
+    safe_files::Enclosure,
     settings::{Origin, Settings},
     workspace::{Section, Tool, Workspace},
 };

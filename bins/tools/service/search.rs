@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use arborist_core::{enclosure::InnerPath, process::Cancel};
+use arborist_core::{process::Cancel, safe_files::InnerPath};
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::{

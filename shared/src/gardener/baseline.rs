@@ -13,8 +13,9 @@ use crate::{
     message::{self, Body, Key, Message, Reading, Status},
     name::Oid,
     pipeline::{KnownRed, Observed, PipelineError, Redaction, TO_BE_MENDED},
-    process::{Attendance, Cancel, Ending, Limits, Outcome, Program, Supervised, open_log},
+    process::{Attendance, Cancel, Ending, Limits, Outcome, Program, Supervised},
     queue::ran_no_tests,
+    safe_files,
 };
 
 /// So many commits are looked at for a test that passed: a review, an end, and the starts of runs may lie behind it.
@@ -63,7 +64,7 @@ impl Probe<'_> {
         let program = Program::new("sh").args(["-c", self.command]).dir(self.dir);
         let program =
             self.environment.iter().fold(program, |program, (name, value)| program.env(name, value));
-        let file = open_log(&self.log).map_err(|source| GardenerError::Log {
+        let file = safe_files::open_log(&self.log).map_err(|source| GardenerError::Log {
             path: self.log.display().to_string(),
             why: source.to_string(),
         })?;

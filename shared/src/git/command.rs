@@ -4,10 +4,11 @@ use std::{
     ffi::OsStr,
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
-use super::{GitVersion, locks};
+use super::{GitVersion, identity::Identity, locks};
 use crate::{
     failure::{Exit, Explain},
     process::{Awaited, DRIVER, Finished, LockError, ProcessError, Program, Running, driver_mark},
@@ -83,6 +84,20 @@ pub enum GitError {
         /// The process.
         pid: u32,
     },
+    /// The repository that was opened is not there any more.
+    #[error("the git directory '{}' {why} while this command ran", path.display())]
+    Moved {
+        /// Where it was.
+        path: PathBuf,
+        /// What became of it.
+        why: &'static str,
+    },
+    /// git would wait for ever at something that is no file.
+    #[error("'{}' is a queue, a socket or a device, and git would wait for it", path.display())]
+    Special {
+        /// Where it is.
+        path: PathBuf,
+    },
     /// A name did not lead to an object.
     #[error("'{0}' names no {1} in this repository")]
     Unknown(String, &'static str),
@@ -127,6 +142,11 @@ impl Explain for GitError {
             Self::Corrupt(..) => {
                 Some("see what is damaged with: git fsck; then fetch the object from another clone".into())
             }
+            Self::Moved { path, .. } => Some(format!(
+                "nothing was written elsewhere; bring '{}' back, then run this again",
+                path.display()
+            )),
+            Self::Special { path } => Some(format!("remove it: rm '{}'", path.display())),
             Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
             Self::Process(error) if error.source.kind() == std::io::ErrorKind::NotFound => {
                 Some("is git installed and on PATH?".into())
@@ -151,6 +171,8 @@ pub struct GitCommand {
     program: Program,
     /// Whether it is tried again where a lock file of another git stands in its way.
     waits_for_locks: bool,
+    /// The git directories that it must find as they were when the repository was opened.
+    homes: Arc<[Identity]>,
 }
 
 /// Settings that could run a program or change an answer, pinned for every reading call.
@@ -163,20 +185,41 @@ const PINNED: [&str; 5] = [
 ];
 
 /// What is pinned for calls that change something.
-const CHANGING: [&str; 6] = [
+const CHANGING: [&str; 7] = [
     "advice.graftFileDeprecated=false",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.addEmbeddedRepo=false",
+    // What was once resolved stands in a folder that anybody can write to.
+    "rerere.enabled=false",
 ];
 
 /// A command meets at most so many locks on its way: an index, `HEAD`, a branch, packed refs.
 const LOCKS_PASSED: usize = 5;
 
-/// What names a repository in our own environment.
-const LOCAL: [&str; 5] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX"];
+/// What names a repository, or a part of one, in our own environment. A call for another repository sees none of it.
+/// `GIT_CONFIG_COUNT` and its kind are no part of this: they are the user's wishes for all repositories.
+const LOCAL: [&str; 12] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_QUARANTINE_PATH",
+    "GIT_SHALLOW_FILE",
+    "GIT_NAMESPACE",
+    "GIT_REPLACE_REF_BASE",
+];
+
+/// What changes how our own arguments are read: where `git config` looks, and what pathspecs mean. Objects that the
+/// environment names (`GIT_OBJECT_DIRECTORY`) stay: a hook of a push finds what is pushed there.
+const MISLEADING: [&str; 4] =
+    ["GIT_CONFIG", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"];
 
 impl GitCommand {
     /// `git {name}` in `dir`. It writes nothing and runs nothing that the repository brings along. What it prints comes
@@ -191,9 +234,10 @@ impl GitCommand {
             .env("GIT_GRAFT_FILE", "/dev/null")
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_NO_LAZY_FETCH", "1")
+            .env("GIT_LITERAL_PATHSPECS", "0")
             .env("GIT_FLUSH", "0")
             .arg(name);
-        Self { name: name.to_owned(), program, waits_for_locks: false }
+        Self { name: name.to_owned(), program, waits_for_locks: false, homes: Arc::default() }
     }
 
     /// `git {name}` in `dir`, to change objects, refs or an index, with settings for this one call. It runs no hooks
@@ -208,7 +252,7 @@ impl GitCommand {
             .env("GIT_GRAFT_FILE", "/dev/null")
             .env("GIT_LITERAL_PATHSPECS", "0")
             .arg(name);
-        Self { name: name.to_owned(), program, waits_for_locks: true }
+        Self { name: name.to_owned(), program, waits_for_locks: true, homes: Arc::default() }
     }
 
     /// The same in the repository of its directory, whichever our own environment names.
@@ -216,6 +260,31 @@ impl GitCommand {
     pub(super) fn at_home(mut self) -> Self {
         self.program = LOCAL.iter().fold(self.program, Program::env_remove);
         self
+    }
+
+    /// The same for a repository that lies at `top` or below it: git does not look for one above.
+    #[must_use]
+    pub(super) fn not_above(mut self, top: &Path) -> Self {
+        let ceiling = top.parent().unwrap_or(top);
+        let known = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
+        let all = std::env::split_paths(&known).chain([ceiling.to_owned()]);
+        // A folder whose name has a colon in it cannot be named there; then git is left to look.
+        if let Ok(all) = std::env::join_paths(all) {
+            self.program = self.program.env("GIT_CEILING_DIRECTORIES", all);
+        }
+        self
+    }
+
+    /// The same for as long as these directories are where they were.
+    #[must_use]
+    pub(super) fn of_homes(mut self, homes: &Arc<[Identity]>) -> Self {
+        self.homes = Arc::clone(homes);
+        self
+    }
+
+    /// An error if the repository that it is meant for is not there any more.
+    pub(super) fn require_homes(&self) -> Result<(), GitError> {
+        self.homes.iter().try_for_each(Identity::require)
     }
 
     /// The same out of reach of Ctrl-C on the terminal: what it writes must not be left half done.
@@ -235,18 +304,25 @@ impl GitCommand {
     /// `git {name}` in `dir` with the user's own settings, for what hooks and configuration may matter for.
     #[must_use]
     pub fn acting(name: &str, dir: &Path) -> Self {
-        Self { name: name.to_owned(), program: Self::plain_program(dir).arg(name), waits_for_locks: false }
+        let program = Self::plain_program(dir).arg(name);
+        Self { name: name.to_owned(), program, waits_for_locks: false, homes: Arc::default() }
     }
 
     /// `git {name}` in `dir` for a person to watch: in their language, and in no other repository than that of `dir`.
     #[must_use]
     pub fn watched(name: &str, dir: &Path) -> Self {
         let program = LOCAL.iter().fold(Program::new("git").dir(dir), Program::env_remove);
-        Self { name: name.to_owned(), program: program.arg(name), waits_for_locks: false }
+        Self {
+            name: name.to_owned(),
+            program: program.arg(name),
+            waits_for_locks: false,
+            homes: Arc::default(),
+        }
     }
 
     /// Runs it to its end where our own streams lead. Any exit code but 0 is an error.
     pub fn attend(self) -> Result<(), GitError> {
+        self.require_homes()?;
         let status = self.program.attend()?;
         if status.success() {
             return Ok(());
@@ -255,8 +331,8 @@ impl GitCommand {
     }
 
     fn plain_program(dir: &Path) -> Program {
-        Program::new("git")
-            .dir(dir)
+        let program = MISLEADING.iter().fold(Program::new("git").dir(dir), Program::env_remove);
+        program
             .env("LC_ALL", "C")
             .env("LANGUAGE", "")
             .env("GIT_TERMINAL_PROMPT", "0")
@@ -305,11 +381,13 @@ impl GitCommand {
 
     /// Starts it to be told things one after the other.
     pub(super) fn converse(self) -> Result<Running, GitError> {
+        self.require_homes()?;
         Ok(self.program.converse()?)
     }
 
     /// Starts it; its output is read as it comes.
     pub fn start(self) -> Result<(String, Running), GitError> {
+        self.require_homes()?;
         Ok((self.name, self.program.start()?))
     }
 
@@ -322,6 +400,7 @@ impl GitCommand {
 
     /// Runs it to its end, whatever its exit code is.
     pub fn finish(self) -> Result<Finished, GitError> {
+        self.require_homes()?;
         self.finish_past_locks(None)
     }
 
@@ -344,11 +423,16 @@ impl GitCommand {
     /// Runs it to its end beside us.
     #[must_use]
     pub fn finish_later(self) -> Awaited {
+        if self.require_homes().is_err() {
+            // Nothing can be returned yet. git refuses this directory, and says so when it is waited for.
+            return self.program.env("GIT_DIR", "/dev/null").finish_later();
+        }
         self.program.finish_later()
     }
 
     /// Runs it to its end with `input` on standard input, whatever its exit code is.
     pub fn finish_with(self, input: Vec<u8>) -> Result<Finished, GitError> {
+        self.require_homes()?;
         self.finish_past_locks(Some(&input))
     }
 

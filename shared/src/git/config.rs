@@ -39,14 +39,16 @@ impl Config {
     /// Begins to read everything, includes and `git -c` among it, while others find the repository. Nothing is
     /// pinned: to list settings runs nothing, and a pin would stand in the list.
     pub fn start(dir: &Path) -> Result<ConfigReader, GitError> {
-        let command =
-            GitCommand::acting("config", dir).args(["--list", "-z", "--show-scope", "--show-origin"]);
-        Ok(ConfigReader(command.finish_later()))
+        Ok(Self::list(GitCommand::acting("config", dir)))
     }
 
     /// Reads everything, includes and `git -c` among it.
     pub fn load(repository: &Repository) -> Result<Self, GitError> {
-        Self::start(&repository.dir)?.finish()
+        Self::list(repository.act("config")).finish()
+    }
+
+    fn list(command: GitCommand) -> ConfigReader {
+        ConfigReader(command.args(["--list", "-z", "--show-scope", "--show-origin"]).finish_later())
     }
 
     fn parse(printed: &[u8]) -> Result<Self, GitError> {

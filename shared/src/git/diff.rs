@@ -18,7 +18,8 @@ impl Repository {
 
     /// Whether a path that these pathspecs name differs between two commits or trees. They count from the top.
     pub fn touches(&self, from: Oid, to: Oid, paths: &[&str]) -> Result<bool, GitError> {
-        let command = GitCommand::reading("diff-tree", self.top()).args(["-r", "--quiet", "--no-ext-diff"]);
+        let command = self.pin(GitCommand::reading("diff-tree", self.top()));
+        let command = command.args(["-r", "--quiet", "--no-ext-diff"]);
         Ok(command.args([from.to_string(), to.to_string()]).arg("--").args(paths).answer()?.is_none())
     }
 }

@@ -1,9 +1,12 @@
 //! The repository's own exclude file: what `git status` shows in no checkout of it.
 
-use std::{fs, io, path::Path, time::Duration};
+use std::{io, path::Path, time::Duration};
 
 use super::{GitError, Repository};
-use crate::process::{Cancel, FileLock, write_anew};
+use crate::{
+    process::{Cancel, FileLock},
+    safe_files,
+};
 
 /// How long another process may take to add its line.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -12,8 +15,7 @@ impl Repository {
     /// Adds a line to the exclude file, unless it stands there. Whoever reads meanwhile finds the old file or the new
     /// one, and of two who write neither loses a line.
     pub fn exclude(&self, line: &str) -> Result<(), GitError> {
-        let named = self.common_dir.join("info/exclude");
-        let file = named.canonicalize().unwrap_or(named);
+        let file = self.common_dir.join("info/exclude");
         if read(&file).is_ok_and(|text| holds(&text, line)) {
             return Ok(());
         }
@@ -33,19 +35,12 @@ fn add(file: &Path, line: &str) -> io::Result<()> {
     }
     text.extend_from_slice(line.as_bytes());
     text.push(b'\n');
-    fs::create_dir_all(file.parent().unwrap_or(file))?;
-    let mut draft = file.as_os_str().to_owned();
-    draft.push(".arborist");
-    write_anew(Path::new(&draft), &text)?;
-    if let Ok(known) = file.metadata() {
-        fs::set_permissions(&draft, known.permissions())?;
-    }
-    fs::rename(&draft, file)
+    safe_files::write(file, &text)
 }
 
 /// The bytes of a file, none if it is not there. They need not be text.
 fn read(file: &Path) -> io::Result<Vec<u8>> {
-    match fs::read(file) {
+    match safe_files::read(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         read => read,
     }

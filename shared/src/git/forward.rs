@@ -60,6 +60,18 @@ impl Repository {
         }
     }
 
+    /// The repository as it is seen from the worktree at `place`; `None` if git knows of none there.
+    fn at_checkout(&self, place: &Path) -> Result<Option<Self>, GitError> {
+        if self.worktree.as_deref() == Some(place) {
+            return Ok(Some(Self { is_pinned: true, ..self.clone() }));
+        }
+        Ok(self
+            .list_worktrees()?
+            .iter()
+            .find(|found| found.path == place)
+            .and_then(|found| self.linked(found)))
+    }
+
     /// Brings the checkout of `branch` at `place` and the branch itself from one commit to another, unless that would
     /// touch what is changed, staged, untracked or ignored there.
     pub fn fast_forward(
@@ -68,7 +80,10 @@ impl Repository {
         branch: &BranchName,
         (from, to): (Oid, Oid),
     ) -> Result<Taken, GitError> {
-        let checkout = Checkout { repository: self, place, branch };
+        let Some(home) = self.at_checkout(place)? else {
+            return Ok(Taken::Overtaken);
+        };
+        let checkout = Checkout { repository: self, home, place, branch };
         if !checkout.is_on_branch()? {
             return Ok(Taken::Overtaken);
         }
@@ -101,17 +116,19 @@ enum NoteIs {
 /// Somebody's checkout of a branch.
 struct Checkout<'a> {
     repository: &'a Repository,
+    /// The same repository as it is seen from there. What stands in the checkout is not asked where that is.
+    home: Repository,
     place: &'a Path,
     branch: &'a BranchName,
 }
 
 impl Checkout<'_> {
     fn git(&self, name: &str) -> GitCommand {
-        GitCommand::reading(name, self.place).at_home()
+        self.home.pin(GitCommand::reading(name, self.place))
     }
 
     fn change(&self, name: &str) -> GitCommand {
-        GitCommand::changing(name, self.place, &PINNED).at_home().shielded()
+        self.home.pin(GitCommand::changing(name, self.place, &PINNED)).shielded()
     }
 
     /// Brings files, index and branch from one commit to another, or leaves them as they were.

@@ -1,10 +1,13 @@
 //! What somebody is in the middle of in a worktree: a branch that is being rebased or bisected is checked out nowhere,
 //! and must be left alone all the same.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use super::{GitError, Repository};
-use crate::name::{BranchName, Oid};
+use crate::{
+    name::{BranchName, Oid},
+    safe_files,
+};
 
 /// Something that is not finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +67,7 @@ impl GoingOn {
         mut signs: impl Iterator<Item = &'a (&'static str, &'static str)>,
     ) -> Option<Self> {
         let (_, what) = signs.find(|(file, _)| git_dir.join(file).symlink_metadata().is_ok())?;
-        let texts = NAMES.iter().filter_map(|name| fs::read_to_string(git_dir.join(name)).ok());
+        let texts = NAMES.iter().filter_map(|name| safe_files::read_text(&git_dir.join(name)).ok());
         let branches =
             texts.flat_map(|text| text.lines().filter_map(branch_of).collect::<Vec<_>>()).collect();
         Some(Self { what, branches })
@@ -83,7 +86,7 @@ impl Repository {
             };
             let is_mailbox = self.git_dir.join("rebase-apply/applying").symlink_metadata().is_ok();
             ended.push(Ended { what, with: self.read_id(&WITH), stashed: self.read_id(&STASHED) });
-            STASHED.iter().for_each(|name| drop(fs::remove_file(self.git_dir.join(name))));
+            STASHED.iter().for_each(|name| drop(safe_files::remove(&self.git_dir.join(name))));
             let command = match what {
                 // This checks out what is checked out already.
                 "bisect" => self.change("bisect").args(["reset", "HEAD"]),
@@ -99,7 +102,7 @@ impl Repository {
 
     /// The object that the first of these files of the git directory names.
     fn read_id(&self, names: &[&str]) -> Option<Oid> {
-        let texts = names.iter().filter_map(|name| fs::read_to_string(self.git_dir.join(name)).ok());
+        let texts = names.iter().filter_map(|name| safe_files::read_text(&self.git_dir.join(name)).ok());
         texts.filter_map(|text| text.lines().next()?.trim().parse().ok()).next()
     }
 }
@@ -118,9 +121,9 @@ mod tests {
     fn a_rebase_names_its_branch_and_those_that_follow_it() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(GoingOn::find(folder.path()), None);
-        fs::create_dir(folder.path().join("rebase-merge")).unwrap();
-        fs::write(folder.path().join("rebase-merge/head-name"), "refs/heads/a/b\n").unwrap();
-        fs::write(folder.path().join("rebase-merge/update-refs"), "refs/heads/c\n1234\n5678\n").unwrap();
+        std::fs::create_dir(folder.path().join("rebase-merge")).unwrap();
+        std::fs::write(folder.path().join("rebase-merge/head-name"), "refs/heads/a/b\n").unwrap();
+        std::fs::write(folder.path().join("rebase-merge/update-refs"), "refs/heads/c\n1234\n5678\n").unwrap();
         let found = GoingOn::find(folder.path()).unwrap();
         assert_eq!(found.what, "rebase");
         for name in ["a/b", "c"] {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{Config, ConfigEntry, GitCommand, GitError, Repository};
-use crate::process::Finished;
+use crate::{process::Finished, safe_files::resolved};
 
 /// The directory that git takes hook files from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,9 +35,8 @@ impl Repository {
     /// Where git looks for hook files of this worktree.
     pub fn hooks_dir(&self, config: &Config) -> Result<HooksDir, GitError> {
         let setting = config.find("core.hookspath").cloned();
-        let printed = GitCommand::acting("rev-parse", &self.dir)
-            .args(["--path-format=absolute", "--git-path", "hooks"])
-            .stdout()?;
+        let printed =
+            self.act("rev-parse").args(["--path-format=absolute", "--git-path", "hooks"]).stdout()?;
         let line = printed.strip_suffix(b"\n").unwrap_or(&printed);
         let path = PathBuf::from(OsStr::from_bytes(line));
         Ok(HooksDir { reach: self.reach(&path), path, setting })
@@ -61,7 +60,8 @@ impl Repository {
 
     /// Fires a hook as git would. A hook that is not there counts as one that succeeds.
     pub fn fire_hook(&self, firing: &Firing<'_>) -> Result<Finished, GitError> {
-        let mut command = GitCommand::acting("hook", &self.dir).args(["run", "--ignore-missing"]);
+        let mut command = self.pin_hook(GitCommand::acting("hook", &self.dir));
+        command = command.args(["run", "--ignore-missing"]);
         if let Some(file) = firing.stdin {
             let mut option = OsString::from("--to-stdin=");
             option.push(file);
@@ -83,14 +83,4 @@ pub struct Firing<'a> {
     pub stdin: Option<&'a Path>,
     /// A variable of its environment.
     pub variable: (&'a str, &'a str),
-}
-
-/// The path with links resolved, as far as it exists.
-fn resolved(path: &Path) -> PathBuf {
-    for ancestor in path.ancestors() {
-        if let (Ok(real), Ok(rest)) = (ancestor.canonicalize(), path.strip_prefix(ancestor)) {
-            return real.join(rest);
-        }
-    }
-    path.to_owned()
 }

@@ -1,9 +1,12 @@
 //! A look into the file of an index, which costs less than to start git. It answers one question only: whether git is told
 //! not to look at some files. What it does not understand, git is asked about.
 
-use std::{fs, io, path::Path};
+use std::{io, path::Path};
 
-use crate::name::ObjectFormat;
+use crate::{name::ObjectFormat, safe_files};
+
+/// An index of a repository with tens of millions of files is not larger.
+const LARGEST: u64 = 8 << 30;
 
 /// What stands before the name of an entry, but for the object's id and the flags.
 const FACTS: usize = 40;
@@ -20,7 +23,7 @@ const ELSEWHERE: [&[u8]; 2] = [b"link", b"sdir"];
 
 /// Whether an entry is marked so that git does not look at its file; `None` if git has to be asked.
 pub(super) fn has_hidden(file: &Path, format: ObjectFormat) -> Option<bool> {
-    match fs::read(file) {
+    match safe_files::read_up_to(file, LARGEST) {
         Ok(bytes) => scan(&bytes, format.hex_len() / 2),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(false),
         Err(_) => None,

@@ -61,8 +61,8 @@ impl PrivateIndex<'_> {
         let inner = printed.split(|byte| *byte == 0).filter_map(|path| path.strip_suffix(b"/"));
         let is_unborn = |path: &&[u8]| {
             let folder = self.repository.top().join(OsStr::from_bytes(path));
-            let head = GitCommand::reading("rev-parse", &folder).at_home().args(["-q", "--verify", "HEAD"]);
-            !head.finish().is_ok_and(|ended| ended.status.success())
+            let head = GitCommand::reading("rev-parse", &folder).at_home().not_above(&folder);
+            !head.args(["-q", "--verify", "HEAD"]).finish().is_ok_and(|ended| ended.status.success())
         };
         Ok(inner.filter(is_unborn).map(<[u8]>::to_vec).collect())
     }

@@ -3,10 +3,12 @@
 
 use std::{
     fs, io,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
 
 use super::{Change, GitError, Repository, Stamp, index_file::has_hidden};
+use crate::safe_files;
 
 /// The file of an index of our own, removed when dropped.
 #[derive(Debug)]
@@ -32,8 +34,8 @@ impl IndexFile {
 
 impl Drop for IndexFile {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_file(self.lock());
+        let _ = safe_files::remove(&self.path);
+        let _ = safe_files::remove(&self.lock());
     }
 }
 
@@ -70,10 +72,10 @@ impl Repository {
         // index, since git looks again at whatever is not older than its own.
         let is_locked = is_plain
             && give_to_readers_of(&own, &index.path).is_ok()
-            && fs::hard_link(&index.path, &lock).is_ok();
-        let is_there = is_locked && index.follows(Stamp::of(&own)) && fs::rename(&lock, &own).is_ok();
+            && safe_files::hard_link(&index.path, &lock).is_ok();
+        let is_there = is_locked && index.follows(Stamp::of(&own)) && safe_files::rename(&lock, &own).is_ok();
         if is_locked && !is_there {
-            let _ = fs::remove_file(&lock);
+            let _ = safe_files::remove(&lock);
         }
         is_there
     }
@@ -81,5 +83,5 @@ impl Repository {
 
 /// Our index is for the same people as the one that it replaces.
 fn give_to_readers_of(own: &Path, index: &Path) -> io::Result<()> {
-    fs::set_permissions(index, fs::metadata(own)?.permissions())
+    safe_files::set_mode(index, fs::metadata(own)?.permissions().mode())
 }

@@ -7,7 +7,6 @@
 use std::{
     collections::HashSet,
     ffi::OsStr,
-    fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -15,7 +14,10 @@ use std::{
 use super::{
     Change, GitError, NewCommit, RefMove, Repository, Signing, command::checked, snapshot::index_info,
 };
-use crate::name::{BranchName, ObjectKind, Oid};
+use crate::{
+    name::{BranchName, ObjectKind, Oid},
+    safe_files,
+};
 
 /// The note of one update.
 #[derive(Debug)]
@@ -148,7 +150,7 @@ impl Update<'_> {
         }
         let whole = self.here.find_blob(id)?.unwrap_or_default();
         let is_shorter = usize::try_from(found.len()).is_ok_and(|size| size < whole.len());
-        Ok(is_shorter && fs::read(&path).is_ok_and(|part| whole.starts_with(&part)))
+        Ok(is_shorter && safe_files::read(&path).is_ok_and(|part| whole.starts_with(&part)))
     }
 
     /// Keeps files under a ref before they are written over.
@@ -158,7 +160,7 @@ impl Update<'_> {
         }
         let mut kept = Vec::new();
         for change in files {
-            let content = fs::read(self.path_of(change)).unwrap_or_default();
+            let content = safe_files::read(&self.path_of(change)).unwrap_or_default();
             let blob = self.here.write_blob(&content)?;
             kept.push(Change { after: Some((0o100_644, blob)), ..(*change).clone() });
         }
@@ -177,7 +179,7 @@ impl Update<'_> {
             let path = PathBuf::from(OsStr::from_bytes(&change.path));
             let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
             for folder in folders {
-                if fs::remove_dir(self.here.top().join(folder)).is_err() {
+                if safe_files::remove_folder(&self.here.top().join(folder)).is_err() {
                     break;
                 }
             }

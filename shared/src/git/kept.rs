@@ -6,12 +6,16 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{GitCommand, GitError, Repository};
+use super::{GitCommand, GitError, Repository, identity::Identity};
 use crate::{name::ObjectKind, process::Running};
 
 /// A git that stays, once it was needed. Copies share it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Kept(Arc<Mutex<Option<Running>>>);
+pub(super) struct Kept {
+    running: Arc<Mutex<Option<Running>>>,
+    /// The git directories that it was started for.
+    homes: Arc<[Identity]>,
+}
 
 impl Kept {
     /// Talks to it, and starts it first if there is none. One that gives no answer is ended; what it complained of is
@@ -21,7 +25,8 @@ impl Kept {
         start: impl FnOnce() -> Result<Running, GitError>,
         talk: impl FnOnce(&mut Running) -> Option<T>,
     ) -> Result<Result<T, String>, GitError> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        self.homes.iter().try_for_each(Identity::require)?;
         let mut running = match kept.take() {
             Some(running) => running,
             None => start()?,
@@ -52,22 +57,26 @@ pub(super) enum Duty {
 pub(super) struct Clerks(Arc<Mutex<HashMap<(PathBuf, Duty), Kept>>>);
 
 impl Clerks {
-    /// The one that has a duty at a git directory.
-    pub(super) fn find(&self, git_dir: &Path, duty: Duty) -> Kept {
+    fn find(&self, git_dir: &Path, duty: Duty) -> Kept {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry((git_dir.to_owned(), duty)).or_default().clone()
     }
 }
 
 impl Repository {
+    /// The git that has a duty at a git directory of this repository.
+    pub(super) fn clerk_at(&self, git_dir: &Path, duty: Duty) -> Kept {
+        Kept { homes: Arc::clone(&self.homes), ..self.clerks.find(git_dir, duty) }
+    }
+
     /// The git that has a duty for all worktrees.
     pub(super) fn clerk(&self, duty: Duty) -> Kept {
-        self.clerks.find(&self.common_dir, duty)
+        self.clerk_at(&self.common_dir, duty)
     }
 
     /// The git that has a duty for this worktree alone, whose `HEAD` it knows.
     pub(super) fn own_clerk(&self, duty: Duty) -> Kept {
-        self.clerks.find(&self.git_dir, duty)
+        self.clerk_at(&self.git_dir, duty)
     }
 
     /// Starts a git that stays. It is in no lane: whoever wants to remove one would find it there.

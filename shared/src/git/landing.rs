@@ -110,7 +110,8 @@ impl Repository {
     /// A branch that is being rebased or bisected is checked out nowhere, and must not be moved either. To fetch into
     /// it is refused then; the dry run writes nothing.
     fn probe(&self, branch: &BranchName, commit: Oid) -> Result<Usage, GitError> {
-        let command = GitCommand::changing("fetch", &self.common_dir, &["fetch.prune=false"])
+        let command = self
+            .pin_shared(GitCommand::changing("fetch", &self.common_dir, &["fetch.prune=false"]))
             .args(["-q", "--dry-run", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"])
             .arg(&self.common_dir)
             .arg(format!("{commit}:{}", branch.to_ref()));

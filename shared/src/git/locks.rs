@@ -16,7 +16,10 @@ use std::{
 };
 
 use super::{GitError, Repository, stale::is_abandoned};
-use crate::process::{Cancel, FileLock, Occupants, find_dead, forget_dead};
+use crate::{
+    process::{Cancel, FileLock, Occupants, find_dead, forget_dead},
+    safe_files,
+};
 
 /// The user's own git gets so long to release a lock.
 const COURTESY: Duration = Duration::from_secs(10);
@@ -128,7 +131,7 @@ pub(super) fn find_obstacle(complaint: &str, dir: &Path) -> Option<PathBuf> {
 /// The locks of the tables of refs that a git in `dir` writes: those of its worktree, and those that all worktrees share.
 fn find_table_locks(dir: &Path) -> Vec<PathBuf> {
     let link = |file: &Path| {
-        let text = fs::read_to_string(file).ok()?;
+        let text = safe_files::read_text(file).ok()?;
         Some(file.parent()?.join(text.trim_end().trim_start_matches("gitdir: ")))
     };
     let git_dir = dir.ancestors().find_map(|folder| {
@@ -173,7 +176,7 @@ impl Place {
     fn folders(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.common_dir.join("worktrees")).into_iter().flatten().flatten();
         let linked = entries.filter_map(|entry| {
-            let link = fs::read_to_string(entry.path().join("gitdir")).ok()?;
+            let link = safe_files::read_text(&entry.path().join("gitdir")).ok()?;
             Some(Path::new(link.trim_end()).parent()?.to_owned())
         });
         let main = self.common_dir.parent().filter(|_| self.common_dir.ends_with(".git"));
@@ -208,7 +211,7 @@ impl Place {
                     Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists()
                 };
                 if owner.is_some_and(is_dead) && self.may_be_ours(&entry.path()) {
-                    let _ = fs::remove_file(entry.path());
+                    let _ = safe_files::remove(&entry.path());
                 }
             }
         }
@@ -254,7 +257,7 @@ impl Place {
     fn is_in_own_worktree(&self, inner: &Path) -> bool {
         let Ok(rest) = inner.strip_prefix("worktrees") else { return false };
         let Some(name) = rest.components().next() else { return false };
-        let reason = fs::read_to_string(self.common_dir.join("worktrees").join(name).join("locked"));
+        let reason = safe_files::read_text(&self.common_dir.join("worktrees").join(name).join("locked"));
         reason.is_ok_and(|reason| reason.starts_with("arborist"))
     }
 
@@ -271,7 +274,7 @@ impl Place {
             return false;
         };
         let is_same = |now: Metadata| (now.ino(), now.mtime_nsec()) == (seen.ino(), seen.mtime_nsec());
-        if !lock.symlink_metadata().is_ok_and(is_same) || fs::remove_file(lock).is_err() {
+        if !lock.symlink_metadata().is_ok_and(is_same) || safe_files::remove(lock).is_err() {
             return false;
         }
         REMOVED.lock().unwrap_or_else(PoisonError::into_inner).push(lock.to_owned());

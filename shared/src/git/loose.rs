@@ -4,7 +4,7 @@
 use std::{fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
 
 use super::{GitError, Repository};
-use crate::name::Oid;
+use crate::{name::Oid, safe_files};
 
 /// The refs that all worktrees share, of those that we know.
 const SHARED: [&str; 2] = ["refs/heads/", "refs/arborist/"];
@@ -18,7 +18,7 @@ impl Repository {
         if !is_plain || is_here("reftable") {
             return None;
         }
-        match fs::read(self.common_dir.join(name)) {
+        match safe_files::read(&self.common_dir.join(name)) {
             Ok(content) => {
                 let id = content.trim_ascii_end();
                 let is_whole = id.len() == self.format.hex_len();
@@ -85,7 +85,7 @@ impl Repository {
     }
 
     fn read_file_of_ref(&self, path: &Path, is_file: bool) -> Loose {
-        let content = if is_file { fs::read(path).unwrap_or_default() } else { Vec::new() };
+        let content = if is_file { safe_files::read(path).unwrap_or_default() } else { Vec::new() };
         let id = content.trim_ascii_end();
         let is_whole = id.len() == self.format.hex_len();
         is_whole.then(|| Oid::from_hex(id)).flatten().map_or(Loose::Odd, Loose::At)
@@ -121,7 +121,7 @@ impl Repository {
             |above: &str| self.common_dir.join(above).symlink_metadata().is_ok_and(|found| found.is_dir());
         let mut above = name.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| &name[..at]);
         if self.keeps_loose_refs() && above.all(is_folder) {
-            if fs::remove_file(self.common_dir.join(name)).is_ok() {
+            if safe_files::remove(&self.common_dir.join(name)).is_ok() {
                 return Ok(());
             }
         }

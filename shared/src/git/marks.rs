@@ -36,8 +36,8 @@ impl Unmerged {
 impl Repository {
     /// The files that a merge of `theirs` into `ours` cannot settle, as they are named in this worktree.
     pub fn list_unmerged(&self, ours: Oid, theirs: Oid) -> Result<Vec<Unmerged>, GitError> {
-        let command = GitCommand::changing("merge-tree", &self.common_dir, &super::merge::PINNED)
-            .env("GIT_DIR", &self.common_dir)
+        let command = self
+            .pin_shared(GitCommand::changing("merge-tree", &self.common_dir, &super::merge::PINNED))
             .env("GIT_ATTR_SOURCE", ours.to_string())
             .args(["--write-tree", "-z", "--name-only", "--no-messages"])
             .args([ours.to_string(), theirs.to_string()]);

@@ -143,8 +143,8 @@ impl ConflictKind {
 impl Repository {
     /// Merges `theirs` into `ours`. Attributes are those of `ours`; nothing of any checkout is read or written.
     pub fn merge(&self, ours: Oid, theirs: Oid) -> Result<Merge, GitError> {
-        let command = GitCommand::changing("merge-tree", &self.common_dir, &PINNED)
-            .env("GIT_DIR", &self.common_dir)
+        let command = self
+            .pin_shared(GitCommand::changing("merge-tree", &self.common_dir, &PINNED))
             .env("GIT_ATTR_SOURCE", ours.to_string())
             .args(["--write-tree", "-z"])
             .args([ours.to_string(), theirs.to_string()]);

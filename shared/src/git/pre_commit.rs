@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{GitCommand, GitError, Repository, command::checked};
-use crate::name::Oid;
+use crate::{name::Oid, safe_files};
 
 impl Repository {
     /// Runs the user's pre-commit hook on what is about to be committed. `base` is what the hook finds as `HEAD`. `Ok` is
@@ -11,7 +11,7 @@ impl Repository {
     pub fn pre_commit(&self, tree: Oid, base: Oid) -> Result<Result<Oid, String>, GitError> {
         let index = self.private_index("hook")?;
         index.git("read-tree").arg(tree.to_string()).stdout()?;
-        let hook = self.pin(GitCommand::acting("hook", self.top()));
+        let hook = self.pin_hook(GitCommand::acting("hook", self.top()));
         let mut hook = hook.args(["run", "--ignore-missing", "pre-commit"]);
         let head =
             if self.require_commit("HEAD")? == base { None } else { Some(Elsewhere::new(self, base)?) };
@@ -45,7 +45,7 @@ impl<'a> Elsewhere<'a> {
         remove(repository, &folder);
         let add = repository.change("worktree").args(["add", "-q", "--force", "--detach", "--no-checkout"]);
         add.arg(&folder).arg(base.to_string()).stdout()?;
-        let link = std::fs::read_to_string(folder.join(".git")).unwrap_or_default();
+        let link = safe_files::read_text(&folder.join(".git")).unwrap_or_default();
         let git_dir = link.trim_end().strip_prefix("gitdir: ").map(PathBuf::from);
         let strange = || GitError::Strange { command: "worktree add".into(), what: link.clone() };
         Ok(Self { repository, git_dir: git_dir.ok_or_else(strange)?, folder })
@@ -62,6 +62,6 @@ impl Drop for Elsewhere<'_> {
 fn remove(repository: &Repository, folder: &Path) {
     if folder.exists() {
         let _ = repository.change("worktree").args(["remove", "--force", "--force"]).arg(folder).finish();
-        let _ = std::fs::remove_dir_all(folder);
+        let _ = safe_files::remove_all(folder);
     }
 }

@@ -92,7 +92,7 @@ impl Repository {
             return Ok(None);
         }
         let question: String = names.iter().map(|name| format!("info {name}\n")).collect();
-        let told = self.clerks.find(git_dir, Duty::Read).ask(
+        let told = self.clerk_at(git_dir, Duty::Read).ask(
             || self.start_reader(git_dir),
             |running| {
                 running.tell(question.as_bytes()).ok()?;
@@ -104,7 +104,7 @@ impl Repository {
 
     fn start_reader(&self, git_dir: &Path) -> Result<Running, GitError> {
         let command = self.git("cat-file").arg("--batch-command");
-        self.converse(if self.is_pinned { command.env("GIT_DIR", git_dir) } else { command })
+        self.converse(command.env("GIT_DIR", git_dir))
     }
 }
 

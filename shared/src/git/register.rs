@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{GitError, Head, Repository, Stamp, Worktree};
-use crate::name::Oid;
+use crate::{name::Oid, safe_files};
 
 /// For more worktrees than this, one question to git costs less than many looks.
 const FEW: usize = 32;
@@ -76,7 +76,7 @@ impl Repository {
         if file.symlink_metadata().ok()?.is_symlink() {
             return None;
         }
-        let content = fs::read_to_string(file).ok()?;
+        let content = safe_files::read_text(&file).ok()?;
         let content = content.trim_end();
         // Where refs are kept otherwise, a name stands there that no branch can have.
         if let Some(name) = content.strip_prefix("ref: ") {

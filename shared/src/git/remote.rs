@@ -194,6 +194,7 @@ impl Network {
             Some(ssh) => command.env("GIT_SSH_COMMAND", ssh),
             None => command,
         };
+        command.require_homes()?;
         let mut program = command.env("GCM_INTERACTIVE", "never").into_program();
         for (name, value) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
             program = program.env(name, value);

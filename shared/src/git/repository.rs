@@ -4,11 +4,12 @@ use std::{
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
-    GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, kept::Clerks,
-    register::Register,
+    GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::Identity,
+    kept::Clerks, register::Register,
 };
 use crate::name::{BranchName, ObjectFormat, Oid, RepoName};
 
@@ -40,8 +41,10 @@ pub struct Repository {
     pub version: GitVersion,
     /// Where `HEAD` points.
     pub head: Head,
-    /// True if git is told where everything is instead of looking for it: what lies in this worktree is an agent's.
+    /// True if the index is this worktree's own, whichever one our environment names.
     pub(super) is_pinned: bool,
+    /// The git directories as they were when it was opened.
+    pub(super) homes: Arc<[Identity]>,
     /// The gits that stay, for all worktrees.
     pub(super) clerks: Clerks,
     /// As whom commits are written.
@@ -135,10 +138,15 @@ impl Repository {
             return Err(strange("a path with a line break in it"));
         };
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
+        let (git_dir, common_dir) = (path(git_dir), path(common_dir));
+        let mut homes: Vec<Identity> =
+            [&common_dir, &git_dir].into_iter().filter_map(|dir| Identity::of(dir)).collect();
+        homes.dedup();
         Ok(Self {
             dir: dir.to_owned(),
-            git_dir: path(git_dir),
-            common_dir: path(common_dir),
+            git_dir,
+            common_dir,
+            homes: homes.into(),
             worktree: (*inside == b"true").then(|| top_of(dir, &path(prefix))),
             format: match *format {
                 b"sha1" => ObjectFormat::Sha1,
@@ -181,16 +189,44 @@ impl Repository {
         is_usual.then(|| self.git_dir.join("index"))
     }
 
-    /// Tells git where this repository is, if it may not look for it by itself.
+    /// A call of git in this repository with the user's own settings.
+    #[must_use]
+    pub fn act(&self, name: &str) -> GitCommand {
+        self.pin(GitCommand::acting(name, &self.dir))
+    }
+
+    /// Tells git where this repository is. It never looks for it by itself: agents can remove or replace what it would
+    /// find, and then it would find a repository around this one.
     pub(super) fn pin(&self, command: GitCommand) -> GitCommand {
-        if !self.is_pinned {
-            return command;
-        }
-        command
+        let command = command
+            .of_homes(&self.homes)
             .env("GIT_DIR", &self.git_dir)
-            .env("GIT_COMMON_DIR", &self.common_dir)
-            .env("GIT_WORK_TREE", self.top())
+            .env("GIT_COMMON_DIR", &self.common_dir);
+        let command = match &self.worktree {
+            Some(top) => command.env("GIT_WORK_TREE", top),
+            // Otherwise git takes the directory that it is run in for the worktree.
+            None => command.env("GIT_IMPLICIT_WORK_TREE", "0"),
+        };
+        if self.is_pinned { command.env_remove("GIT_INDEX_FILE") } else { command }
+    }
+
+    /// The same for what all worktrees share.
+    pub(super) fn pin_shared(&self, command: GitCommand) -> GitCommand {
+        command
+            .of_homes(&self.homes)
+            .env_remove("GIT_WORK_TREE")
             .env_remove("GIT_INDEX_FILE")
+            .env("GIT_DIR", &self.common_dir)
+            .env("GIT_COMMON_DIR", &self.common_dir)
+    }
+
+    /// The same for the user's hooks in the checkout that we were started in. git does not name the repository to hooks
+    /// there, and many a hook makes repositories of its own, so only what lies around it is closed to them.
+    pub(super) fn pin_hook(&self, command: GitCommand) -> GitCommand {
+        match &self.worktree {
+            Some(top) if !self.is_pinned => command.of_homes(&self.homes).not_above(top),
+            _ => self.pin(command),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{
     message::visible,
     name::{ObjectFormat, Oid},
     process::ProcessError,
+    safe_files,
 };
 
 /// An index of our own.
@@ -105,16 +106,14 @@ impl Repository {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let file = folder.join(format!("index-{name}-{}-{count}", std::process::id()));
         let origin = Stamp::of(&self.git_dir.join("index"));
-        let copy = || {
-            fs::create_dir_all(&folder)?;
-            copy_index(&self.git_dir.join("index"), &file)
-        };
-        copy().map_err(|source| ProcessError { program: "git".into(), source })?;
+        copy_index(&self.git_dir.join("index"), &file)
+            .map_err(|source| ProcessError { program: "git".into(), source })?;
         Ok(PrivateIndex { repository: self, file: IndexFile { path: file, origin } })
     }
 
     /// Whether worktree and index are as `HEAD` says, ignored files aside.
     pub fn is_clean(&self) -> Result<bool, GitError> {
+        self.refuse_special()?;
         let hidden = self.start_hidden();
         let status = self.git("status").args(["--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
         let is_clean = status.arg("--ignore-submodules=none").stdout()?.is_empty();
@@ -124,6 +123,7 @@ impl Repository {
 
     /// What git says of the branch, the index and the worktree, for comparing.
     pub fn status(&self) -> Result<Vec<u8>, GitError> {
+        self.refuse_special()?;
         let status = self.git("status").args(["--porcelain=v2", "--branch", "-z", "--untracked-files=all"]);
         status.args(["--no-renames", "--no-ahead-behind", "--ignore-submodules=none"]).stdout()
     }
@@ -162,7 +162,7 @@ impl Repository {
             if is_behind_a_link(self.top(), path) {
                 continue;
             }
-            match fs::remove_file(self.top().join(path)) {
+            match safe_files::remove(&self.top().join(path)) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                     return Err(ProcessError { program: "git".into(), source }.into());
                 }
@@ -264,6 +264,7 @@ impl PrivateIndex<'_> {
     /// Files that a sparse checkout leaves out and files that git is told not to look at are taken in like all others.
     /// Gives the repositories that had to be left out.
     fn add_all(&self) -> Result<Vec<Vec<u8>>, GitError> {
+        self.repository.refuse_special()?;
         let hidden = self.start_hidden();
         let left_out = self.add_what_can_be()?;
         let hidden = hidden.finish(self.repository.top())?;
@@ -328,13 +329,8 @@ fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    // What a killed process left under this name may be more than a file of ours: it is not written into.
-    match fs::remove_file(to) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    fs::copy(from, to)?;
-    fs::File::options().write(true).open(to)?.set_modified(age)
+    // What a killed process left under this name, or an agent put there, is replaced and not written into.
+    safe_files::copy(from, to)?.set_modified(age)
 }
 
 /// Records `mode SP id TAB path NUL`; mode 0 removes.

@@ -11,6 +11,7 @@ use super::{GitError, Repository, locks};
 use crate::{
     name::BranchName,
     process::{Occupants, is_open},
+    safe_files,
 };
 
 /// Between git's closing of a lock file and its last act on it lies less than this.
@@ -29,7 +30,7 @@ pub fn clear(path: &Path) {
     let end = Instant::now() + PATIENCE;
     while path.symlink_metadata().is_ok() && Instant::now() < end {
         if is_abandoned(path) {
-            let _ = fs::remove_file(path);
+            let _ = safe_files::remove(path);
             return;
         }
         thread::sleep(Duration::from_millis(50));
@@ -88,7 +89,7 @@ impl Repository {
             }
             let is_ours_alone = || Occupants::has_other_git(&[self.top(), &self.git_dir]) == Some(false);
             if left.iter().all(|path| is_abandoned(path)) && is_ours_alone() {
-                left.iter().for_each(|path| drop(fs::remove_file(path)));
+                left.iter().for_each(|path| drop(safe_files::remove(path)));
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(50));
@@ -100,7 +101,7 @@ impl Repository {
 pub fn sweep_indexes(git_dir: &Path) {
     let entries = fs::read_dir(git_dir.join("arborist")).into_iter().flatten().flatten();
     let indexes = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"index-"));
-    indexes.for_each(|entry| drop(fs::remove_file(entry.path())));
+    indexes.for_each(|entry| drop(safe_files::remove(&entry.path())));
 }
 
 /// Whether no process can still be using a lock file, as far as the system tells.

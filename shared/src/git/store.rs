@@ -13,6 +13,7 @@ use super::{GitError, Repository, command::checked, kept::Duty, write::id_of};
 use crate::{
     name::{ObjectKind, Oid},
     process::Running,
+    safe_files,
 };
 
 impl Repository {
@@ -63,7 +64,7 @@ fn sweep(folder: &Path) {
         let written = slip.metadata().and_then(|slip| slip.modified());
         written.is_ok_and(|written| written.elapsed().is_ok_and(|age| age > OLD))
     };
-    slips.filter(is_old).for_each(|slip| drop(fs::remove_file(slip.path())));
+    slips.filter(is_old).for_each(|slip| drop(safe_files::remove(&slip.path())));
 }
 
 impl Slip {
@@ -71,15 +72,15 @@ impl Slip {
     fn new(folder: &Path, content: &[u8]) -> Option<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let slip = Self(folder.join(format!("{NAME}{}-{count}", std::process::id())));
+        let slip = Slip(folder.join(format!("{NAME}{}-{count}", std::process::id())));
         if slip.0.as_os_str().as_bytes().contains(&b'\n') {
             return None;
         }
-        if fs::write(&slip.0, content).is_ok() {
-            return Some(slip);
+        // A name that is taken was planted, or is left of a process of the same number: it is never written into.
+        match safe_files::write_new(&slip.0, content) {
+            Ok(()) => Some(slip),
+            Err(_) => None,
         }
-        fs::create_dir_all(folder).ok()?;
-        fs::write(&slip.0, content).ok().map(|()| slip)
     }
 
     fn hand_to(&self, running: &mut Running) -> Option<Oid> {
@@ -92,6 +93,6 @@ impl Slip {
 
 impl Drop for Slip {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        let _ = safe_files::remove(&self.0);
     }
 }

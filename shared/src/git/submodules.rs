@@ -59,14 +59,15 @@ impl Repository {
     /// Puts a submodule of this worktree on a branch at its own commit, so that no commit there is on none.
     pub fn branch_submodule(&self, submodule: &Submodule, branch: &BranchName) -> Result<(), GitError> {
         let dir = self.top().join(&submodule.path);
-        let command = GitCommand::changing("checkout", &dir, &[]).at_home();
+        let command = GitCommand::changing("checkout", &dir, &[]).at_home().not_above(&dir);
         command.args(["--quiet", "-B", branch.as_str(), "--no-track"]).stdout().map(drop)
     }
 
     /// Copies the branches of tasks that a submodule has to where the main worktree keeps its repository.
     pub fn keep_submodule(&self, submodule: &Submodule, module: &Path) -> Result<(), GitError> {
         let dir = self.top().join(&submodule.path);
-        let command = GitCommand::changing("push", &dir, &[]).at_home().args(["--quiet", "--no-verify"]);
+        let command = GitCommand::changing("push", &dir, &[]).at_home().not_above(&dir);
+        let command = command.args(["--quiet", "--no-verify"]);
         command.arg(module).arg("refs/heads/arborist/*:refs/heads/arborist/*").stdout().map(drop)
     }
 }

@@ -266,7 +266,8 @@ impl Repository {
 
     /// The paths below `folder` that git tracks, seen from there. The innermost repository is asked: it may be a submodule.
     pub fn list_tracked(&self, folder: &Path) -> Result<Vec<PathBuf>, GitError> {
-        let printed = GitCommand::reading("ls-files", folder).at_home().args(["-z", "--cached"]).stdout()?;
+        let printed = GitCommand::reading("ls-files", folder).at_home().not_above(self.top());
+        let printed = printed.args(["-z", "--cached"]).stdout()?;
         let names = printed.split(|b| *b == 0).filter(|name| !name.is_empty());
         Ok(names.map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
     }

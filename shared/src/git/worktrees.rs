@@ -18,6 +18,7 @@ use super::{
 use crate::{
     message::visible,
     name::{BranchName, Oid},
+    safe_files,
 };
 
 /// A worktree that git knows of. It need not be there any more.
@@ -131,6 +132,8 @@ impl Repository {
             worktree: Some(worktree.path.clone()),
             head: Head { branch: worktree.branch.clone(), commit: worktree.head },
             is_pinned: true,
+            // Its own directory is made anew where a lane is, so the one that all share is what counts.
+            homes: self.homes.iter().take(1).cloned().collect(),
             ..self.clone()
         })
     }
@@ -209,6 +212,7 @@ impl Repository {
 
     /// What no commit holds, ignored files aside.
     pub fn dirt(&self) -> Result<Vec<Dirt>, GitError> {
+        self.refuse_special()?;
         let command =
             self.git("status").args(["--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames"]);
         let status = command.args(["--ignore-submodules=none"]).finish_later();
@@ -255,7 +259,7 @@ impl Repository {
 
 /// The top of the worktree whose git directory this is.
 fn top_of_home(git_dir: &Path) -> Option<PathBuf> {
-    let mut bytes = fs::read(git_dir.join("gitdir")).ok()?;
+    let mut bytes = safe_files::read(&git_dir.join("gitdir")).ok()?;
     while bytes.last() == Some(&b'\n') {
         bytes.pop();
     }

@@ -1,13 +1,16 @@
 //! Commits that were read before, so that showing state costs only what is new. It may be deleted at any time,
 //! and it is never believed: every commit is hashed again when it is used.
 
-use std::{fs, io::Write, path::PathBuf, sync::Arc};
+use std::{io::Write, path::PathBuf, sync::Arc};
 
 use crate::{
     git::{RawCommit, Repository},
     name::{BranchName, Oid},
-    process::replace_file,
+    safe_files,
 };
+
+/// The commits of a run of a hundred thousand tasks are not larger.
+const LARGEST: u64 = 1 << 30;
 
 /// The file for one run.
 #[derive(Debug)]
@@ -32,8 +35,7 @@ impl Cache {
 
     /// `None` if there is none, or if it cannot be read. Its commits are still to be proved.
     pub(super) fn load(&self) -> Option<Cached> {
-        let is_file = fs::symlink_metadata(&self.file).is_ok_and(|meta| meta.is_file());
-        let bytes = Arc::new(is_file.then(|| fs::read(&self.file).ok())??);
+        let bytes = Arc::new(safe_files::read_up_to(&self.file, LARGEST).ok()?);
         let (tip, mut at) = line_at(&bytes, 0)?;
         let mut commits = Vec::new();
         while at < bytes.len() {
@@ -56,7 +58,7 @@ impl Cache {
             writeln!(bytes, "{} {}", commit.id, commit.content().len())?;
             bytes.extend_from_slice(commit.content());
         }
-        replace_file(&self.file, &bytes)
+        safe_files::write(&self.file, &bytes)
     }
 }
 

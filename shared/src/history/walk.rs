@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    fs,
     num::NonZero,
     sync::atomic::{AtomicUsize, Ordering},
     thread,
@@ -18,6 +17,7 @@ use crate::{
     git::{GitError, RawCommit, Repository},
     message,
     name::{BranchName, Oid},
+    safe_files,
 };
 
 /// Which run is meant: the branch that its commits name, and where to begin to look for them.
@@ -233,7 +233,7 @@ impl Walker<'_> {
         if !self.repository.is_shallow {
             return HashSet::new();
         }
-        let listed = fs::read_to_string(self.repository.common_dir.join("shallow")).unwrap_or_default();
+        let listed = safe_files::read_text(&self.repository.common_dir.join("shallow")).unwrap_or_default();
         listed.lines().filter_map(|line| line.parse().ok()).collect()
     }
 }

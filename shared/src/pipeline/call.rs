@@ -20,9 +20,8 @@ use crate::{
         names_lost_session,
         redact::{Redactor, Secrets},
     },
-    process::{
-        self, Attendance, Cancel, Chunk, Ending, Filter, Limits, Program, Stream, Supervised, open_log,
-    },
+    process::{self, Attendance, Cancel, Chunk, Ending, Filter, Limits, Program, Stream, Supervised},
+    safe_files,
 };
 
 /// What holds for every call of an agent.
@@ -150,9 +149,7 @@ impl Call {
     pub fn of_runner(runner: &Runner, request: Request<'_>, log: &Path) -> Result<Self, PipelineError> {
         let file = log.with_extension("prompt");
         if runner.wants_prompt_file() {
-            let folder = file.parent().unwrap_or(&file);
-            std::fs::create_dir_all(folder)
-                .and_then(|()| std::fs::write(&file, request.prompt))
+            safe_files::write(&file, request.prompt.as_bytes())
                 .map_err(|source| file_error(&file, source))?;
         }
         let tools = request
@@ -160,9 +157,7 @@ impl Call {
             .map(|server| ToolServer { file: Some(log.with_extension("tools")), ..server.clone() });
         if let Some(server) = tools.as_ref().filter(|_| runner.wants_tools_file()) {
             let file = log.with_extension("tools");
-            std::fs::create_dir_all(file.parent().unwrap_or(&file))
-                .and_then(|()| std::fs::write(&file, server.json()))
-                .map_err(|source| file_error(&file, source))?;
+            safe_files::write(&file, server.json().as_bytes()).map_err(|source| file_error(&file, source))?;
         }
         if let Some(home) = tools.as_ref().and_then(|server| server.home.as_ref())
             && let (Some(user), Some(server)) = (user_home(runner), &tools)
@@ -221,7 +216,7 @@ impl Caller<'_> {
         let Call { program, stdin, format, log, has_provider } = call;
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
-        let log = open_log(&log).map_err(|source| file_error(&log, source))?;
+        let log = safe_files::open_log(&log).map_err(|source| file_error(&log, source))?;
         let mut hearing = Hearing::new(self.voice, lend(&mut self.follower), (&mut tally, self.secrets));
         let (hearing_ref, reader_ref) = (&mut hearing, &mut reader);
         let listener = move |chunk: Chunk<'_>| {

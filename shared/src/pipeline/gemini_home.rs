@@ -1,15 +1,11 @@
 //! A home for Gemini, which takes servers of tools only from its own folders: all that the user has in theirs, by links,
 //! and one extension more. Whatever it writes to files of the user's, such as a new token, is written there.
 
-use std::{
-    fs, io,
-    os::unix::fs::{DirBuilderExt, symlink},
-    path::Path,
-};
+use std::{fs, io, path::Path};
 
 use serde_json::json;
 
-use crate::agent::ToolServer;
+use crate::{agent::ToolServer, safe_files};
 
 /// Its folder in a home, and that of its extensions there.
 const FOLDER: &str = ".gemini";
@@ -31,7 +27,7 @@ const OURS: &str = "git-arborist-tools";
 pub(super) fn furnish(home: &Path, user: &Path, server: &ToolServer) -> io::Result<()> {
     let (folder, theirs) = (home.join(FOLDER), user.join(FOLDER));
     let ours = folder.join(EXTENSIONS).join(OURS);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&ours)?;
+    safe_files::make_folders(&ours)?;
     link_all(&theirs, &folder, &[EXTENSIONS])?;
     link_all(&theirs.join(EXTENSIONS), &folder.join(EXTENSIONS), &[OURS])?;
     if theirs.is_dir() {
@@ -43,10 +39,10 @@ pub(super) fn furnish(home: &Path, user: &Path, server: &ToolServer) -> io::Resu
     // Before it starts itself anew it looks for its settings here.
     link(&theirs.join("settings.json"), &home.join("settings.json"))?;
     let script = ours.join("serve.sh");
-    fs::write(&script, script_of(server))?;
-    fs::write(ours.join("gemini-extension.json"), extension(&script, server))?;
+    safe_files::write(&script, script_of(server).as_bytes())?;
+    safe_files::write(&ours.join("gemini-extension.json"), extension(&script, server).as_bytes())?;
     let source = json!({ "source": ours.to_string_lossy(), "type": "local" });
-    fs::write(ours.join(".gemini-extension-install.json"), source.to_string())
+    safe_files::write(&ours.join(".gemini-extension-install.json"), source.to_string().as_bytes())
 }
 
 /// Links to everything in a folder but for these.
@@ -66,10 +62,10 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
     match fs::symlink_metadata(to) {
         Ok(_) if fs::read_link(to).is_ok_and(|target| target == from) => return Ok(()),
         Ok(found) if found.is_dir() => return Ok(()),
-        Ok(_) => fs::remove_file(to)?,
+        Ok(_) => safe_files::remove(to)?,
         Err(_) => {}
     }
-    symlink(from, to)
+    safe_files::symlink(from, to)
 }
 
 /// Gemini puts the values of variables into all that it reads of a server: what is started stands in a script.

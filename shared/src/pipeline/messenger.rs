@@ -20,6 +20,7 @@ use crate::{
     git::Change,
     name::TaskId,
     process::{Cancel, Limits},
+    safe_files,
 };
 
 /// How many characters of a change the model sees, and of the agent's words.
@@ -130,7 +131,7 @@ impl Messenger {
             tools: None,
         };
         let reply = match &self.crew.runner {
-            RunnerKind::Program(runner) if std::fs::create_dir_all(&self.dir).is_ok() => {
+            RunnerKind::Program(runner) if safe_files::make_folders(&self.dir).is_ok() => {
                 caller.call(AtLimit::Leave, || Call::of_runner(runner, request, &self.log)).ok()
             }
             _ => None,

@@ -159,7 +159,11 @@ impl<'a> Looker<'a> {
 
     /// What lay in the worktree before and what lies there now, if that is not the same.
     pub fn look(&mut self) -> Result<Option<(Oid, Oid)>, GitError> {
-        let after = self.index.take_in_again(&mut self.seen)?;
+        let after = match self.index.take_in_again(&mut self.seen) {
+            // It is taken away, and told, when the agent ends.
+            Err(GitError::Special { .. }) => return Ok(None),
+            after => after?,
+        };
         let before = std::mem::replace(&mut self.last, after);
         Ok((after != before).then_some((before, after)))
     }

@@ -3,7 +3,7 @@
 
 use std::{
     ffi::OsStr,
-    fs, io,
+    io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -12,6 +12,7 @@ use crate::{
     git::{Change, GitError, Repository},
     message::visible,
     name::Oid,
+    safe_files,
 };
 
 /// Where they are put, below the repository's own directory.
@@ -68,18 +69,17 @@ fn put_aside(repository: &Repository, paths: &[&Vec<u8>]) -> io::Result<PathBuf>
     for path in paths {
         let path = Path::new(OsStr::from_bytes(path));
         let to = aside.join(path);
-        fs::create_dir_all(to.parent().unwrap_or(&aside))?;
-        fs::rename(repository.top().join(path), to)?;
+        safe_files::rename(&repository.top().join(path), &to)?;
     }
     Ok(aside)
 }
 
 fn new_folder(below: &Path) -> io::Result<PathBuf> {
-    fs::create_dir_all(below)?;
+    safe_files::make_folders(below)?;
     let mut number = 1;
     loop {
         let folder = below.join(number.to_string());
-        match fs::create_dir(&folder) {
+        match safe_files::make_folder(&folder) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
             made => return made.map(|()| folder),
         }

@@ -18,7 +18,7 @@ use crate::{
     history::Event,
     message::{Status, Step},
     name::{Oid, RepoName, SessionId, TaskId},
-    process::open_log,
+    safe_files,
     session::{
         Archive, RecordedCall, RecordedTurn, Recording, SessionError, Trail, Transcript, Turn, Voice, ref_of,
     },
@@ -130,7 +130,7 @@ impl Player<'_> {
         voice: &mut dyn FnMut(Happening),
         mut follower: Option<&mut (dyn Follower + '_)>,
     ) -> Result<(), PipelineError> {
-        let mut log = open_log(errand.log).map_err(|source| file_error(errand.log, source))?;
+        let mut log = safe_files::open_log(errand.log).map_err(|source| file_error(errand.log, source))?;
         for turn in &call.turns {
             let said = Archive::new(self.place).load_transcript(&self.playback.session, turn.transcript)?;
             self.play_turn(turn, &said, (voice, lend(&mut follower)), &mut log)?;

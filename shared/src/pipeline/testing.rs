@@ -14,8 +14,9 @@ use crate::{
     message::{Body, Key, Trailers},
     name::{Attempt, Oid},
     plan::{Task, TestCommand, TestKind},
-    process::{Ending, Limits, Outcome, Program, Supervised, open_log},
+    process::{Ending, Limits, Outcome, Program, Supervised},
     record::{Recorder, Unfinished},
+    safe_files,
 };
 
 /// What came of the tests.
@@ -108,7 +109,7 @@ impl Workshop<'_> {
             Some(place) => program.env("ARBORIST_WORKTREE", place),
             None => program,
         };
-        let file = open_log(log).map_err(|source| file_error(log, source))?;
+        let file = safe_files::open_log(log).map_err(|source| file_error(log, source))?;
         let supervised = Supervised::new(program).limits(Limits { whole: Some(time), ..Limits::default() });
         let supervised =
             supervised.until(&self.cancel).log(file).tail(64 * 1024).filter(Redaction::new(&self.secrets));
@@ -122,10 +123,9 @@ impl Workshop<'_> {
 fn keep(log: &Path, part: &Path, is_success: bool) -> Result<(), PipelineError> {
     let write = || -> std::io::Result<()> {
         if !is_success {
-            let mut whole = std::fs::OpenOptions::new().create(true).append(true).open(log)?;
-            std::io::copy(&mut std::fs::File::open(part)?, &mut whole)?;
+            std::io::copy(&mut safe_files::open(part)?, &mut safe_files::open_log(log)?)?;
         }
-        std::fs::remove_file(part)
+        safe_files::remove(part)
     };
     write().map_err(|source| file_error(log, source))
 }

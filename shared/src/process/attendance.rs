@@ -98,7 +98,7 @@ struct Remains {
 impl Remains {
     /// `None` if there was no earlier attempt.
     fn read(path: &Path) -> Option<Self> {
-        let file = File::open(path).ok()?;
+        let file = crate::safe_files::open(path).ok()?;
         let identity = file.metadata().ok()?;
         let holder = read_holder(&file);
         let mark = holder.mark.as_deref().and_then(Mark::written);

@@ -5,7 +5,10 @@
 
 use std::{
     io,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -21,6 +24,14 @@ use super::{Cancel, nursery};
 pub const ECHO: Duration = Duration::from_millis(300);
 
 static WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// The wish that the first signal makes known, for those who wait for a program that nobody gave them one for.
+static WISH: OnceLock<Cancel> = OnceLock::new();
+
+/// The wish to stop of whoever sends us signals, if we watch for these.
+pub(super) fn wish() -> Option<&'static Cancel> {
+    WISH.get()
+}
 
 /// Whether signals come to us and end nothing by themselves.
 pub(super) fn is_watched() -> bool {
@@ -40,6 +51,7 @@ pub fn watch(last_word: impl FnOnce(i32) + Send + 'static) -> io::Result<Cancel>
     WATCHED.store(true, Ordering::SeqCst);
     let cancel = Cancel::new();
     let told = cancel.clone();
+    let _ = WISH.set(cancel.clone());
     thread::Builder::new().name("signals".into()).spawn(move || listen(signals, &told, last_word))?;
     Ok(cancel)
 }

@@ -4,14 +4,15 @@
 //! it is noticed: a lock counts only while its path leads to the file that is locked.
 
 use std::{
-    fs::{File, Metadata, OpenOptions, TryLockError},
+    fs::{File, Metadata, TryLockError},
     io,
-    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use super::{Cancel, Holder, crash};
+use crate::safe_files;
 
 /// Why a lock was not got.
 #[derive(Debug, thiserror::Error)]
@@ -93,7 +94,7 @@ impl FileLock {
 
     /// The same for one who must know: that it could not be found out is an error.
     pub fn look(path: &Path) -> io::Result<Option<Holder>> {
-        let file = match File::open(path) {
+        let file = match safe_files::open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -141,7 +142,7 @@ impl Locked {
     pub(super) fn try_take(path: &Path, what: &str) -> Result<Self, LockError> {
         let failed = |source| LockError::Failed { path: path.to_owned(), source };
         for _ in 0..TRIES {
-            let file = open(path).map_err(failed)?;
+            let file = safe_files::open_or_create(path).map_err(failed)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => {
@@ -193,14 +194,6 @@ impl Locked {
         self.file.write_all_at(line.as_bytes(), 0)?;
         self.file.set_len(line.len() as u64)
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    if let Some(dir) = path.parent() {
-        std::fs::create_dir_all(dir)?;
-    }
-    let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).custom_flags(nofollow).open(path)
 }
 
 /// Who wrote themselves into this lock file last.

@@ -25,7 +25,6 @@ mod occupants;
 mod opened;
 mod program;
 mod record;
-mod replace;
 mod streams;
 mod supervised;
 mod table;
@@ -46,8 +45,7 @@ pub use lock::{FileLock, LockError};
 pub use occupants::{DRIVER, Occupants, driver_mark};
 pub use opened::is_open;
 pub use program::{Awaited, Finished, Program, Running};
-pub use record::{Chunk, Filter, Stream, open_log};
-pub use replace::{replace_file, write_anew};
+pub use record::{Chunk, Filter, Stream};
 pub use supervised::{Outcome, Supervised};
 pub use tail::Tail;
 

@@ -11,10 +11,11 @@ use std::{
     time::Duration,
 };
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags};
 
 use super::{
     Ear, ProcessError, crash,
+    ear::Wait,
     environment::{self, TRUST},
     input, interrupt, nursery,
 };
@@ -24,6 +25,10 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Signals at which git removes its lock files before it ends: hang-up, interrupt, quit, broken pipe, termination.
 const TIDY: [i32; 5] = [1, 2, 3, 13, 15];
+
+/// No program that is run for its answer takes longer, whatever it finds: a git that waits at a queue would wait for ever.
+/// The first look at a huge checkout on a slow disk takes minutes.
+const LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// A program with its arguments, environment and place, ready to be started.
 #[derive(Debug)]
@@ -212,7 +217,7 @@ impl Program {
         let program = self.command.get_program().to_os_string();
         let mut child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
         let pipes = child.stdout.take().zip(child.stderr.take()).map(|(out, err)| Pipes::Fresh(out, err));
-        Ok(Running { child, pipes, program, patience: None })
+        Ok(Running { child, pipes, program, patience: Some(LIMIT) })
     }
 }
 
@@ -327,12 +332,12 @@ impl Drop for Running {
 fn read_both(mut out: ChildStdout, mut err: ChildStderr) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut piece = vec![0; 1 << 16];
+    let mut wait = Wait::new(LIMIT);
     loop {
         let mut fds = [PollFd::new(&out, PollFlags::IN), PollFd::new(&err, PollFlags::IN)];
-        match poll(&mut fds, None) {
-            Err(rustix::io::Errno::INTR) => continue,
-            polled => polled?,
-        };
+        if !wait.poll(&mut fds)? {
+            continue;
+        }
         let has = fds.map(|fd| !fd.revents().is_empty());
         if has[0] && !pass_on(&mut out, &mut piece, &mut stdout)? {
             err.read_to_end(&mut stderr)?;

@@ -1,10 +1,8 @@
 //! What becomes of a supervised program's output: raw to the listener; through the filter to the log and the tails.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, Write},
-    os::unix::fs::OpenOptionsExt,
-    path::Path,
 };
 
 use super::tail::{Tail, TailKeeper};
@@ -35,15 +33,6 @@ pub trait Filter: Send {
     fn pass(&mut self, chunk: Chunk<'_>, out: &mut Vec<u8>);
     /// The stream has ended: gives up what was held back.
     fn finish(&mut self, stream: Stream, out: &mut Vec<u8>);
-}
-
-/// A log file with its directories. What stands in it stays; a symbolic link at its end is never followed.
-pub fn open_log(path: &Path) -> io::Result<File> {
-    if let Some(dir) = path.parent() {
-        std::fs::create_dir_all(dir)?;
-    }
-    let nofollow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
-    OpenOptions::new().append(true).create(true).custom_flags(nofollow).open(path)
 }
 
 pub(super) struct Recorder<'a> {

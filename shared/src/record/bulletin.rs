@@ -1,14 +1,14 @@
 //! What is done for a task at this moment, for whoever looks: a note beside the locks. It decides nothing, and is believed
 //! only while the process that wrote it holds the run.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     git::Repository,
     name::{Attempt, BranchName, TaskId},
-    process::replace_file,
+    safe_files,
 };
 
 /// A step that is under way.
@@ -33,27 +33,27 @@ impl Bulletin {
     pub fn post(&self, repository: &Repository, run: &BranchName, task: &TaskId) {
         let path = place_of(repository, run, task);
         if let Ok(text) = serde_json::to_string(self) {
-            let _ = replace_file(&path, text.as_bytes());
+            let _ = safe_files::write(&path, text.as_bytes());
         }
     }
 
     /// Takes it away.
     pub fn remove(repository: &Repository, run: &BranchName, task: &TaskId) {
-        let _ = fs::remove_file(place_of(repository, run, task));
+        let _ = safe_files::remove(&place_of(repository, run, task));
     }
 
     /// What a process that is gone was doing for a task when it ended. The caller holds the run, so nobody else can be
     /// doing it now; a process that ends in order removes its note.
     #[must_use]
     pub fn find_left(repository: &Repository, run: &BranchName, task: &TaskId) -> Option<Self> {
-        let text = fs::read_to_string(place_of(repository, run, task)).ok()?;
+        let text = safe_files::read_text(&place_of(repository, run, task)).ok()?;
         serde_json::from_str(&text).ok()
     }
 
     /// What the process `pid` does for a task, if it has said so.
     #[must_use]
     pub fn find(repository: &Repository, run: &BranchName, task: &TaskId, pid: u32) -> Option<Self> {
-        let text = fs::read_to_string(place_of(repository, run, task)).ok()?;
+        let text = safe_files::read_text(&place_of(repository, run, task)).ok()?;
         serde_json::from_str::<Self>(&text).ok().filter(|bulletin| bulletin.pid == pid)
     }
 }

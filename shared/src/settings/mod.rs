@@ -20,7 +20,7 @@ pub use table::SETTINGS;
 use value::{Value, amount};
 
 use std::{
-    fs,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -29,6 +29,7 @@ use crate::{
     git::{Config, GitError, Repository},
     message::nearest,
     name::{NameError, Oid, RepoName},
+    safe_files,
 };
 
 /// The file that a repository brings along, from its top.
@@ -160,7 +161,7 @@ impl Settings {
     pub fn load(repository: &Repository, config: &Config) -> Result<Self, SettingsError> {
         let mut settings = Self::default();
         if let Some(file) = user_file() {
-            settings.add_file(&file, Origin::User)?;
+            settings.add_file(&file, safe_files::read_users(&file), Origin::User)?;
         }
         if let Some((label, bytes)) = tracked_file(repository)? {
             settings.add_text(&label, &String::from_utf8_lossy(&bytes), Origin::Repository)?;
@@ -181,7 +182,7 @@ impl Settings {
     fn load_with(config: &Config, label: &str, text: Option<&str>) -> Result<Self, SettingsError> {
         let mut settings = Self::default();
         if let Some(file) = user_file() {
-            settings.add_file(&file, Origin::User)?;
+            settings.add_file(&file, safe_files::read_users(&file), Origin::User)?;
         }
         if let Some(text) = text {
             settings.add_text(label, text, Origin::Repository)?;
@@ -278,9 +279,15 @@ impl Settings {
         self.found.iter().rev().find(|found| found.key == key)
     }
 
-    fn add_file(&mut self, file: &Path, origin: Origin) -> Result<(), SettingsError> {
+    fn add_file(
+        &mut self,
+        file: &Path,
+        read: io::Result<Vec<u8>>,
+        origin: Origin,
+    ) -> Result<(), SettingsError> {
         let label = file.display().to_string();
-        let text = match fs::read_to_string(file) {
+        let invalid = |_| io::Error::new(io::ErrorKind::InvalidData, "it is not valid UTF-8");
+        let text = match read.and_then(|bytes| String::from_utf8(bytes).map_err(invalid)) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(source) => return Err(SettingsError::Unreadable { file: label, source }),
@@ -340,9 +347,9 @@ impl Settings {
 /// of the commit that is checked out. A sparse checkout or a bare repository does not have the file, but its gates hold
 /// all the same.
 pub fn tracked_file(repository: &Repository) -> Result<Option<(String, Vec<u8>)>, SettingsError> {
-    if let Some(path) = repository.worktree.as_ref().map(|top| top.join(FILE)) {
-        let label = path.display().to_string();
-        match fs::read(&path) {
+    if let Some(top) = &repository.worktree {
+        let label = top.join(FILE).display().to_string();
+        match safe_files::read_beneath(top, FILE) {
             Ok(bytes) => return Ok(Some((label, bytes))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(source) => return Err(SettingsError::Unreadable { file: label, source }),

@@ -1,12 +1,9 @@
 //! A clone that nobody sees before it is whole and wanted: made beside its place, and gone if it is not moved there.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use super::{Section, WorkspaceError};
-use crate::git::Network;
+use crate::{git::Network, safe_files};
 
 /// A clone beside its place.
 #[derive(Debug)]
@@ -24,11 +21,12 @@ impl Draft {
         section: &Section,
         network: &Network,
     ) -> Result<Self, WorkspaceError> {
-        let place = &section.path;
+        // The user may well have put it behind a link.
+        let place = &safe_files::resolved(&section.path);
         let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
             return Err(WorkspaceError::Missing { name: section.name.clone(), path: place.clone() });
         };
-        fs::create_dir_all(parent).map_err(failed(parent))?;
+        safe_files::make_folders(parent).map_err(failed(parent))?;
         let at = parent.join(format!(".{}.cloning-{}", name.to_string_lossy(), std::process::id()));
         // From here on whatever is left of it goes.
         let draft = Self { remote: remote.to_owned(), at, place: place.clone() };
@@ -37,13 +35,13 @@ impl Draft {
     }
 
     pub(super) fn move_to_place(&self) -> Result<(), WorkspaceError> {
-        fs::rename(&self.at, &self.place).map_err(failed(&self.place))
+        safe_files::rename(&self.at, &self.place).map_err(failed(&self.place))
     }
 }
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.at);
+        let _ = safe_files::remove_all(&self.at);
     }
 }
 

@@ -7,7 +7,7 @@ use super::top_of_main;
 use crate::{
     git::{GitError, Repository},
     name::digest,
-    process::replace_file,
+    safe_files,
 };
 
 /// Where the hints stand, a file for each plan.
@@ -18,7 +18,7 @@ pub fn leave_word(other: &Repository, main: &Repository) -> Result<(), GitError>
     let top = top_of_main(main)?;
     if let Some(top) = top.to_str() {
         let file = other.common_dir.join(FOLDER).join(digest(top.as_bytes()));
-        let _ = replace_file(&file, top.as_bytes());
+        let _ = safe_files::write(&file, top.as_bytes());
     }
     Ok(())
 }
@@ -27,6 +27,6 @@ pub fn leave_word(other: &Repository, main: &Repository) -> Result<(), GitError>
 #[must_use]
 pub fn find_plans(other: &Repository) -> Vec<Repository> {
     let files = fs::read_dir(other.common_dir.join(FOLDER)).into_iter().flatten().flatten();
-    let tops = files.filter_map(|file| fs::read_to_string(file.path()).ok()).map(PathBuf::from);
+    let tops = files.filter_map(|file| safe_files::read_text(&file.path()).ok()).map(PathBuf::from);
     tops.filter_map(|top| Repository::open_at(&top).ok()).collect()
 }

@@ -11,6 +11,7 @@ use crate::{
     git::{Repository, Worktree, stale},
     name::{BranchName, TaskId, digest},
     process::{Attendance, Cancel, FileLock, Holder, LockError, Program},
+    safe_files,
 };
 
 /// A worktree, or what is left of one.
@@ -130,7 +131,7 @@ impl Pool {
         let kind = if survey::name_of(&path).starts_with(places::TRASH) {
             PlaceKind::Trash
         } else {
-            let link = fs::read(path.join(".git")).ok()?;
+            let link = safe_files::read(&path.join(".git")).ok()?;
             let homes = self.repository.common_dir.join("worktrees");
             let home = fill::target_of(&path, &link).filter(|home| home.starts_with(&homes))?;
             if home.exists() {
@@ -209,7 +210,7 @@ impl Pool {
         let unique = (0u32..).map(|number| folder.join(format!("{}{name}-{number}", places::TRASH)));
         let trash = unique.into_iter().find(|trash| trash.symlink_metadata().is_err());
         let trash = trash.unwrap_or_else(|| folder.join(places::TRASH));
-        fs::rename(path, &trash).map_err(WorktreeError::file("remove", path))?;
+        safe_files::rename(path, &trash).map_err(WorktreeError::file("remove", path))?;
         Ok(trash)
     }
 

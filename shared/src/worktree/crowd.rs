@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use super::{Pool, REASON};
+use crate::safe_files;
 
 impl Pool {
     /// What is scarce, in words. To look costs no call of git.
@@ -27,7 +28,8 @@ impl Pool {
         let homes =
             fs::read_dir(self.repository.common_dir.join("worktrees")).into_iter().flatten().flatten();
         let is_ours = |home: &fs::DirEntry| {
-            fs::read(home.path().join("locked")).is_ok_and(|reason| reason.trim_ascii() == REASON.as_bytes())
+            safe_files::read(&home.path().join("locked"))
+                .is_ok_and(|reason| reason.trim_ascii() == REASON.as_bytes())
         };
         homes.filter(is_ours).count()
     }

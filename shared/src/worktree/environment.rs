@@ -1,12 +1,13 @@
 //! What programs in a worktree find in their environment. Each worktree has ports of its own, so that two servers under
 //! test do not meet.
 
-use std::{fs, path::Path};
+use std::path::Path;
 
 use super::{Pool, WorktreeError, claim::Claim};
 use crate::{
     git::{Repository, Worktree},
     name::{BranchName, RepoName, SessionId, TaskId, digest},
+    safe_files,
 };
 
 /// The first port that is given away.
@@ -28,16 +29,12 @@ pub(super) fn allot_port(lane: &Repository, others: &[Worktree]) -> Result<u16, 
     let port = |step: u16| FIRST + (start + step) % BLOCKS * BLOCK;
     let port = (0..BLOCKS).map(port).find(|port| !taken.contains(port)).unwrap_or(FIRST);
     let file = lane.git_dir.join(FILE);
-    let write = || {
-        fs::create_dir_all(lane.git_dir.join("arborist"))?;
-        fs::write(&file, format!("{port}\n"))
-    };
-    write().map_err(WorktreeError::file("write", &file))?;
+    safe_files::write(&file, format!("{port}\n").as_bytes()).map_err(WorktreeError::file("write", &file))?;
     Ok(port)
 }
 
 fn read(git_dir: &Path) -> Option<u16> {
-    fs::read_to_string(git_dir.join(FILE)).ok()?.trim().parse().ok()
+    safe_files::read_text(&git_dir.join(FILE)).ok()?.trim().parse().ok()
 }
 
 /// What every program of a run finds in its environment: which repository it is in, for which run, and where.

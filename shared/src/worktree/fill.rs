@@ -3,7 +3,6 @@
 
 use std::{
     ffi::OsString,
-    fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -13,6 +12,7 @@ use crate::{
     git::{Change, Checkout, Dirt, GoingOn, Holding, NewCommit, RefMove, Repository, Signing, stale},
     message::visible,
     name::{BranchName, Oid},
+    safe_files,
 };
 
 /// What a git that was killed, or an agent, may have left half done in a worktree.
@@ -63,7 +63,7 @@ impl Pool {
             notes.extend(self.save_unheld(&survey::name_of(&lane.dir), head, holding)?);
         }
         for name in HALF_DONE {
-            let _ = fs::remove_dir_all(lane.git_dir.join(name));
+            let _ = safe_files::remove_all(&lane.git_dir.join(name));
         }
         // Where nothing is left to do but to put `HEAD` on the branch, git does that itself, as its last step.
         let is_last = !clears_untracked && !clears_ignored && lane.list_submodules(tip)?.is_empty();
@@ -114,11 +114,8 @@ impl Pool {
         }
         let file = lane.git_dir.join("info/sparse-checkout");
         let left_out: String = self.options.exclude.iter().map(|pattern| format!("!{pattern}\n")).collect();
-        let write = || {
-            fs::create_dir_all(lane.git_dir.join("info"))?;
-            fs::write(&file, format!("/*\n{left_out}"))
-        };
-        write().map_err(WorktreeError::file("write", &file))?;
+        safe_files::write(&file, format!("/*\n{left_out}").as_bytes())
+            .map_err(WorktreeError::file("write", &file))?;
         Ok(true)
     }
 
@@ -184,15 +181,14 @@ impl Pool {
         let mut wanted = OsString::from("gitdir: ");
         wanted.push(&lane.git_dir);
         let is_same = |found: Vec<u8>| leads_to(&lane.dir, &found, &lane.git_dir);
-        if fs::read(&file).is_ok_and(is_same) {
+        if safe_files::read(&file).is_ok_and(is_same) {
             return Ok(());
         }
         if file.is_dir() {
             return Err(WorktreeError::Embedded { path: lane.dir.clone(), what: ".git".into() });
         }
         wanted.push("\n");
-        let _ = fs::remove_file(&file);
-        fs::write(&file, wanted.as_bytes()).map_err(WorktreeError::file("write", file))
+        safe_files::write(&file, wanted.as_bytes()).map_err(WorktreeError::file("write", file))
     }
 }
 

@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::{Pool, WorktreeError};
+use crate::safe_files;
 
 /// git may outlive the process that started it by so much.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -22,17 +23,17 @@ impl Pool {
     /// Notes that a worktree is about to be made at `path`. Only one is made at a time.
     pub(super) fn note_making(&self, path: &Path) -> Result<(), WorktreeError> {
         let file = self.journal();
-        fs::write(&file, path.as_os_str().as_bytes()).map_err(WorktreeError::file("write", file))
+        safe_files::write(&file, path.as_os_str().as_bytes()).map_err(WorktreeError::file("write", file))
     }
 
     /// It is made, or nothing of it is left.
     pub(super) fn note_made(&self) {
-        let _ = fs::remove_file(self.journal());
+        let _ = safe_files::remove(&self.journal());
     }
 
     /// Removes what one who was killed while making a worktree left. What is whole stays: it is a free lane.
     pub(super) fn mend_half_made(&self) -> Result<(), WorktreeError> {
-        let Ok(bytes) = fs::read(self.journal()) else {
+        let Ok(bytes) = safe_files::read(&self.journal()) else {
             return Ok(());
         };
         let path = PathBuf::from(OsString::from_vec(bytes));
@@ -59,10 +60,10 @@ impl Pool {
     /// A worktree that was never filled has nothing in it but its `.git` file. Anything else is not removed.
     fn remove_remains(&self, path: &Path) -> Result<(), WorktreeError> {
         for git_dir in self.half_made_homes(path) {
-            fs::remove_dir_all(&git_dir).map_err(WorktreeError::file("remove", &git_dir))?;
+            safe_files::remove_all(&git_dir).map_err(WorktreeError::file("remove", &git_dir))?;
         }
-        let _ = fs::remove_file(path.join(".git"));
-        let _ = fs::remove_dir(path);
+        let _ = safe_files::remove(&path.join(".git"));
+        let _ = safe_files::remove_folder(path);
         Ok(())
     }
 
@@ -71,7 +72,7 @@ impl Pool {
     fn half_made_homes(&self, path: &Path) -> Vec<PathBuf> {
         let name = path.file_name().unwrap_or_default().as_encoded_bytes();
         let entries = fs::read_dir(self.repository.common_dir.join("worktrees")).into_iter().flatten();
-        let is_ours = |home: &PathBuf| match fs::read(home.join("gitdir")) {
+        let is_ours = |home: &PathBuf| match safe_files::read(&home.join("gitdir")) {
             Ok(file) if !file.trim_ascii().is_empty() => {
                 file.trim_ascii_end() == path.join(".git").as_os_str().as_bytes()
             }

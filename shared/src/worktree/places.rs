@@ -1,7 +1,7 @@
 //! Where worktrees stand and what they are called. Paths stay, so that caches stay warm.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
@@ -9,6 +9,7 @@ use super::{WorktreeError, WorktreeOptions};
 use crate::{
     git::{Repository, Worktree, plain_path},
     name::{TaskId, digest},
+    safe_files,
 };
 
 /// Beside the repository: tools look upwards, and a worktree inside the checkout would find the user's own files.
@@ -129,7 +130,7 @@ pub(super) fn lane_number(name: &str) -> Option<usize> {
 }
 
 fn make_writable(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
+    safe_files::make_folders(folder)?;
     rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).map_err(io::Error::from)
 }
 

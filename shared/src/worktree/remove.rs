@@ -15,6 +15,7 @@ use crate::{
     git::{Dirt, RefMove, Worktree},
     name::TaskId,
     process::FileLock,
+    safe_files,
 };
 
 /// What becomes of work that no commit holds.
@@ -115,7 +116,7 @@ impl Pool {
         // What was thrown away by one who was killed before he could tell git is not moved.
         let is_trash = |path: &PathBuf| survey::name_of(path).starts_with(places::TRASH);
         let leads_home = |path: &PathBuf| {
-            let link = fs::read(path.join(".git")).ok();
+            let link = safe_files::read(&path.join(".git")).ok();
             let target = link.and_then(|link| fill::target_of(path, &link));
             target.is_some_and(|target| same(&target, home))
         };

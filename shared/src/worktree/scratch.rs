@@ -1,13 +1,14 @@
 //! Scratch worktrees: at a commit, on no branch, for tests and for joining what does not go together by itself. They
 //! are nobody's work, so they are not listed with those of tasks.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use super::{Pool, WorktreeError, set_up::forget_set_up, survey};
 use crate::{
     git::{Repository, Worktree, stale},
     name::{Oid, TaskId},
     process::{Attendance, FileLock},
+    safe_files,
 };
 
 /// The reason that scratch worktrees are locked with.
@@ -107,7 +108,7 @@ impl Pool {
             stale::clear(&lane.git_dir.join(name));
         }
         for name in ["rebase-merge", "rebase-apply", "sequencer"] {
-            let _ = fs::remove_dir_all(lane.git_dir.join(name));
+            let _ = safe_files::remove_all(&lane.git_dir.join(name));
         }
         lane.check_out_commit(commit)?;
         lane.remove_untracked()?;
@@ -125,7 +126,7 @@ impl Pool {
             stale::clear(&lane.git_dir.join(name));
         }
         for name in ["rebase-merge", "rebase-apply", "sequencer"] {
-            let _ = fs::remove_dir_all(lane.git_dir.join(name));
+            let _ = safe_files::remove_all(&lane.git_dir.join(name));
         }
         lane.check_out_commit(commit)?;
         lane.remove_ignored(&[])?;
@@ -135,7 +136,7 @@ impl Pool {
     /// Removes a scratch worktree that has nothing more to tell.
     pub fn remove_scratch(&self, scratch: &Scratch) -> Result<(), WorktreeError> {
         let _gate = self.gate()?;
-        fs::remove_dir_all(&scratch.path).map_err(WorktreeError::file("remove", &scratch.path))?;
+        safe_files::remove_all(&scratch.path).map_err(WorktreeError::file("remove", &scratch.path))?;
         Ok(self.repository.forget_worktree(&scratch.path)?)
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     git::Repository,
     name::digest,
     process::{Limits, Program, Supervised},
+    safe_files,
 };
 
 /// Names the files of the main checkout that worktrees get too, a pattern a line.
@@ -21,7 +22,7 @@ const SAID: usize = 1000;
 
 /// What was set up is gone, or may be: the next set-up does all of it again.
 pub(super) fn forget_set_up(lane: &Repository) {
-    let _ = fs::remove_file(lane.git_dir.join(MARK));
+    let _ = safe_files::remove(&lane.git_dir.join(MARK));
 }
 
 impl Pool {
@@ -34,18 +35,14 @@ impl Pool {
         let mark = lane.git_dir.join(MARK);
         let patterns = self.patterns();
         let wanted = digest(format!("{:?} {patterns:?}", self.options.setup).as_bytes());
-        if fs::read_to_string(&mark).is_ok_and(|done| done == wanted) {
+        if safe_files::read_text(&mark).is_ok_and(|done| done == wanted) {
             return Ok(Vec::new());
         }
         let notes = self.copy_files(lane, &patterns)?.into_iter().collect();
         for command in &self.options.setup {
             self.run_command(command, lane, environment)?;
         }
-        let write = || {
-            fs::create_dir_all(lane.git_dir.join("arborist"))?;
-            fs::write(&mark, wanted)
-        };
-        write().map_err(WorktreeError::file("write", &mark))?;
+        safe_files::write(&mark, wanted.as_bytes()).map_err(WorktreeError::file("write", &mark))?;
         Ok(notes)
     }
 
@@ -70,7 +67,7 @@ impl Pool {
 
     /// What somebody asked for of the main checkout's files that git does not keep.
     pub(super) fn patterns(&self) -> Vec<String> {
-        let listed = fs::read_to_string(self.places.main.join(INCLUDE)).unwrap_or_default();
+        let listed = safe_files::read_text(&self.places.main.join(INCLUDE)).unwrap_or_default();
         let listed = listed.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         listed.map(str::to_owned).chain(self.options.copy.iter().cloned()).collect()
     }
@@ -123,7 +120,7 @@ fn is_beyond_link(top: &Path, path: &Path) -> bool {
 /// Copies a file or a folder to the same place below `top`. What is there already stays. Where the file system can,
 /// content is shared instead of copied.
 fn copy(from: &Path, top: &Path, path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path.parent().map_or_else(|| top.to_owned(), |parent| top.join(parent)))?;
+    safe_files::make_folders(&path.parent().map_or_else(|| top.to_owned(), |parent| top.join(parent)))?;
     let mut open = vec![(from.to_owned(), top.join(path))];
     while let Some((from, to)) = open.pop() {
         copy_one(&from, &to, &mut open)?;
@@ -136,7 +133,7 @@ fn copy_one(from: &Path, to: &Path, open: &mut Vec<(PathBuf, PathBuf)>) -> io::R
     let there = to.symlink_metadata().ok();
     if kind.is_dir() && there.as_ref().is_none_or(fs::Metadata::is_dir) {
         if there.is_none() {
-            fs::create_dir(to)?;
+            safe_files::make_folder(to)?;
         }
         for entry in fs::read_dir(from)? {
             let entry = entry?;
@@ -145,9 +142,9 @@ fn copy_one(from: &Path, to: &Path, open: &mut Vec<(PathBuf, PathBuf)>) -> io::R
     } else if there.is_some() {
         return Ok(());
     } else if kind.is_symlink() {
-        std::os::unix::fs::symlink(fs::read_link(from)?, to)?;
+        safe_files::symlink(&fs::read_link(from)?, to)?;
     } else if kind.is_file() {
-        fs::copy(from, to)?;
+        safe_files::copy(from, to)?;
     }
     Ok(())
 }

@@ -1,13 +1,13 @@
 //! Removes files that are nobody's work, if they are still those that were looked at.
 
 use std::{
-    fs, io,
+    io,
     path::Path,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use super::Fate;
-use crate::cleanup::Candidate;
+use crate::{cleanup::Candidate, safe_files};
 
 pub(super) fn remove(candidate: &Candidate, path: &Path) -> Fate {
     let found = match path.symlink_metadata() {
@@ -20,7 +20,7 @@ pub(super) fn remove(candidate: &Candidate, path: &Path) -> Fate {
     if !found.is_file() || written != candidate.time || Some(found.len()) != candidate.size {
         return Fate::Kept("it has changed meanwhile".into());
     }
-    match fs::remove_file(path) {
+    match safe_files::remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Fate::Failed(error.to_string()),
         _ => gone(),
     }

@@ -1,6 +1,6 @@
 //! Which branches were made for sessions. A record is no proof: anybody can write one, and fetch brings those of strangers.
 
-use std::{fs::File, io::Read};
+use std::io::Read;
 
 use super::{branch_of, ours::WE};
 use crate::{
@@ -65,7 +65,7 @@ impl Maker<'_> {
             let log = self.repository.read_reflog(name)?;
             return Ok(log.last().is_some_and(|message| message.starts_with(WE)));
         }
-        let Ok(file) = File::open(common.join("logs").join(name)) else { return Ok(false) };
+        let Ok(file) = crate::safe_files::open(&common.join("logs").join(name)) else { return Ok(false) };
         let mut head = Vec::new();
         let _ = file.take(HEAD).read_to_end(&mut head);
         let text = String::from_utf8_lossy(&head);

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::File,
     io::Read,
 };
 
@@ -133,7 +132,8 @@ impl Ground<'_> {
 
     /// Whether we ever wrote this ref, as its log says where git keeps it in a file.
     fn is_in_log(&self, name: &str) -> bool {
-        let Ok(file) = File::open(self.sweep.repository.common_dir.join("logs").join(name)) else {
+        let Ok(file) = crate::safe_files::open(&self.sweep.repository.common_dir.join("logs").join(name))
+        else {
             return false;
         };
         let mut head = Vec::new();

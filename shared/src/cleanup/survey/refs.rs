@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    fs::File,
     io::{Read, Seek, SeekFrom},
     path::Path,
 };
@@ -192,7 +191,7 @@ fn short(name: &str) -> &str {
 
 /// When a ref was last written, as its log says where git keeps it in a file. It can only make something younger.
 pub(in crate::cleanup) fn reflog_time(common_dir: &Path, name: &str) -> Option<i64> {
-    let mut file = File::open(common_dir.join("logs").join(name)).ok()?;
+    let mut file = crate::safe_files::open(&common_dir.join("logs").join(name)).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
     let mut tail = Vec::new();

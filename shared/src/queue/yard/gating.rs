@@ -15,8 +15,9 @@ use crate::{
     git::{RefMove, Signing},
     name::Oid,
     pipeline::{Observed, PipelineError, Redaction, Sentry},
-    process::{Ending, Limits, Outcome, Program, Supervised, open_log},
+    process::{Ending, Limits, Outcome, Program, Supervised},
     queue::{Asking, Failing, Gate, QueueError, Verdict, counting::ran_no_tests},
+    safe_files,
     worktree::{Pool, Scratch},
 };
 
@@ -151,7 +152,7 @@ impl Yard<'_> {
     ) -> Result<Said, QueueError> {
         (self.voice)(crate::queue::News::Gating { gate: gate.name.clone(), commit });
         let log = self.new_log(&format!("gate-{}", gate.name))?;
-        let file = open_log(&self.repository.top().join(&log))
+        let file = safe_files::open_log(&self.repository.top().join(&log))
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
         let mut scratch = pool.scratch("gate", commit)?;
         pool.refresh(&scratch, commit, &self.options.keep)?;

@@ -1,12 +1,13 @@
 //! A conflict in the hands of a person: a worktree with the merge in it, and what they made of it back in the queue.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use super::{Yard, marks::Unsettled};
 use crate::{
     git::{Conflict, Repository},
     name::{BranchName, Oid, TaskId, digest},
     queue::{News, QueueError, ResolvedBy, Standing, Ticket},
+    safe_files,
     worktree::{Pool, Scratch},
 };
 
@@ -118,21 +119,21 @@ impl Yard<'_> {
 fn note_opened(scratch: &Scratch, run: &BranchName) -> Result<(), QueueError> {
     let tree = scratch.repository.snapshot()?;
     let path = scratch.repository.git_dir.join(OPENED);
-    fs::write(&path, format!("{tree}\n{run}\n"))
+    safe_files::write(&path, format!("{tree}\n{run}\n").as_bytes())
         .map_err(|source| QueueError::File { path: path.display().to_string(), source })
 }
 
 /// The run whose conflict a person was given in the worktree that `repository` is seen from.
 #[must_use]
 pub fn opened_for(repository: &Repository) -> Option<BranchName> {
-    let noted = fs::read_to_string(repository.git_dir.join(OPENED)).ok()?;
+    let noted = safe_files::read_text(&repository.git_dir.join(OPENED)).ok()?;
     noted.lines().nth(1)?.parse().ok()
 }
 
 /// Whether everything there is as it was given.
 fn is_untouched(scratch: &Scratch) -> Result<bool, QueueError> {
     let place = &scratch.repository;
-    let opened = fs::read_to_string(place.git_dir.join(OPENED)).unwrap_or_default();
+    let opened = safe_files::read_text(&place.git_dir.join(OPENED)).unwrap_or_default();
     let head = place.find_commit("HEAD")?;
     let is_kept = head.map(|head| place.is_held(head)).transpose()?.unwrap_or(false);
     Ok(is_kept && opened.lines().next() == Some(place.snapshot()?.to_string().as_str()))

@@ -2,14 +2,7 @@
 //! own files in it, can be reached.
 //!
 //! A path is walked name by name from a descriptor of the top, and no link is followed on the way. So it does not matter
-//! what anybody changes between a check and its use: there is no path that the system resolves by itself. This is the same
-//! on every system, and needs no call that only some have.
-
-mod path;
-mod write;
-
-pub use path::InnerPath;
-pub use write::Written;
+//! what anybody changes between a check and its use: there is no path that the system resolves by itself.
 
 use std::{
     borrow::Cow,
@@ -22,6 +15,8 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, readlinkat, statat},
     io::Errno,
 };
+
+use super::path::InnerPath;
 
 /// Why a file could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +39,7 @@ impl EnclosureError {
 
 /// What becomes of folders that are not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+pub(super) enum Missing {
     /// They are made.
     Made,
     /// The file is not there.
@@ -86,7 +81,7 @@ impl Enclosure {
     }
 
     /// The folder that a file stands in.
-    fn folder_of(&self, path: &InnerPath, missing: Missing) -> Result<OwnedFd, EnclosureError> {
+    pub(super) fn folder_of(&self, path: &InnerPath, missing: Missing) -> Result<OwnedFd, EnclosureError> {
         if self.closed.iter().any(|closed| path.is_below(closed)) {
             return Err(EnclosureError::new(path, "belongs to the hooks of git"));
         }
@@ -115,7 +110,7 @@ fn enter(folder: &OwnedFd, name: &str, missing: Missing) -> Result<OwnedFd, Errn
 }
 
 /// What stands there, if it is a regular file; `None` if nothing does.
-fn require_file(folder: &OwnedFd, path: &InnerPath) -> Result<Option<Stat>, EnclosureError> {
+pub(super) fn require_file(folder: &OwnedFd, path: &InnerPath) -> Result<Option<Stat>, EnclosureError> {
     match statat(folder, path.leaf(), AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) if kind(&found) == FileType::Symlink => Err(link(folder, path.leaf(), path)),
         Ok(found) => require_regular(&found, path).map(|()| Some(found)),

@@ -1,6 +1,7 @@
 //! Writing a file as a whole: whoever looks meanwhile sees the old one or the new one.
 
 use std::{
+    ffi::OsStr,
     fs::File,
     io::Write,
     os::fd::OwnedFd,
@@ -12,7 +13,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Enclosure, EnclosureError, InnerPath, Missing, require_file};
+use super::{
+    folder::{Enclosure, EnclosureError, Missing, require_file},
+    path::InnerPath,
+};
 
 /// What drafts are called, before anything that makes them unique. A draft that a killed process left is hidden by this.
 const DRAFT: &str = ".arborist-draft-";
@@ -48,7 +52,7 @@ impl Enclosure {
 }
 
 /// A file that is not yet what it will be. It goes if it does not become that.
-struct Draft<'a> {
+pub(super) struct Draft<'a> {
     folder: &'a OwnedFd,
     name: String,
     file: File,
@@ -56,7 +60,7 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    fn begin(folder: &'a OwnedFd) -> Result<Self, Errno> {
+    pub(super) fn begin(folder: &'a OwnedFd) -> Result<Self, Errno> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         loop {
@@ -68,7 +72,7 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn fill(&self, bytes: &[u8], known: Option<&Stat>) -> std::io::Result<()> {
+    pub(super) fn fill(&self, bytes: &[u8], known: Option<&Stat>) -> std::io::Result<()> {
         (&self.file).write_all(bytes)?;
         let Some(known) = known else {
             return Ok(());
@@ -82,8 +86,16 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    fn publish(mut self, leaf: &str) -> Result<(), Errno> {
-        renameat(self.folder, &self.name, self.folder, leaf)?;
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(super) fn set_mode(&self, mode: u32) -> std::io::Result<()> {
+        Ok(fchmod(&self.file, Mode::from_raw_mode(mode & 0o7777))?)
+    }
+
+    pub(super) fn publish(mut self, leaf: impl AsRef<OsStr>) -> Result<(), Errno> {
+        renameat(self.folder, &self.name, self.folder, leaf.as_ref())?;
         self.is_public = true;
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use super::EnclosureError;
+use super::folder::EnclosureError;
 
 /// Longest path, in bytes.
 const LONGEST: usize = 4096;

@@ -1,0 +1,252 @@
+//! A copy of what is watched, and how it is put back.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+};
+
+use super::surface::{How, Item};
+use crate::safe_files::{self, Enclosure, Kind};
+
+/// Larger files are only told by their size and time, and cannot be put back.
+const LARGEST: u64 = 1024 * 1024;
+/// So many files of a folder are looked at: a folder of hooks may be anything.
+const MOST: usize = 1000;
+/// Lines that we add to the exclude file ourselves, from whichever process.
+const EXCLUDED: [&str; 3] = [Enclosure::DRAFTS, "/.arborist/worktrees/", "/spec/logs/"];
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum There {
+    Nothing,
+    File { bytes: Vec<u8>, mode: u32 },
+    Large { size: u64, time: Option<std::time::SystemTime> },
+    Folder,
+    Link(PathBuf),
+    Special,
+}
+
+impl There {
+    fn at(path: &Path) -> Self {
+        match safe_files::kind_of(path) {
+            None => Self::Nothing,
+            Some(Kind::Folder) => Self::Folder,
+            Some(Kind::Special) => Self::Special,
+            Some(Kind::Link) => Self::Link(fs::read_link(path).unwrap_or_default()),
+            Some(Kind::File) => Self::file(path),
+        }
+    }
+
+    fn file(path: &Path) -> Self {
+        let Ok(found) = path.symlink_metadata() else { return Self::Nothing };
+        match safe_files::read_up_to(path, LARGEST) {
+            Ok(bytes) => Self::File { bytes, mode: found.permissions().mode() & 0o7777 },
+            Err(_) => Self::Large { size: found.len(), time: found.modified().ok() },
+        }
+    }
+
+    fn is_odd(&self) -> bool {
+        matches!(self, Self::Link(_) | Self::Special)
+    }
+}
+
+/// What was found at each path.
+pub(super) type Known = BTreeMap<PathBuf, (How, There)>;
+
+/// Everything that is watched, as it was.
+#[derive(Debug)]
+pub(super) struct Copy {
+    items: Vec<Item>,
+    there: Known,
+    /// Where we may write: nothing outside of these is put back.
+    inside: Vec<PathBuf>,
+    /// Where a folder is moved to that took the place of something else.
+    aside: PathBuf,
+}
+
+impl Copy {
+    pub(super) fn take(items: Vec<Item>, inside: Vec<PathBuf>, aside: PathBuf) -> Self {
+        let there = look(&items);
+        Self { items, there, inside, aside }
+    }
+
+    /// Takes what is outside from what was `known` of it before, or makes it known.
+    pub(super) fn keep_outside(&mut self, known: Option<Known>) -> Known {
+        let is_inside = |path: &Path| self.inside.iter().any(|folder| path.starts_with(folder));
+        let outside = || {
+            self.there
+                .iter()
+                .filter(|(path, _)| !is_inside(path))
+                .map(|(path, there)| (path.clone(), there.clone()))
+        };
+        let known = known.unwrap_or_else(|| outside().collect());
+        self.there.retain(|path, _| self.inside.iter().any(|folder| path.starts_with(folder)));
+        self.there.extend(known.clone());
+        known
+    }
+
+    /// Puts back what is not as it was, and names it.
+    pub(super) fn restore(&self) -> Vec<String> {
+        let now = look(&self.items);
+        let paths: BTreeSet<&PathBuf> = self.there.keys().chain(now.keys()).collect();
+        let mut found = Vec::new();
+        // Folders come before what is in them, so that a link in the place of one is gone first.
+        for path in paths {
+            let nothing = (How::Whole, There::Nothing);
+            let (how, before) = self.there.get(path).unwrap_or(&nothing);
+            // What was above may have been put back by now.
+            let after = There::at(path);
+            let how = now.get(path).map_or(*how, |(how, _)| *how);
+            if is_same(how, before, &after) || is_lane_gone(path, &after) {
+                continue;
+            }
+            found.push(self.put_back(path, before, &after));
+        }
+        found
+    }
+
+    fn put_back(&self, path: &Path, before: &There, after: &There) -> String {
+        let mut words = self.sentence(path, before);
+        if !self.inside.iter().any(|folder| path.starts_with(folder)) {
+            return format!("{words}, and is not put back: it is outside of the repository and its worktree");
+        }
+        match self.clear(path, after).and_then(|kept| write(path, before).map(|()| kept)) {
+            Ok(Some(kept)) => words += &format!(": what stood there is kept in {}", kept.display()),
+            Ok(None) => {}
+            Err(error) => words += &format!(", and could not be put back: {error}"),
+        }
+        words
+    }
+
+    /// Takes away what is there. A folder may hold work, so it is moved.
+    fn clear(&self, path: &Path, after: &There) -> io::Result<Option<PathBuf>> {
+        match after {
+            There::Nothing => Ok(None),
+            There::Folder => {
+                let free =
+                    (1..).map(|n| self.aside.with_extension(n.to_string())).find(|path| !path.exists());
+                let free = free.unwrap_or_else(|| self.aside.clone());
+                safe_files::rename(path, &free).map(|()| Some(free))
+            }
+            _ => safe_files::remove(path).map(|()| None),
+        }
+    }
+
+    fn sentence(&self, path: &Path, before: &There) -> String {
+        let inside = self.inside.iter().find_map(|folder| path.strip_prefix(folder).ok());
+        let shown = inside.unwrap_or(path).display();
+        let is_hook = path.parent().is_some_and(|folder| folder.ends_with("hooks"));
+        match (before, path.file_name()) {
+            (There::Nothing, Some(name)) if is_hook => {
+                format!("the hook {} was added while it ran", name.to_string_lossy())
+            }
+            (There::Nothing, _) => format!("{shown} was added while it ran"),
+            _ => format!("{shown} was changed while it ran"),
+        }
+    }
+}
+
+fn write(path: &Path, before: &There) -> io::Result<()> {
+    // A worktree that is gone does not come back by this.
+    if path.ends_with(".git") && !path.parent().is_some_and(Path::is_dir) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    match before {
+        There::Nothing => Ok(()),
+        There::File { bytes, mode } => safe_files::write_with_mode(path, bytes, *mode),
+        There::Folder => safe_files::make_folders(path),
+        There::Link(target) => safe_files::symlink(target, path),
+        There::Large { .. } | There::Special => Err(io::Error::other("no copy of it was kept")),
+    }
+}
+
+fn look(items: &[Item]) -> Known {
+    let mut found = BTreeMap::new();
+    for Item { path, how } in items {
+        let there = There::at(path);
+        if *how == How::Folder && there == There::Folder {
+            look_into(path, &mut found);
+        }
+        // What is watched by more than one name is watched as closely as any of them asks.
+        let entry = found.entry(path.clone()).or_insert((*how, there));
+        entry.0 = entry.0.min(*how);
+    }
+    found
+}
+
+fn look_into(folder: &Path, found: &mut Known) {
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in safe_files::list(&folder).unwrap_or_default().into_iter().take(MOST) {
+            if entry.kind == Kind::Folder {
+                open.push(entry.path.clone());
+            }
+            found.insert(entry.path.clone(), (How::Whole, There::at(&entry.path)));
+        }
+        if found.len() > MOST {
+            return;
+        }
+    }
+}
+
+fn is_same(how: How, before: &There, after: &There) -> bool {
+    match how {
+        // A folder that git, or an agent, made where none was holds only what is looked at by itself.
+        _ if before == after || (*before == There::Nothing && *after == There::Folder) => true,
+        How::Whole | How::Folder => false,
+        How::Sort => match (before, after) {
+            (There::Nothing, after) => !after.is_odd(),
+            (There::Folder, There::Nothing) => true,
+            (before, after) => is_file(before) && is_file(after),
+        },
+        How::Absence => !(*before == There::Nothing || after.is_odd()),
+        How::Excludes => match (before, after) {
+            (There::File { bytes: before, .. }, There::File { bytes: after, .. }) => {
+                others(before) == others(after)
+            }
+            (There::Nothing, There::File { bytes, .. }) => others(bytes).is_empty(),
+            _ => false,
+        },
+    }
+}
+
+fn is_file(there: &There) -> bool {
+    matches!(there, There::File { .. } | There::Large { .. })
+}
+
+/// The lines of an exclude file that are not ours.
+fn others(text: &[u8]) -> Vec<&[u8]> {
+    let is_ours = |line: &&[u8]| line.is_empty() || EXCLUDED.iter().any(|ours| ours.as_bytes() == *line);
+    text.split(|byte| *byte == b'\n').filter(|line| !is_ours(line)).collect()
+}
+
+/// A lane that was removed meanwhile takes its git directory with it.
+fn is_lane_gone(path: &Path, after: &There) -> bool {
+    let home = path.parent().filter(|home| home.parent().is_some_and(|all| all.ends_with("worktrees")));
+    *after == There::Nothing && home.is_some_and(|home| !home.exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> There {
+        There::File { bytes: text.into(), mode: 0o644 }
+    }
+
+    #[test]
+    fn what_we_write_ourselves_is_no_change() {
+        let [plain, ours] = [file("a\n"), file("a\n/spec/logs/\n.arborist-draft-*\n")];
+        assert!(is_same(How::Excludes, &plain, &ours));
+        assert!(is_same(How::Excludes, &There::Nothing, &file("/spec/logs/\n")));
+        assert!(!is_same(How::Excludes, &plain, &file("a\nsecret\n")));
+        assert!(!is_same(How::Excludes, &plain, &There::Nothing));
+        assert!(is_same(How::Sort, &plain, &file("b")) && is_same(How::Sort, &There::Nothing, &plain));
+        assert!(!is_same(How::Sort, &plain, &There::Special));
+        assert!(!is_same(How::Sort, &There::Folder, &There::Link("x".into())));
+        assert!(is_same(How::Absence, &plain, &file("b")));
+        assert!(!is_same(How::Absence, &There::Nothing, &plain));
+    }
+}

@@ -1,0 +1,196 @@
+//! What agents must leave alone although they can reach it: configuration and hooks, which all agents of a repository
+//! share, and what leads from a worktree to its repository.
+
+mod copy;
+mod surface;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use copy::{Copy, Known};
+use surface::{How, Item};
+
+use crate::{
+    git::{RefWatch, Repository},
+    message::visible,
+};
+
+/// Watches what agents share while any of them is at work. Who of them changed it cannot be told. So it is put back as
+/// it was before the first of them began, and every one that was at work has trespassed.
+#[derive(Debug, Clone, Default)]
+pub struct Sentry(Arc<Mutex<Post>>);
+
+#[derive(Debug, Default)]
+struct Post {
+    at_work: usize,
+    before: Option<Copy>,
+    modules: Modules,
+    /// What is watched and never put back, as it was before the first agent of all.
+    outside: Option<Known>,
+    /// Everything that was put back since the first of them began.
+    changes: Vec<String>,
+}
+
+/// What is watched for one agent, until it is dropped.
+#[derive(Debug)]
+pub struct Watch {
+    sentry: Sentry,
+    /// How many changes were known when it began.
+    known: usize,
+    own: Copy,
+    modules: Modules,
+    repository: Repository,
+    /// Queues and the like that lay in the worktree.
+    special: Vec<PathBuf>,
+    refs: RefWatch,
+}
+
+/// The git directories of submodules below a git directory, as they were.
+#[derive(Debug, Default)]
+struct Modules {
+    git_dir: PathBuf,
+    known: Vec<PathBuf>,
+}
+
+impl Sentry {
+    /// An agent begins to work in the worktree of `repository`.
+    #[must_use]
+    pub fn watch(&self, repository: &Repository) -> Watch {
+        let mut post = self.post();
+        if post.at_work == 0 {
+            let outside = post.outside.take();
+            *post = Post::begin(repository, outside);
+        } else {
+            post.inspect();
+        }
+        post.at_work += 1;
+        let known = post.changes.len();
+        drop(post);
+        Watch {
+            sentry: self.clone(),
+            known,
+            own: own(repository),
+            modules: Modules::find(&repository.git_dir),
+            special: repository.list_special(),
+            repository: repository.clone(),
+            refs: repository.watch_refs(),
+        }
+    }
+
+    /// Runs a child process of any kind, and tells what it did that it may not do. That has been undone: whoever reads
+    /// anything afterwards reads what was there before. Everything that runs code of a repository goes through here or
+    /// through a [`Watch`]: agents, reviewers, tests, gates, set-up commands, resolvers and hooks.
+    pub fn guard<T>(&self, repository: &Repository, child: impl FnOnce() -> T) -> (T, Option<String>) {
+        let watch = self.watch(repository);
+        let ended = child();
+        (ended, joined(&watch.restore()))
+    }
+
+    fn post(&self) -> MutexGuard<'_, Post> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is watched for one agent alone: its git directory, the folder of hooks in its worktree, and the file that leads
+/// from there to the repository. Whoever works there can put another in its place, or a repository of their own.
+fn own(repository: &Repository) -> Copy {
+    let mut items = surface::own(repository);
+    let top = repository.worktree.clone();
+    items.extend(top.iter().map(|top| Item { path: top.join(".git"), how: How::Whole }));
+    let inside = [Some(repository.git_dir.clone()), top].into_iter().flatten().collect();
+    Copy::take(items, inside, aside(&repository.git_dir))
+}
+
+/// Where a folder goes that took the place of something that is watched.
+fn aside(git_dir: &Path) -> PathBuf {
+    git_dir.join("replaced")
+}
+
+impl Post {
+    fn begin(repository: &Repository, outside: Option<Known>) -> Self {
+        let common_dir = &repository.common_dir;
+        let inside = [Some(common_dir.clone()), repository.worktree.clone()].into_iter().flatten();
+        let inside = inside.chain(surface::log_folders(repository)).collect();
+        let mut before = Copy::take(surface::shared(repository), inside, aside(common_dir));
+        // An agent whose change cannot be put back must not have it accepted by the next attempt.
+        let outside = before.keep_outside(outside);
+        let modules = Modules::find(common_dir);
+        Self { at_work: 0, before: Some(before), modules, outside: Some(outside), changes: Vec::new() }
+    }
+
+    fn inspect(&mut self) {
+        if let Some(before) = &self.before {
+            self.changes.extend(before.restore());
+        }
+        self.changes.extend(self.modules.move_new());
+    }
+}
+
+impl Modules {
+    fn find(git_dir: &Path) -> Self {
+        Self { git_dir: git_dir.to_owned(), known: surface::modules(git_dir) }
+    }
+
+    /// The configuration of a submodule runs programs as soon as git looks into it, so one that an agent added is moved.
+    fn move_new(&self) -> Vec<String> {
+        let new = surface::modules(&self.git_dir).into_iter().filter(|path| !self.known.contains(path));
+        new.map(|path| self.move_away(&path)).collect()
+    }
+
+    fn move_away(&self, path: &Path) -> String {
+        let shown = path.strip_prefix(&self.git_dir).unwrap_or(path).display();
+        let mut free = (1..).map(|n| aside(&self.git_dir).with_extension(n.to_string()));
+        let free = free.find(|free| free.symlink_metadata().is_err()).unwrap_or_else(|| aside(&self.git_dir));
+        match crate::safe_files::rename(path, &free) {
+            Ok(()) => format!("{shown} was added while it ran: it is kept in {}", free.display()),
+            Err(error) => format!("{shown} was added while it ran, and could not be moved away: {error}"),
+        }
+    }
+}
+
+impl Watch {
+    /// Puts back what was changed since it began, and says what it was.
+    pub fn restore(&self) -> Vec<String> {
+        let mut found = self.own.restore();
+        found.extend(self.modules.move_new());
+        let mut post = self.sentry.post();
+        post.inspect();
+        found.extend(post.changes.iter().skip(self.known).cloned());
+        drop(post);
+        // Files first: what git is asked from here on is answered by the configuration that was there before.
+        found.extend(self.remove_special());
+        found.extend(self.refs.restore());
+        found.dedup();
+        found
+    }
+
+    fn remove_special(&self) -> Option<String> {
+        match self.repository.remove_special(&self.special) {
+            Ok(paths) if paths.is_empty() => None,
+            Ok(paths) => {
+                let shown: Vec<String> = paths.iter().map(|path| visible(&path.to_string_lossy())).collect();
+                Some(format!(
+                    "it left a queue, a socket or a device where a file belongs: {}",
+                    shown.join(", ")
+                ))
+            }
+            Err(error) => {
+                Some(format!("it left a queue, a socket or a device that could not be removed: {error}"))
+            }
+        }
+    }
+}
+
+/// What was undone, in one sentence.
+pub(super) fn joined(trespasses: &[String]) -> Option<String> {
+    (!trespasses.is_empty()).then(|| trespasses.join("; "))
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut post = self.sentry.post();
+        post.at_work -= 1;
+    }
+}

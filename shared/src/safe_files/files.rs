@@ -1,0 +1,274 @@
+//! Files by their paths: reading, writing, moving and removing them.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, Read, Write},
+    os::{
+        fd::AsFd,
+        unix::{ffi::OsStringExt, fs::OpenOptionsExt},
+    },
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, fchmod, fstat, linkat, mkdirat, openat, readlinkat, renameat, statat,
+    symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::{
+    draft::Draft,
+    tree::{Kind, kind_of},
+    walk::{Missing, enter, linked, parent_of},
+};
+
+/// Nothing that we read as a whole is larger: notes, plans, configuration, hooks.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// So many links lead from one file to the next at most.
+const LINKS: usize = 16;
+
+/// Without following a link, without waiting, and without making a terminal ours.
+const QUIET: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// Opens a regular file to be read.
+pub fn open(path: &Path) -> io::Result<File> {
+    open_with(path, OFlags::RDONLY, Missing::Refused)
+}
+
+/// Opens a file to be read and written, and makes it with its folders where it is missing. For locks.
+pub fn open_or_create(path: &Path) -> io::Result<File> {
+    open_with(path, OFlags::RDWR | OFlags::CREATE, Missing::Made)
+}
+
+/// A log with its folders. What is in it stays. Logs lie in the worktree, where anybody can put something in their way: a
+/// link or a queue there is taken away, and what it led to is left alone.
+pub fn open_log(path: &Path) -> io::Result<File> {
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+    let refused = match open_with(path, flags, Missing::Made) {
+        Err(error) if [io::ErrorKind::InvalidInput, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
+            error
+        }
+        opened => return opened,
+    };
+    let is_in_the_way = |path: &&Path| matches!(kind_of(path), Some(Kind::Link | Kind::Special));
+    match path.ancestors().find(is_in_the_way) {
+        Some(obstacle) => remove(obstacle).and_then(|()| open_with(path, flags, Missing::Made)),
+        None => Err(refused),
+    }
+}
+
+fn open_with(path: &Path, flags: OFlags, missing: Missing) -> io::Result<File> {
+    let (folder, name) = parent_of(path, missing)?;
+    let opened = match openat(&folder, name, flags | QUIET, Mode::from_raw_mode(0o666)) {
+        Err(Errno::LOOP | Errno::MLINK) => return Err(linked(path)),
+        // A queue without a reader, or a socket: neither can be written to without waiting.
+        Err(Errno::NXIO) => return Err(irregular()),
+        opened => opened?,
+    };
+    require_regular(&opened)?;
+    Ok(File::from(opened))
+}
+
+fn require_regular(file: impl AsFd) -> io::Result<()> {
+    match FileType::from_raw_mode(fstat(file)?.st_mode) {
+        FileType::RegularFile => Ok(()),
+        FileType::Directory => Err(io::ErrorKind::IsADirectory.into()),
+        _ => Err(irregular()),
+    }
+}
+
+fn irregular() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")
+}
+
+/// All of a file.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_up_to(path, LARGEST)
+}
+
+/// All of a file that may be larger than others.
+pub fn read_up_to(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    read_whole(open(path)?, most)
+}
+
+/// All of a file, as text.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    let text = String::from_utf8(read(path)?);
+    text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not valid UTF-8"))
+}
+
+/// All of a file that the user names, wherever it is and whatever links lead to it: their own configuration, or what
+/// stands on a command line. A queue or a device is refused there too.
+pub fn read_users(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    require_regular(&file)?;
+    read_whole(file, LARGEST)
+}
+
+/// All of a file that the user names, which may be one of the worktree at `top`.
+pub fn read_named(top: Option<&Path>, file: &Path) -> io::Result<Vec<u8>> {
+    match top.and_then(|top| Some((top, file.strip_prefix(top).ok()?))) {
+        Some((top, path)) => read_beneath(top, path),
+        None => read_users(file),
+    }
+}
+
+/// All of a file of a worktree that may be a link to another file of it, such as a tracked plan. Links are followed by
+/// hand, and never out of `top`.
+pub fn read_beneath(top: &Path, path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut path = plain(path.as_ref())?;
+    for _ in 0..LINKS {
+        match follow_one(top, &path)? {
+            Some(next) => path = next,
+            None => return read(&top.join(path)),
+        }
+    }
+    Err(linked(&top.join(path)))
+}
+
+/// Where the first link on the way leads; `None` if there is none.
+fn follow_one(top: &Path, path: &Path) -> io::Result<Option<PathBuf>> {
+    let mut done = PathBuf::new();
+    let mut rest = path.components();
+    while let Some(part) = rest.next() {
+        let here = top.join(&done).join(part);
+        if !here.symlink_metadata()?.is_symlink() {
+            done.push(part);
+            continue;
+        }
+        let (folder, name) = parent_of(&here, Missing::Refused)?;
+        let target = readlinkat(&folder, name, Vec::new())?;
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        return plain(&done.join(target).join(rest.as_path())).map(Some);
+    }
+    Ok(None)
+}
+
+/// A relative path without `.` and `..`; an error if it leads upwards out of its beginning, or begins elsewhere.
+fn plain(path: &Path) -> io::Result<PathBuf> {
+    let outside = || io::Error::new(io::ErrorKind::InvalidInput, "it leads out of the repository");
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => clean.push(name),
+            Component::CurDir => {}
+            Component::ParentDir if clean.pop() => {}
+            _ => return Err(outside()),
+        }
+    }
+    Ok(clean)
+}
+
+fn read_whole(file: File, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// Makes `bytes` the content of a file, with the folders that lead to it. Whoever reads meanwhile finds the old file or the
+/// new one. A regular file keeps its mode; whatever else is in its place (a link, a queue) is replaced.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (folder, name) = parent_of(path, Missing::Made)?;
+    let known = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+    let known = known.filter(|known| FileType::from_raw_mode(known.st_mode) == FileType::RegularFile);
+    let draft = Draft::begin(&folder)?;
+    draft.fill(bytes, known.as_ref())?;
+    Ok(draft.publish(name)?)
+}
+
+/// The same with this mode.
+pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let (folder, name) = parent_of(path, Missing::Made)?;
+    let draft = Draft::begin(&folder)?;
+    draft.fill(bytes, None)?;
+    draft.set_mode(mode)?;
+    Ok(draft.publish(name)?)
+}
+
+/// Writes a file that must not be there yet, in place: what is read before it is complete is not complete.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (folder, name) = parent_of(path, Missing::Made)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | QUIET;
+    File::from(openat(&folder, name, flags, Mode::from_raw_mode(0o666))?).write_all(bytes)
+}
+
+/// Copies a regular file with its mode, and gives the copy to be changed further. It takes the place of what is there.
+pub fn copy(from: &Path, to: &Path) -> io::Result<File> {
+    let mut original = open(from)?;
+    let mode = fstat(&original)?.st_mode & 0o777;
+    let (folder, name) = parent_of(to, Missing::Made)?;
+    let draft = Draft::begin(&folder)?;
+    io::copy(&mut original, &mut draft.file())?;
+    draft.set_mode(mode)?;
+    let copied = draft.file().try_clone()?;
+    draft.publish(name)?;
+    Ok(copied)
+}
+
+/// Sets the mode of a regular file.
+pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    Ok(fchmod(open(path)?, Mode::from_raw_mode(mode & 0o7777))?)
+}
+
+/// Gives a file a second name, which must be free.
+pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
+    let ((folder, name), (to_folder, to_name)) =
+        (parent_of(from, Missing::Refused)?, parent_of(to, Missing::Refused)?);
+    Ok(linkat(folder, name, to_folder, to_name, AtFlags::empty())?)
+}
+
+/// Makes a link at a name that must be free.
+pub fn symlink(target: &Path, at: &Path) -> io::Result<()> {
+    let (folder, name) = parent_of(at, Missing::Refused)?;
+    Ok(symlinkat(target, folder, name)?)
+}
+
+/// Moves whatever has this name to another one, with the folders that lead there. A link is moved as a link.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let ((folder, name), (to_folder, to_name)) =
+        (parent_of(from, Missing::Refused)?, parent_of(to, Missing::Made)?);
+    Ok(renameat(folder, name, to_folder, to_name)?)
+}
+
+/// Removes whatever has this name, unless it is a folder. A link is removed as a link.
+pub fn remove(path: &Path) -> io::Result<()> {
+    let (folder, name) = parent_of(path, Missing::Refused)?;
+    // Whoever waits at a queue would wait for ever once it has no name. To open both its ends lets them go on, to find
+    // that nothing comes.
+    let is_queue = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Fifo);
+    let _ends = is_queue.then(|| openat(&folder, name, OFlags::RDWR | QUIET, Mode::empty()));
+    Ok(unlinkat(folder, name, AtFlags::empty())?)
+}
+
+/// Removes an empty folder.
+pub fn remove_folder(path: &Path) -> io::Result<()> {
+    let (folder, name) = parent_of(path, Missing::Refused)?;
+    Ok(unlinkat(folder, name, AtFlags::REMOVEDIR)?)
+}
+
+/// Makes a folder, which must not be there.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    let (folder, name) = parent_of(path, Missing::Made)?;
+    Ok(mkdirat(folder, name, Mode::from_raw_mode(0o777))?)
+}
+
+/// Makes a folder and those that lead to it, where they are missing.
+pub fn make_folders(path: &Path) -> io::Result<()> {
+    enter(path, Missing::Made).map(drop)
+}
+
+/// A name in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its whole path.
+    pub path: PathBuf,
+    /// What it is; links are not followed.
+    pub kind: Kind,
+}

@@ -1,0 +1,252 @@
+//! Folders: what is in them, and how one goes with all that is in it.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
+};
+
+use rustix::{
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, openat, statat, unlinkat},
+    io::Errno,
+};
+
+use super::{
+    files::Entry,
+    walk::{Missing, enter, parent_of},
+};
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What has a name in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link, wherever it leads.
+    Link,
+    /// A queue, a socket or a device.
+    Special,
+}
+
+impl Kind {
+    fn of(kind: FileType) -> Self {
+        match kind {
+            FileType::RegularFile => Self::File,
+            FileType::Directory => Self::Folder,
+            FileType::Symlink => Self::Link,
+            _ => Self::Special,
+        }
+    }
+}
+
+/// What has this name, if anything does. A link on the way counts as nothing.
+#[must_use]
+pub fn kind_of(path: &Path) -> Option<Kind> {
+    let (folder, name) = parent_of(path, Missing::Refused).ok()?;
+    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(Kind::of(FileType::from_raw_mode(found.st_mode)))
+}
+
+/// What is in a folder, in the order of names. A folder that is not there, or is a link, has nothing in it.
+pub fn list(folder: &Path) -> io::Result<Vec<Entry>> {
+    let place = match enter(folder, Missing::Refused) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        place => place?,
+    };
+    let place = openat(place, ".", FOLDER, Mode::empty())?;
+    let mut found = Vec::new();
+    for name in names_in(&place)? {
+        if let Ok(stat) = statat(&place, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            let kind = Kind::of(FileType::from_raw_mode(stat.st_mode));
+            found.push(Entry { path: folder.join(name), kind });
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// Removes whatever has this name: a folder with all that is in it, a link as a link. Nothing there is no error.
+pub fn remove_all(path: &Path) -> io::Result<()> {
+    let (folder, name) = match parent_of(path, Missing::Refused) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?,
+    };
+    remove_in(&folder, name)
+}
+
+fn remove_in(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    match unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => return Ok(()),
+        // Linux says the first of a folder, other systems the second.
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let inner = open_to_empty(folder, name)?;
+    for name in names_in(&inner)? {
+        remove_in(&inner, &name)?;
+    }
+    match unlinkat(folder, name, AtFlags::REMOVEDIR) {
+        Err(errno) if errno != Errno::NOENT => Err(errno.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A folder that lacks permissions, such as those of some caches, is given them: it is about to go.
+fn open_to_empty(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    let opened = openat(folder, name, FOLDER, Mode::empty())?;
+    let mode = rustix::fs::fstat(&opened)?.st_mode;
+    if mode & 0o700 != 0o700 {
+        let _ = fchmod(&opened, Mode::from_raw_mode((mode & 0o7777) | 0o700));
+    }
+    Ok(opened)
+}
+
+fn names_in(folder: impl AsFd) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::{super::*, *};
+
+    /// A folder beside another one that holds something precious.
+    fn places() -> (tempfile::TempDir, std::path::PathBuf, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let [ours, theirs] = ["ours", "theirs"].map(|name| top.join(name));
+        fs::create_dir_all(ours.join("deep")).unwrap();
+        fs::create_dir_all(&theirs).unwrap();
+        fs::write(theirs.join("file"), "theirs").unwrap();
+        (folder, ours, theirs)
+    }
+
+    #[test]
+    fn nothing_is_reached_through_a_link_on_the_way() {
+        let (_folder, ours, theirs) = places();
+        symlink(&theirs, ours.join("link")).unwrap();
+        let file = ours.join("link/file");
+        assert!(read(&file).is_err());
+        assert!(write(&file, b"ours").is_err());
+        assert!(write(&ours.join("link/new/file"), b"ours").is_err());
+        assert!(open_or_create(&file).is_err());
+        assert!(remove(&file).is_err() && remove_all(&file).is_err());
+        assert!(rename(&file, &ours.join("file")).is_err());
+        assert!(rename(&ours.join("deep"), &ours.join("link/deep")).is_err());
+        assert!(list(&ours.join("link")).is_err());
+        assert_eq!(fs::read(theirs.join("file")).unwrap(), b"theirs");
+        assert_eq!(fs::read_dir(&theirs).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_link_at_the_end_is_replaced_or_removed_and_never_followed() {
+        let (_folder, ours, theirs) = places();
+        let link = ours.join("link");
+        for act in [|path: &Path| write(path, b"ours"), |path: &Path| remove(path), remove_all] {
+            let _ = fs::remove_file(&link);
+            symlink(theirs.join("file"), &link).unwrap();
+            assert!(read(&link).is_err() && open_or_create(&link).is_err());
+            act(&link).unwrap();
+            assert_eq!(fs::read(theirs.join("file")).unwrap(), b"theirs");
+            assert!(!link.is_symlink());
+        }
+    }
+
+    #[test]
+    fn a_log_takes_the_place_of_what_is_in_its_way_unless_the_user_had_it_there() {
+        let (_folder, ours, theirs) = places();
+        for log in ["link/a.log", "log"] {
+            symlink(&theirs, ours.join("link")).unwrap();
+            symlink(theirs.join("file"), ours.join("log")).unwrap();
+            open_log(&ours.join(log)).unwrap();
+            assert_eq!(fs::read(ours.join(log)).unwrap(), b"");
+            assert_eq!(fs::read(theirs.join("file")).unwrap(), b"theirs");
+            assert_eq!(fs::read_dir(&theirs).unwrap().count(), 1);
+            for name in ["link", "log"] {
+                remove_all(&ours.join(name)).unwrap();
+            }
+        }
+        symlink(&theirs, ours.join("mine")).unwrap();
+        allow_linked(&ours.join("mine"));
+        open_log(&ours.join("mine/a.log")).unwrap();
+        assert!(theirs.join("a.log").exists() && ours.join("mine").is_symlink());
+    }
+
+    #[test]
+    fn a_folder_goes_without_what_its_links_lead_to() {
+        let (_folder, ours, theirs) = places();
+        symlink(&theirs, ours.join("deep/link")).unwrap();
+        fs::write(ours.join("deep/file"), "x").unwrap();
+        remove_all(&ours).unwrap();
+        assert!(!ours.exists());
+        assert_eq!(fs::read(theirs.join("file")).unwrap(), b"theirs");
+        remove_all(&ours).unwrap();
+    }
+
+    #[test]
+    fn a_queue_is_neither_read_nor_written_nor_waited_for() {
+        let (_folder, ours, _) = places();
+        let queue = ours.join("queue");
+        rustix::fs::mknodat(rustix::fs::CWD, &queue, FileType::Fifo, Mode::from_raw_mode(0o666), 0).unwrap();
+        assert!(read(&queue).is_err() && read_users(&queue).is_err());
+        assert!(open_or_create(&queue).is_err());
+        assert_eq!(kind_of(&queue), Some(Kind::Special));
+        write(&queue, b"now a file").unwrap();
+        assert_eq!(read(&queue).unwrap(), b"now a file");
+    }
+
+    #[test]
+    fn a_link_to_a_file_beneath_the_top_is_read_and_no_other() {
+        let (_folder, ours, theirs) = places();
+        fs::write(ours.join("deep/plan"), "plan").unwrap();
+        symlink("deep/plan", ours.join("inside")).unwrap();
+        symlink("deep", ours.join("folder")).unwrap();
+        symlink("../inside", ours.join("deep/back")).unwrap();
+        symlink("../theirs/file", ours.join("outside")).unwrap();
+        symlink(theirs.join("file"), ours.join("absolute")).unwrap();
+        symlink("loop", ours.join("loop")).unwrap();
+        for path in ["inside", "folder/plan", "folder/back", "deep/../inside"] {
+            assert_eq!(read_beneath(&ours, Path::new(path)).unwrap(), b"plan", "{path}");
+        }
+        for path in ["outside", "absolute", "loop", "../theirs/file", "missing"] {
+            assert!(read_beneath(&ours, Path::new(path)).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn folders_are_made_but_never_a_git_directory() {
+        let (_folder, ours, _) = places();
+        write(&ours.join("new/folder/file"), b"x").unwrap();
+        assert!(write(&ours.join("gone.git/arborist/locks/x"), b"x").is_err());
+        assert!(!ours.join("gone.git").exists());
+        fs::create_dir(ours.join("gone.git")).unwrap();
+        write(&ours.join("gone.git/arborist/locks/x"), b"x").unwrap();
+    }
+
+    #[test]
+    fn a_file_keeps_its_mode_and_a_larger_one_is_not_read() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_folder, ours, _) = places();
+        let file = ours.join("hook");
+        write_with_mode(&file, b"a", 0o755).unwrap();
+        write(&file, b"abc").unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o755);
+        assert!(read_up_to(&file, 2).is_err() && read_up_to(&file, 3).is_ok());
+    }
+}

@@ -1,0 +1,165 @@
+//! Whatever agents put in the way of our files, nothing outside of the repository is written, and nothing hangs.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::{FileTypeExt, symlink},
+    path::PathBuf,
+};
+
+use arborist_testkit::{Garden, Run};
+
+/// Does a deed in its first call, then its work.
+fn garden(deed: &str) -> Garden {
+    let agent = format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo work >> work.txt
+git=$(git rev-parse --path-format=absolute --git-common-dir)
+[ ! -e \"$ROOT/once\" ] && {{ touch \"$ROOT/once\"; {deed}; }}
+true"
+    );
+    let garden = Garden::planned("tasks.md", "- [ ] T001 do it\n", &agent);
+    for (name, text) in [("file", "precious\n"), ("folder/a", "a\n"), ("folder/b", "b\n")] {
+        garden.write(&format!("../precious/{name}"), text);
+    }
+    garden
+}
+
+/// What lies outside, with its content.
+fn precious(garden: &Garden) -> BTreeMap<PathBuf, Vec<u8>> {
+    let folders = ["precious", "precious/folder"].map(|name| garden.root().join(name));
+    let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap().flatten());
+    entries.map(|entry| (entry.path(), fs::read(entry.path()).unwrap_or_default())).collect()
+}
+
+/// Runs a command that must end by itself.
+fn ends(garden: &Garden, args: &[&str]) -> Run {
+    let mut command = garden.command("timeout", &garden.path(""));
+    command.args(["-k", "1", "60", "git", "arborist"]).args(args);
+    let run = Run::of(&mut command, b"");
+    assert!(![124, 137].contains(&run.code()), "it hangs: {}", run.report());
+    run
+}
+
+/// A shell that makes a link or a queue of everything that is named.
+const PLANT: &str = "plant() { rm -rf \"$1\"; mkdir -p \"$(dirname \"$1\")\"; \
+                     case $2 in fifo) mkfifo \"$1\" ;; *) ln -s \"$2\" \"$1\" ;; esac; }";
+
+#[test]
+fn what_an_agent_links_in_the_git_directory_is_put_back_and_nothing_behind_it_is_touched() {
+    let hooks = "plant \"$git/hooks\" \"$ROOT/precious/folder\"";
+    let config = "cp \"$git/config\" \"$ROOT/precious/file\"; echo '# more' >> \"$ROOT/precious/file\"; \
+                  plant \"$git/config\" \"$ROOT/precious/file\"";
+    let dangling = "ln -s \"$ROOT/precious/new\" \"$git/hooks/pre-commit\"";
+    let exclude = "plant \"$git/info/exclude\" \"$ROOT/precious/file\"";
+    let info = "plant \"$git/info\" \"$ROOT/precious/folder\"";
+    for deed in [hooks, config, dangling, exclude, info] {
+        for args in [&["gardener"][..], &["gardener", "--isolate"]] {
+            let garden = garden(&format!("{PLANT}; {deed}; ls \"$ROOT/precious\" > /dev/null"));
+            let config = garden.read(".git/config");
+            let before = precious(&garden);
+            ends(&garden, args).succeeds().err(" while it ran");
+            let after = precious(&garden);
+            let file = garden.root().join("precious/file");
+            assert!(
+                after.iter().all(|(path, text)| before[path] == *text || *path == file),
+                "{deed}: {after:?}"
+            );
+            assert_eq!(after.len(), before.len(), "{deed}: {after:?}");
+            assert_eq!(garden.read(".git/config"), config, "{deed}");
+            assert!(garden.path(".git/hooks").symlink_metadata().unwrap().is_dir(), "{deed}");
+            assert!(garden.path(".git/info").symlink_metadata().unwrap().is_dir(), "{deed}");
+            let log = garden.git(["log", "--format=%s"]).answer();
+            assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{deed}: {log}");
+        }
+    }
+}
+
+#[test]
+fn predictable_names_that_are_links_or_queues_are_never_written_through() {
+    let names = "for n in $(seq 0 15); do for p in $PPID; do \
+                 for x in object index-snapshot index-back index-turns index-staged index-hook; do \
+                 plant \"$git/arborist/$x-$p-$n\" WHERE; done; done; done";
+    let logs = "plant spec/logs WHERE";
+    let folders = "plant \"$git/arborist/doing\" WHERE; plant \"$git/arborist/cache\" WHERE";
+    for deed in [names, logs, folders] {
+        for what in ["\"$ROOT/precious/folder\"", "fifo"] {
+            let garden = garden(&format!("{PLANT}; {}", deed.replace("WHERE", what)));
+            let before = precious(&garden);
+            ends(&garden, &["gardener"]).succeeds();
+            assert_eq!(precious(&garden), before, "{deed} {what}");
+            ends(&garden, &["cleanup", "--older-than", "0"]).succeeds();
+            assert_eq!(precious(&garden), before, "{deed} {what}");
+        }
+    }
+}
+
+#[test]
+fn folders_that_the_user_linked_before_are_theirs() {
+    let garden = garden("true");
+    let logs = garden.root().join("elsewhere");
+    fs::create_dir_all(&logs).unwrap();
+    fs::create_dir_all(garden.path("spec")).unwrap();
+    symlink(&logs, garden.path("spec/logs")).unwrap();
+    garden.write(".gitignore", "/spec/logs\n");
+    garden.commit("logs are elsewhere\n");
+    ends(&garden, &["gardener"]).succeeds();
+    assert!(garden.path("spec/logs").is_symlink());
+    assert!(fs::read_dir(&logs).unwrap().count() > 0, "logs go where the user wants them");
+}
+
+#[test]
+fn a_plan_that_is_a_link_to_a_file_of_the_repository_is_read_and_one_that_leads_out_is_not() {
+    let garden = garden("true");
+    garden.write("plans/real.md", "- [ ] T001 do it\n");
+    fs::remove_file(garden.path("tasks.md")).unwrap();
+    symlink("plans/real.md", garden.path("tasks.md")).unwrap();
+    garden.commit("a linked plan\n");
+    ends(&garden, &["gardener", "--dry-run"]).succeeds().out("T001");
+    fs::remove_file(garden.path("tasks.md")).unwrap();
+    symlink("../precious/file", garden.path("tasks.md")).unwrap();
+    garden.commit("a plan elsewhere\n");
+    let run = ends(&garden, &["gardener", "--tree", "tasks.md"]);
+    assert_ne!(run.code(), 0, "{}", run.report());
+}
+
+#[test]
+fn a_queue_in_the_place_of_a_file_that_is_read_is_an_error_and_never_waited_for() {
+    for name in ["tasks.md", ".arborist/config.toml", ".git/info/exclude", ".worktreeinclude"] {
+        let garden = garden("true");
+        let _ = fs::remove_file(garden.path(name));
+        fs::create_dir_all(garden.path(name).parent().unwrap()).unwrap();
+        let queue = garden.path(name).display().to_string();
+        Run::of(garden.command("mkfifo", garden.root()).arg(queue), b"").succeeds();
+        assert!(garden.path(name).symlink_metadata().unwrap().file_type().is_fifo());
+        for args in [&["gardener"][..], &["state"], &["gardener", "--isolate"], &["worktree", "list"]] {
+            let _ = ends(&garden, args).code();
+        }
+    }
+}
+
+#[test]
+fn a_queue_that_an_agent_leaves_where_git_reads_is_its_failure_and_the_run_goes_on() {
+    for name in [".gitignore", "sub/.gitattributes", ".gitmodules", "tasks.md"] {
+        for args in [&["gardener"][..], &["gardener", "--isolate"]] {
+            let garden = garden(&format!("{PLANT}; plant {name} fifo"));
+            ends(&garden, args).succeeds().err("where a file belongs").err(name);
+            let log = garden.git(["log", "--format=%s"]).answer();
+            assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{name}: {log}");
+            assert_eq!(garden.read("tasks.md"), "- [ ] T001 do it\n");
+        }
+    }
+}
+
+#[test]
+fn a_queue_of_the_users_own_where_git_reads_is_named_before_an_agent_is_asked() {
+    for name in [".gitignore", ".gitattributes"] {
+        let garden = garden("true");
+        let queue = garden.path(name).display().to_string();
+        Run::of(garden.command("mkfifo", garden.root()).arg(queue), b"").succeeds();
+        for args in [&["gardener"][..], &["garden", "T001"]] {
+            ends(&garden, args).exits(128).err(name).err("hint: remove it");
+        }
+        assert_eq!(garden.calls(), 0);
+    }
+}

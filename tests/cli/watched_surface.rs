@@ -1,0 +1,137 @@
+//! Everything in a git directory that can run a program or hide something: one list, and a canary for each entry.
+
+use std::fs;
+
+use arborist_testkit::Garden;
+
+/// What an agent plants, where it is to be gone, and in which kind of run. `$git` is the repository's git directory,
+/// `$own` that of the worktree.
+const CANARIES: [(&str, &str); 24] = [
+    // Those that need a git that works come first.
+    ("git clone -q --bare . \"$git/modules/new\"", ".git/modules/new"),
+    ("git replace --graft HEAD", ".git/refs/replace"),
+    ("git config alias.x '!touch /tmp/x'", ".git/config"),
+    ("echo '[core]' >> \"$git/config.worktree\"", ".git/config.worktree"),
+    ("echo '#' > \"$git/hooks/pre-commit\"", ".git/hooks/pre-commit"),
+    ("ln -s /nowhere \"$git/hooks/post-commit\"", ".git/hooks/post-commit"),
+    ("mkfifo \"$git/hooks/pre-push\"", ".git/hooks/pre-push"),
+    ("mkdir \"$git/hooks/sub\"; echo '#' > \"$git/hooks/sub/x\"", ".git/hooks/sub/x"),
+    ("rm -rf \"$git/hooks\"; ln -s /tmp \"$git/hooks\"", ".git/hooks"),
+    ("chmod -x \"$git/hooks/commit-msg\"", ".git/hooks/commit-msg"),
+    ("echo secret.txt >> \"$git/info/exclude\"", ".git/info/exclude"),
+    ("rm -rf \"$git/info\"; ln -s /tmp \"$git/info\"", ".git/info"),
+    ("echo '* -diff' > \"$git/info/attributes\"", ".git/info/attributes"),
+    ("echo '/*' > \"$git/info/sparse-checkout\"", ".git/info/sparse-checkout"),
+    ("echo 843264d67ca30cb6c0a9c9a6d46bd1f09938b5e9 > \"$git/info/grafts\"", ".git/info/grafts"),
+    ("echo /tmp > \"$git/objects/info/alternates\"", ".git/objects/info/alternates"),
+    ("echo http://x > \"$git/objects/info/http-alternates\"", ".git/objects/info/http-alternates"),
+    ("echo 843264d67ca30cb6c0a9c9a6d46bd1f09938b5e9 > \"$git/shallow\"", ".git/shallow"),
+    ("echo ../elsewhere > \"$git/commondir\"", ".git/commondir"),
+    ("echo /tmp/x/.git > \"$git/gitdir\"", ".git/gitdir"),
+    ("printf '[core]\\n\\tfsmonitor = x\\n' > \"$ROOT/repo/included\"", "included"),
+    ("echo '#' > \"$ROOT/repo/.hooks/pre-push\"", ".hooks/pre-push"),
+    ("echo '[x]' >> \"$git/modules/sub/config\"", ".git/modules/sub/config"),
+    ("echo '#' > \"$git/modules/sub/hooks/post-checkout\"", ".git/modules/sub/hooks/post-checkout"),
+];
+
+/// A repository in which everything that is watched is there, and an agent that plants one canary.
+fn garden(deed: &str) -> Garden {
+    let agent = format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo work >> work.txt
+[ -e \"$ROOT/once\" ] && exit
+touch \"$ROOT/once\"
+git=$(git rev-parse --path-format=absolute --git-common-dir)
+{deed}
+true"
+    );
+    let garden = Garden::planned("tasks.md", "- [ ] T001 do it\n", &agent);
+    let repo = garden.path("").display().to_string();
+    garden.write("included", "[user]\n\tnickname = a\n");
+    garden.write_script(".hooks/pre-commit", "#!/bin/sh\nexit 0\n");
+    garden.commit("hooks and settings\n");
+    garden.write_script(".git/hooks/commit-msg", "#!/bin/sh\nexit 0\n");
+    garden.git(["clone", "-q", "--bare", ".", ".git/modules/sub"]).succeeds();
+    garden.git(["config", "include.path", &format!("{repo}included")]).succeeds();
+    garden.git(["config", "core.hooksPath", &format!("{repo}.hooks")]).succeeds();
+    garden
+}
+
+/// What is at a path: its kind and its content.
+fn look(garden: &Garden, path: &str) -> String {
+    let path = garden.path(path);
+    let Ok(found) = path.symlink_metadata() else { return "nothing".into() };
+    if found.is_dir() {
+        let count = fs::read_dir(&path).map_or(0, Iterator::count);
+        // An empty folder is as good as none.
+        return if count == 0 { "nothing".into() } else { format!("a folder of {count}") };
+    }
+    format!("{:?} {:?}", found.permissions(), fs::read(&path).unwrap_or_default())
+}
+
+/// Canaries that do not get in each other's way are planted together: a run for each would take minutes.
+fn groups() -> [Vec<(&'static str, &'static str)>; 3] {
+    let is_folder = |path: &str| [".git/hooks", ".git/info"].contains(&path);
+    let is_checkout = |path: &str| !path.starts_with(".git/");
+    let chosen =
+        |wanted: &dyn Fn(&str) -> bool| CANARIES.into_iter().filter(|(_, path)| wanted(path)).collect();
+    [
+        chosen(&|path| !is_folder(path) && !is_checkout(path)),
+        chosen(&|path| is_folder(path)),
+        chosen(&|path| is_checkout(path)),
+    ]
+}
+
+fn check(garden: &Garden, canaries: &[(&str, &str)], before: &[String]) {
+    let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+    for ((deed, path), before) in canaries.iter().zip(before) {
+        let name = path.rsplit('/').next().unwrap();
+        assert!(body.contains(name), "{deed} is not named in: {body}");
+        if *path == ".git/info/exclude" {
+            // Lines of our own may have come to it meanwhile.
+            let text = garden.read(path);
+            assert!(!text.contains("secret.txt") && text.contains("git ls-files"), "{deed}: {text}");
+        } else {
+            assert_eq!(look(garden, path), *before, "{deed}");
+        }
+    }
+}
+
+#[test]
+fn every_canary_is_put_back_and_named_and_the_step_has_failed() {
+    for canaries in groups() {
+        for args in [&["gardener"][..], &["gardener", "--isolate"]] {
+            let deeds: Vec<&str> = canaries.iter().map(|(deed, _)| *deed).collect();
+            let garden = garden(&deeds.join("\n"));
+            let before: Vec<String> = canaries.iter().map(|(_, path)| look(&garden, path)).collect();
+            let run = garden.arborist(args.iter().chain(&["--max-retries", "2"]));
+            // What lies in the user's own checkout is not written while agents work elsewhere.
+            if args.len() > 1 && !canaries[0].1.starts_with(".git/") {
+                assert_ne!(run.code(), 0, "{}", run.report());
+                continue;
+            }
+            run.succeeds();
+            check(&garden, &canaries, &before);
+            let log = garden.git(["log", "--format=%s"]).answer();
+            assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{log}");
+        }
+    }
+}
+
+#[test]
+fn configuration_outside_of_the_repository_is_named_and_left_alone() {
+    let garden = garden("git config --global alias.x '!touch /tmp/x'");
+    garden.git(["config", "--global", "user.nickname", "a"]).succeeds();
+    let run = garden.arborist(["gardener", "--max-retries", "1"]);
+    assert_ne!(run.code(), 0, "{}", run.report());
+    assert!(run.stderr().contains("outside of the repository"), "{}", run.report());
+    let global = fs::read_to_string(garden.home().join(".gitconfig")).unwrap();
+    assert!(global.contains("touch"), "what is the user's is not written: {global}");
+}
+
+#[test]
+fn what_we_write_ourselves_while_agents_run_is_no_trespass() {
+    let garden =
+        garden("git arborist worktree list > /dev/null; echo '/spec/logs/' >> \"$git/info/exclude\"");
+    garden.arborist(["gardener", "--isolate"]).succeeds().never("while it ran");
+}
