@@ -13,6 +13,7 @@ use arborist_testkit::{Garden, Run};
 fn garden(deed: &str) -> Garden {
     let agent = format!(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+trap - EXIT
 echo work >> work.txt
 git=$(git rev-parse --path-format=absolute --git-common-dir)
 [ ! -e \"$ROOT/once\" ] && {{ touch \"$ROOT/once\"; {deed}; }}

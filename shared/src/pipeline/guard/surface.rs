@@ -150,7 +150,7 @@ impl Named {
 pub(super) fn shared(repository: &Repository) -> Vec<Item> {
     let common = &repository.common_dir;
     let mut items = items(common, &SHARED);
-    for home in folders_in(&common.join("worktrees")) {
+    for home in folders_in(&common.join("worktrees")).into_iter().filter(|home| is_whole(home)) {
         items.extend(self::items(&home, &LINKED));
     }
     for module in modules(common) {
@@ -199,6 +199,12 @@ pub(super) fn modules(common_dir: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
+}
+
+/// Whether git has finished making the git directory of a linked worktree: lanes are made while agents are at work. The
+/// file that names the repository is written last, after the one that names the worktree.
+fn is_whole(home: &Path) -> bool {
+    safe_files::read_text(&home.join("commondir")).is_ok_and(|text| text.ends_with('\n'))
 }
 
 fn items(folder: &Path, list: &[(&str, How)]) -> Vec<Item> {
