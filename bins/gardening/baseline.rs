@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use arborist_core::{
+    agent::redact::Secrets,
     failure::Failure,
-    gardener::{Baseline, GardenerError, Lanes, Probe, has_passed},
+    gardener::{Baseline, BaselineGuard, GardenerError, Lanes, Probe, has_passed},
     history::{Run, State},
     message::{self, Body, Reading, plain_text},
     name::Oid,
-    pipeline::{BEFORE_THE_RUN, KnownRed},
+    pipeline::{BEFORE_THE_RUN, KnownRed, Sentry},
     plan::Task,
     process::Attendance,
     progress::{Boxes, Progress},
     queue::Target,
+    record::Recorder,
     worktree::{Pool, run_variables},
 };
 
@@ -26,7 +28,7 @@ impl Opened {
         &self,
         args: &GardeningArgs,
         (planned, run): (&Planned, &Run),
-        (lanes, attendance): (Option<&Lanes<'_>>, &mut Attendance),
+        (recorder, lanes, attendance): (&Recorder<'_>, Option<&Lanes<'_>>, &mut Attendance),
         voice: &mut Voice<'_>,
     ) -> Result<Body, Failure> {
         let tip = match lanes {
@@ -36,7 +38,10 @@ impl Opened {
         let Some(command) = self.untested_command(args, (planned, run), (lanes, tip))? else {
             return Ok(Body::default());
         };
-        let (baseline, log) = self.run_baseline(command, (lanes, tip), attendance)?;
+        let log = self.baseline_log();
+        let secrets = secrets()?;
+        let guard = BaselineGuard::begin(recorder, lanes.is_none())?;
+        let baseline = guard.end(self.run_baseline((command, &log, &secrets), (lanes, tip), attendance))?;
         let has_reds = planned.plan.leaves().any(|task| task.red);
         let (why, observed) = match baseline {
             Baseline::Green(observed) if has_reds && observed.counts.is_some() => {
@@ -47,6 +52,8 @@ impl Opened {
                 voice.remark(&plain_text(&format!("there are no tests yet: {why}")));
                 return Ok(Body::default());
             }
+            // What it moved is no test that fails: no option takes it for one.
+            Baseline::Trespass(why) => return Err(GardenerError::MeddlingTests { why, log }.into()),
             Baseline::Red { why, observed } => (why, observed),
         };
         if !self.options.allow_red {
@@ -117,19 +124,20 @@ impl Opened {
     /// Lanes are set up as the worktree of a gate is, so what a lane would lack is missing there too.
     fn run_baseline(
         &self,
-        command: &str,
+        (command, log, secrets): (&str, &str, &Secrets),
         (lanes, tip): (Option<&Lanes<'_>>, Oid),
         attendance: &mut Attendance,
-    ) -> Result<(Baseline, String), Failure> {
-        let log = self.baseline_log();
-        let secrets = secrets()?;
-        let probe = |dir| Probe {
+    ) -> Result<Baseline, GardenerError> {
+        let sentry = lanes.map_or_else(Sentry::default, |lanes| lanes.queue.sentry.clone());
+        let probe = |dir, places| Probe {
             command,
             dir,
+            places,
+            sentry: &sentry,
             environment: run_variables(&self.workspace.main().name, &self.branch, self.session.get(), dir),
             limit: self.options.test_time,
-            log: self.home.join(&log),
-            secrets: &secrets,
+            log: self.home.join(log),
+            secrets,
             cancel: &self.cancel,
         };
         let own;
@@ -139,19 +147,18 @@ impl Opened {
                 own = Pool::open(&self.repository, &self.branch, self.worktree_options())?;
                 &own
             }
-            None => {
-                let baseline = probe(self.repository.top()).run(attendance)?;
-                return Ok((baseline, log));
-            }
+            None => return probe(self.repository.top(), vec![&self.repository]).run(attendance),
         };
         let keep = self.settings.words("merge.keep").unwrap_or_default();
         let mut scratch = pool.scratch("gate", tip)?;
         pool.refresh(&scratch, tip, keep)?;
-        let baseline = probe(&scratch.path).run(&mut scratch.attendance)?;
+        let place = scratch.repository.clone();
+        let places = vec![&place, &self.repository];
+        let baseline = probe(&scratch.path, places).run(&mut scratch.attendance)?;
         if let (Some(lanes), Baseline::Green(_)) = (lanes, &baseline) {
             lanes.proofs.add(self.repository.tree_of(tip)?, command);
         }
-        Ok((baseline, log))
+        Ok(baseline)
     }
 
     /// Where tests run that need a clean checkout.

@@ -213,7 +213,7 @@ impl Opened {
             None => self.refuse_dirt(args, &recorder, planned)?,
             Some(lanes) => self.clear(lanes, voice)?,
         }
-        let place = (lanes, &mut attendance);
+        let place = (&recorder, lanes, &mut attendance);
         let tests = self.check_baseline(args, (planned, &run), place, voice)?;
         let is_start = run.start.is_none() || args.new_run;
         if is_start {

@@ -10,7 +10,7 @@ const PLAN: &str = "## Phase 1: All\n\n- [ ] T001 do a\n- [ ] T002 do b\n";
 
 /// Writes a whole task that nobody has worked on, by plumbing alone, and leaves its tip in `$p`.
 const FORGE: &str = r#"
-s=$(git for-each-ref --format='%(refname)' refs/arborist/sessions | head -1); s=${s##*/}
+s=$(git for-each-ref --format='%(refname)' refs/arborist/sessions | head -1); s=${s##*/}; s=${s:-s1}
 blob=$(echo evil | git hash-object -w --stdin)
 tree=$( { git ls-tree main; printf '100644 blob %s\tevil.txt\n' "$blob"; } | git mktree)
 p=$(git rev-parse main)
@@ -45,7 +45,9 @@ echo \"$ARBORIST_TASK\" >> \"$ARBORIST_TASK.txt\"
 echo done"
     ));
     match who {
-        "test" => set(&garden, "test-command", &call),
+        // Only once a task is worked on: a baseline that did it would stop the run before.
+        "test" => set(&garden, "test-command", &format!("[ -z \"$ARBORIST_TASK\" ] || {call}")),
+        "baseline" => set(&garden, "test-command", &call),
         "gate" => set(&garden, "merge.gates.check.command", &call),
         "set-up" => set(&garden, "worktree.setup", &call),
         _ => {}
@@ -132,6 +134,68 @@ fn tests_that_move_the_branch_of_a_run_have_failed_and_moved_nothing() {
         assert!(!tree_of_main(&garden).contains("evil.txt"), "{deed}");
         assert_eq!(!refs(&garden, "refs/arborist/saved").is_empty(), is_kept, "{deed}");
     }
+}
+
+/// What refs of the run and of its queue hold, and what is checked out.
+fn owned(garden: &Garden) -> String {
+    let refs =
+        garden.git(["for-each-ref", "refs/heads/arborist", "refs/heads/main", "refs/arborist"]).answer();
+    let kept = |line: &&str| !line.contains("refs/arborist/saved/") && !line.contains("refs/arborist/gates/");
+    let refs: Vec<&str> = refs.lines().filter(kept).collect();
+    let head = garden.git(["symbolic-ref", "HEAD"]).answer();
+    let config = std::fs::read_to_string(garden.path(".git/config")).unwrap();
+    format!("{}\n{head}\n{config}", refs.join("\n"))
+}
+
+#[test]
+fn a_baseline_that_changes_what_belongs_to_the_run_stops_it_and_has_changed_nothing() {
+    let lanes: &[&[&str]] = &[&["gardener"], &["gardener", "--isolate"]];
+    for (deed, is_kept) in [
+        (OTHER_TASK, true),
+        ("git update-ref refs/heads/main \"$p\"", true),
+        ("git branch -q other \"$p\"; git symbolic-ref refs/heads/main refs/heads/other", false),
+        ("git update-ref -d refs/heads/main", false),
+        ("git update-ref refs/arborist/wip/main/T001/0 \"$p\"", true),
+        ("git update-ref refs/arborist/landing/main \"$p\"", true),
+        ("git update-ref refs/arborist/queue/tickets/main/T002 \"$p\"", true),
+        ("git config core.fsmonitor evil", false),
+    ] {
+        for args in lanes {
+            let garden = garden("baseline", deed);
+            let before = owned(&garden);
+            // Tests that fail are one thing, and this is another.
+            let args = [args, &["--allow-red"][..]].concat();
+            let run = garden.arborist(args.iter().copied());
+            assert_eq!(run.code(), 1, "{deed} {args:?}: {}", run.report());
+            assert_eq!(garden.calls(), 0, "{deed} {args:?}: nobody is paid");
+            assert_eq!(owned(&garden), before, "{deed} {args:?}");
+            if is_kept {
+                assert!(!refs(&garden, "refs/arborist/saved").is_empty(), "{deed} {args:?}");
+                assert!(run.stderr().contains("refs/arborist/saved/"), "{deed} {args:?}: {}", run.report());
+            }
+            garden.arborist(args.iter().copied()).succeeds().out("2 completed");
+            assert!(!tree_of_main(&garden).contains("evil.txt"), "{deed} {args:?}");
+        }
+    }
+}
+
+#[test]
+fn a_baseline_in_place_that_switches_to_another_branch_stops_the_run_on_its_own() {
+    let garden = garden("baseline", "git symbolic-ref HEAD refs/heads/other");
+    let before = owned(&garden);
+    garden.arborist(["gardener"]).exits(1);
+    assert_eq!(owned(&garden), before);
+}
+
+#[test]
+fn what_the_user_commits_during_a_baseline_beside_the_checkout_stays() {
+    let user =
+        "c=$(git commit-tree -p main -m 'by the user' 'main^{tree}'); git update-ref refs/heads/main \"$c\"";
+    let garden = garden("baseline", user);
+    garden.arborist(["gardener", "--isolate"]).exits(2);
+    assert_eq!(count(&garden, "by the user"), 1);
+    assert_eq!(garden.calls(), 0);
+    garden.arborist(["gardener", "--isolate"]).succeeds().out("2 completed");
 }
 
 #[test]

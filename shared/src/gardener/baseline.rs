@@ -12,7 +12,7 @@ use crate::{
     git::Repository,
     message::{self, Body, Key, Message, Reading, Status},
     name::Oid,
-    pipeline::{KnownRed, Observed, PipelineError, Redaction, TO_BE_MENDED},
+    pipeline::{KnownRed, Observed, PipelineError, Redaction, Sentry, TO_BE_MENDED},
     process::{Attendance, Cancel, Ending, Limits, Outcome, Program, Supervised},
     queue::ran_no_tests,
     safe_files,
@@ -30,6 +30,10 @@ pub struct Probe<'a> {
     pub command: &'a str,
     /// Where.
     pub dir: &'a Path,
+    /// The worktree that it runs in, and others of the run.
+    pub places: Vec<&'a Repository>,
+    /// Puts back what it may not change.
+    pub sentry: &'a Sentry,
     /// What it finds in its environment.
     pub environment: Vec<(String, String)>,
     /// How long it may take.
@@ -56,6 +60,8 @@ pub enum Baseline {
         /// What could be read.
         observed: Observed,
     },
+    /// They changed what belongs to the run, whatever else came of them. It has been put back, and this says what it was.
+    Trespass(String),
 }
 
 impl Probe<'_> {
@@ -68,18 +74,18 @@ impl Probe<'_> {
             path: self.log.display().to_string(),
             why: source.to_string(),
         })?;
-        let ended = Supervised::new(program)
+        let supervised = Supervised::new(program)
             .limits(Limits { whole: Some(self.limit), ..Limits::default() })
             .until(self.cancel)
             .log(file)
             .tail(TAIL)
             .filter(Redaction::new(self.secrets))
-            .attended(attendance)
-            .run(|_| {});
+            .attended(attendance);
+        let (ended, trespass) = self.sentry.guard_all(&self.places, || supervised.run(|_| {}));
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(self.cancel).into());
         }
-        Ok(self.judge(&ended))
+        Ok(trespass.map_or_else(|| self.judge(&ended), Baseline::Trespass))
     }
 
     fn judge(&self, ended: &Outcome) -> Baseline {

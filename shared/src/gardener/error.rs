@@ -74,6 +74,8 @@ pub enum GardenerError {
     PhaseFailed(TaskId),
     #[error("the tests fail before the first task: {why}, see {log}")]
     RedBaseline { why: String, log: String, is_elsewhere: bool },
+    #[error("the test command changed what belongs to the run, before the first task: {why}")]
+    MeddlingTests { why: String, log: String },
     #[error("could not write '{path}': {why}")]
     Log { path: String, why: String },
     #[error("task '{0}' is marked red, but there is no test command that could fail")]
@@ -138,6 +140,7 @@ impl Explain for GardenerError {
             | Self::NotReady(..)
             | Self::PhaseFailed(_)
             | Self::RedBaseline { .. }
+            | Self::MeddlingTests { .. }
             | Self::RedWithoutTest(_) => Exit::No,
             Self::LaneGone { .. }
             | Self::Dirty(_)
@@ -195,6 +198,9 @@ impl Explain for GardenerError {
                 let place = "if they pass in your checkout, a worktree lacks something: install it by worktree.setup, or copy it by worktree.copy\n";
                 let place = if *is_elsewhere { place } else { "" };
                 format!("{place}mend the tests or the command first, or begin with --allow-red: then only newly red tests count")
+            }
+            Self::MeddlingTests { log, .. } => {
+                format!("it has been put back, and nobody was called; see what the command does: cat {log}")
             }
             Self::RedWithoutTest(_) => {
                 "name one with --test-command, or as test-command in .arborist/config.toml".into()

@@ -3,6 +3,7 @@
 
 pub mod approval;
 mod baseline;
+mod baseline_guard;
 mod choose;
 mod course;
 mod drift;
@@ -26,6 +27,7 @@ mod ticket;
 mod worker;
 
 pub use baseline::{Baseline, Probe, has_passed};
+pub use baseline_guard::BaselineGuard;
 pub use choose::{Failed, KeepGoing, Wish, wanted};
 pub use drift::Drift;
 pub use error::GardenerError;

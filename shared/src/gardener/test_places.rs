@@ -41,7 +41,9 @@ impl Tools<'_> {
         let log = format!("{}/baseline_test_{}.log", self.options.log_dir.trim_matches('/'), base.short());
         match self.probe(lanes, command, (base, &log)).map_err(pipeline_error)? {
             Baseline::Red { observed, .. } if known.excuses(&observed) => {}
-            Baseline::Red { why, .. } => return Err(PipelineError::RedLane { why, log }),
+            Baseline::Red { why, .. } | Baseline::Trespass(why) => {
+                return Err(PipelineError::RedLane { why, log });
+            }
             Baseline::Green(_) | Baseline::NoTests(_) => lanes.proofs.add(tree, command),
         }
         Ok(())
@@ -55,10 +57,13 @@ impl Tools<'_> {
     ) -> Result<Baseline, GardenerError> {
         let mut scratch = lanes.pool.scratch("gate", base)?;
         lanes.pool.refresh(&scratch, base, &lanes.queue.keep)?;
+        let place = scratch.repository.clone();
         let (repo, session) = (self.toolbox.main(), Some(&self.hand.session));
         let probe = Probe {
             command,
             dir: &scratch.path,
+            places: vec![&place],
+            sentry: &self.sentry,
             environment: run_variables(repo, &self.hand.run, session, &scratch.path),
             limit: self.options.test_time,
             log: self.home.join(log),

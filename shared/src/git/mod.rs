@@ -68,7 +68,7 @@ pub use locks::take_removed_locks;
 pub use marks::Unmerged;
 pub use merge::{Conflict, ConflictKind, Merge, Version};
 pub use notes::NoteReader;
-pub use owned::{FloatingRef, OwnedRefs, Ownership, RefWatch};
+pub use owned::{FloatingRef, OwnedMeanwhile, OwnedRefs, Ownership, RefWatch};
 pub use refs::{HeadOf, Holding, Ref, RefReader};
 pub use remote::{CloneDepth, Network, Push, Pushed, RemoteError, Trouble, shown_url};
 pub use repository::{Head, Repository};

@@ -87,6 +87,25 @@ pub struct FloatingRef {
     name: String,
 }
 
+/// Refs that are owned until this is dropped.
+#[derive(Debug)]
+pub struct OwnedMeanwhile {
+    table: OwnedRefs,
+    names: Vec<String>,
+    prefixes: Vec<String>,
+}
+
+impl Drop for OwnedMeanwhile {
+    fn drop(&mut self) {
+        let mut table = self.table.lock();
+        table.names.retain(|name| !self.names.contains(name));
+        table.prefixes.retain(|prefix| !self.prefixes.contains(prefix));
+        let mut values = std::mem::take(&mut table.values);
+        values.retain(|name, _| table.owns(name));
+        table.values = values;
+    }
+}
+
 impl Drop for FloatingRef {
     fn drop(&mut self) {
         let mut table = self.table.lock();
@@ -135,6 +154,22 @@ impl Repository {
             }
         }
         Ok(())
+    }
+
+    /// These refs are owned, too, until what is returned is dropped. Nobody but this process has reason to move them
+    /// meanwhile, and others have later.
+    pub fn own_refs_meanwhile(&self, wanted: &Ownership) -> Result<OwnedMeanwhile, GitError> {
+        let table = OwnedRefs::of(self);
+        let known = table.lock();
+        let is_new = |known: &BTreeSet<String>, all: &[String]| -> Vec<String> {
+            all.iter().filter(|one| !known.contains(*one)).cloned().collect()
+        };
+        let names = is_new(&known.names, &wanted.names);
+        let prefixes = is_new(&known.prefixes, &wanted.prefixes);
+        drop(known);
+        let meanwhile = OwnedMeanwhile { table, names, prefixes };
+        self.own_refs(wanted)?;
+        Ok(meanwhile)
     }
 
     /// A child process begins.

@@ -37,3 +37,12 @@ impl Guarded {
         Ok(joined(&found))
     }
 }
+
+/// Puts `HEAD` and the branch of a checkout back where the run left them, and says what was done to them. Commits are kept
+/// under the name of the mark `attempt`.
+pub fn put_back_checkout(recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>, GitError> {
+    if place::is_untouched(recorder)? {
+        return Ok(Vec::new());
+    }
+    place::put_back_at(recorder, attempt, recorder.head())
+}

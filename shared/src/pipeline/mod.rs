@@ -57,6 +57,7 @@ pub use error::PipelineError;
 pub use expense::{Expense, Others};
 pub use failing::Observed;
 pub use guard::Sentry;
+pub use guarded::put_back_checkout;
 pub use happening::{Happening, Meeting, News};
 pub use ignored::IgnoredFiles;
 pub use interrupted::mark_interrupted;

@@ -36,6 +36,7 @@ pub use paid::Paid;
 pub use policy::{FanIn, Setback, Turn};
 pub use report::{News, Outcome, Report};
 pub use resolver::{Briefs, Resolver};
+pub(crate) use store::queue_refs;
 pub use store::{LogEntry, Store, Stored, TICKETS, Written};
 pub use target::{Position, Target};
 pub use ticket::{Priority, ResolvedBy, Standing, Ticket};

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{QueueError, Ticket};
 use crate::{
-    git::{NoteReader, Ref, RefMove, Repository, Signing},
+    git::{NoteReader, Ownership, Ref, RefMove, Repository, Signing},
     name::{BranchName, Oid, TaskId},
 };
 
@@ -248,6 +248,12 @@ fn is_known(known: &[LogEntry], entry: &LogEntry) -> bool {
         (&other.task, other.source, &other.outcome, other.commit)
             == (&entry.task, entry.source, &entry.outcome, entry.commit)
     })
+}
+
+/// What the queue of a run keeps in refs: its tickets, what became of them, and what is parked for its branch.
+pub(crate) fn queue_refs(run: &BranchName) -> Ownership {
+    let names = vec![run.landing_ref(), log_of(run)];
+    Ownership { names, prefixes: vec![folder_of(run)], bases: Vec::new() }
 }
 
 /// Where the tickets of a run are.

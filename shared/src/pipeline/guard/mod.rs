@@ -81,11 +81,22 @@ impl Sentry {
 
     /// Runs a child process of any kind, and tells what it did that it may not do. That has been undone: whoever reads
     /// anything afterwards reads what was there before. Everything that runs code of a repository goes through here or
-    /// through a [`Watch`]: agents, reviewers, tests, gates, set-up commands, resolvers and hooks.
+    /// through a [`Watch`]: agents, reviewers, tests, baselines, gates, set-up commands, resolvers and hooks.
     pub fn guard<T>(&self, repository: &Repository, child: impl FnOnce() -> T) -> (T, Option<String>) {
-        let watch = self.watch(repository);
+        self.guard_all(&[repository], child)
+    }
+
+    /// The same for a child that runs in the first of several worktrees and has no business in the others.
+    pub fn guard_all<T>(&self, places: &[&Repository], child: impl FnOnce() -> T) -> (T, Option<String>) {
+        let watches: Vec<Watch> = places.iter().map(|place| self.watch(place)).collect();
         let ended = child();
-        (ended, joined(&watch.restore()))
+        let mut found: Vec<String> = Vec::new();
+        for change in watches.iter().flat_map(Watch::restore) {
+            if !found.contains(&change) {
+                found.push(change);
+            }
+        }
+        (ended, joined(&found))
     }
 
     fn post(&self) -> MutexGuard<'_, Post> {
