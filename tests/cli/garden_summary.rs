@@ -16,7 +16,8 @@ const TREE: &str = r#"{
 const WORKER: &str = r#"
 case "$prompt" in
   "Review"*) echo APPROVED ;;
-  *T002:*) [ -e "$ROOT/mended" ] || { echo 'the form is too hard' >&2; exit 4; } ;;
+  *T002:*) [ -e "$ROOT/mended" ] || { echo 'the form is too hard' >&2; exit 4; }
+           echo 'NOTHING TO DO: the form is there' ;;
   *) echo fine; echo "$ARBORIST_TASK" > "$ARBORIST_TASK.txt" ;;
 esac
 "#;

@@ -86,15 +86,10 @@ fn without_keep_going_nothing_is_taken_up_after_a_failure() {
 }
 
 #[test]
-fn a_box_without_an_id_is_not_left_out_in_silence() {
+fn a_box_without_an_id_is_run_under_an_id_made_from_its_text() {
     let garden = Garden::planned("tasks.md", "- [ ] T001 one\n- [ ] [P] two\n", WORKER);
-    garden
-        .arborist(["gardener"])
-        .succeeds()
-        .err("warning: 1 line looks like a task and was not taken: ")
-        .err("first at tasks.md:2")
-        .err("git arborist plan --check");
-    garden.arborist(["gardener"]).succeeds().never("looks like a task");
+    garden.arborist(["gardener"]).succeeds().out("2 completed (T001, two)");
+    garden.arborist(["gardener"]).succeeds().never("completed");
 }
 
 #[test]

@@ -233,7 +233,8 @@ fn a_task_in_conflict_is_done_anew_on_what_has_landed_if_that_is_wanted() {
     let saved = garden.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
     assert_eq!(saved.lines().count(), 1, "{saved}");
     let lanes = garden.git(["worktree", "list"]).answer();
-    assert_eq!(lanes.lines().count(), 3, "no lane is made for it: {lanes}");
+    let lanes = lanes.lines().filter(|line| line.contains("/lane-")).count();
+    assert_eq!(lanes, 2, "no lane is made for it");
     garden.arborist(["state", "--exit-code"]).succeeds();
     garden.arborist(["merge", "log"]).succeeds().out("withdrawn");
 }

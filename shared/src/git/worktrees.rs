@@ -7,7 +7,7 @@ use std::{
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Component, Path, PathBuf},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::{
@@ -66,8 +66,8 @@ pub enum Checkout<'a> {
     Branch(&'a BranchName),
 }
 
-/// While somebody adds a worktree, git cannot list them for a moment.
-const TRIES: u32 = 20;
+/// How long to wait until git can list worktrees again.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Repository {
     /// All worktrees, the main one first.
@@ -78,11 +78,10 @@ impl Repository {
         }
         let ask = || self.git("worktree").args(["list", "--porcelain", "-z"]).stdout();
         let mut printed = ask();
-        for round in 1..TRIES {
-            if printed.is_ok() {
-                break;
-            }
-            thread::sleep(Duration::from_millis(u64::from(round)));
+        // git fails while another one is half-way through adding a worktree. On a busy machine that can take a while.
+        let end = Instant::now() + PATIENCE;
+        while printed.is_err() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(10));
             printed = ask();
         }
         let homes = self.worktree_homes();

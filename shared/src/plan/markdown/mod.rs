@@ -19,6 +19,7 @@ mod keywords;
 mod lines;
 mod mentions;
 mod naming;
+mod node_index;
 mod outline;
 mod paths;
 mod red;
@@ -39,8 +40,8 @@ pub use entry::Why;
 use self::{
     default_order::Family,
     lines::{Line, Unclosed},
-    mentions::Known,
     naming::Names,
+    node_index::NodeIndex,
     outline::Outline,
     settle::Standing,
     tree::{Nodes, Role, TreeBuilder},
@@ -92,7 +93,7 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (Found, Vec<Unread>, Vec
         found.problems.append(&mut page.outline.problems);
         found.warnings.append(&mut page.outline.warnings);
     }
-    let known = Known::new(&found.drafts, &roles);
+    let known = NodeIndex::new(&found.drafts, &roles);
     let family = Family::new(&found.drafts, |id| known.position(id));
     let mut stated = stated::read(&pages, (&known, &roles), &family, &mut found);
     default_order::add_implied(&mut found.drafts, &roles, &family, &mut stated);

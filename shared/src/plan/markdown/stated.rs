@@ -9,7 +9,8 @@ use super::{
     drawings::{DrawingReader, is_mermaid},
     keywords::{Sense, Voice, keyword_at},
     lines::Kind,
-    mentions::{Known, Mentions, Missing, Name, Named, Placed},
+    mentions::{Mentions, Name, Placed},
+    node_index::{Missing, Named, NodeIndex},
     outline::Block,
     sentences::{self, ArrowClaim, Claim, Force, Said},
     tokens::{Piece, Token, Tokenizer},
@@ -81,7 +82,7 @@ struct Statements {
 /// Reads what the pages state into the drafts' `needs`.
 pub(super) fn read(
     pages: &[Page<'_, '_>],
-    (known, roles): (&Known, &[Role]),
+    (known, roles): (&NodeIndex, &[Role]),
     family: &Family,
     found: &mut Found,
 ) -> Stated {
@@ -180,7 +181,7 @@ fn replace_in_phases((roles, family): (&[Role], &Family), stated: &mut Stated) {
 
 struct Reader<'r, 'f, 'a> {
     page: &'r Page<'f, 'a>,
-    known: &'r Known,
+    known: &'r NodeIndex,
     roles: &'r [Role],
     family: &'r Family,
     found: &'r mut Found,
