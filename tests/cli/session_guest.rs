@@ -25,8 +25,10 @@ fn state_of(garden: &Garden) -> (String, String) {
     (text("state"), text("id"))
 }
 
+/// Worktrees but for the scratch ones of reviewers.
 fn worktrees(garden: &Garden) -> usize {
-    garden.git(["worktree", "list"]).answer().lines().count()
+    let listed = garden.git(["worktree", "list"]).answer();
+    listed.lines().filter(|line| !line.contains("/review-")).count()
 }
 
 #[test]

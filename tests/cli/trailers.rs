@@ -137,7 +137,7 @@ fn log_answers_by_task_step_result_session_and_date() {
     garden.commit(TaskCommit::new("T1", "test-fail").trailer("Session", "s1").to_string());
     garden.wait(86_400 * 30);
     garden.commit("an ordinary commit\n\nArborist-Result: pass\n");
-    garden.task("T1", "complete");
+    garden.commit(TaskCommit::new("T1", "complete").to_string());
     let log = |args: &[&str]| garden.arborist(["trailers", "log"].iter().chain(args)).answer();
     assert_eq!(log(&[]).lines().count(), 5);
     assert_eq!(log(&["--task", "T1"]).lines().count(), 3);
@@ -170,10 +170,10 @@ fn wrong_arguments_are_refused_with_129() {
 fn three_dots_are_what_either_side_adds() {
     let garden = Garden::sprout();
     garden.git(["checkout", "-q", "-b", "side"]).succeeds();
-    garden.task("T1", "complete");
+    garden.commit(TaskCommit::new("T1", "complete").to_string());
     garden.git(["checkout", "-q", "main"]).succeeds();
-    garden.task("T2", "complete");
-    garden.task("T3", "complete");
+    garden.commit(TaskCommit::new("T2", "complete").to_string());
+    garden.commit(TaskCommit::new("T3", "complete").to_string());
     for (range, count) in [
         ("side...main", 3),
         ("main...side", 3),
