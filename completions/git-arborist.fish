@@ -196,7 +196,7 @@ complete -c git-arborist -n '__git_arborist_in merge status' -s h -l help -d 'Sh
 
 # merge run
 complete -c git-arborist -n '__git_arborist_in merge run' -f
-complete -c git-arborist -n '__git_arborist_in merge run' -l into -x -a '(__git_arborist_branches)' -d 'Only what is to land on this branch'
+complete -c git-arborist -n '__git_arborist_in merge run' -l into -x -a '(__git_arborist_branches)' -d 'Land what was queued for this branch, instead of the run\'s own'
 complete -c git-arborist -n '__git_arborist_in merge run' -l watch -x -d 'Look again every so many seconds, until ended by Ctrl-C'
 complete -c git-arborist -n '__git_arborist_in merge run' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
 complete -c git-arborist -n '__git_arborist_in merge run' -l json -d 'Print one JSON document'

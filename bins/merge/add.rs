@@ -24,7 +24,7 @@ pub(crate) struct AddArgs {
     pub(super) tasks: Vec<TaskId>,
     /// Land on this branch, not on that of the run
     #[arg(long, value_name = "BRANCH")]
-    into: Option<BranchName>,
+    pub(super) into: Option<BranchName>,
     /// How urgent they are: 0 is the most, 9 the least
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(0..=9))]
     priority: Option<u8>,

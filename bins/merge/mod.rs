@@ -3,6 +3,7 @@
 mod add;
 mod change;
 pub mod document;
+mod elsewhere;
 mod open;
 pub mod resolve;
 mod run;

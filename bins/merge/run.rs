@@ -19,7 +19,7 @@ use arborist_core::{
 };
 use clap::{Args, CommandFactory};
 
-use super::{MergeArgs, ScopeArgs, add, document::RunDocument, open::Site, unqueued, words};
+use super::{MergeArgs, ScopeArgs, add, document::RunDocument, elsewhere, open::Site, unqueued, words};
 use crate::{approval, clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
 
 /// How to land.
@@ -43,7 +43,7 @@ pub(crate) struct LandingArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// Only what is to land on this branch
+    /// Land what was queued for this branch, instead of the run's own
     #[arg(long, value_name = "BRANCH")]
     into: Option<BranchName>,
     /// Look again every so many seconds, until ended by Ctrl-C
@@ -57,7 +57,7 @@ pub(super) struct RunArgs {
 struct Wish<'a> {
     /// Only these, if any are named.
     tasks: &'a [TaskId],
-    /// Only on this branch, if it is named.
+    /// On this branch; on the run's own if none is named.
     into: Option<&'a BranchName>,
     /// These although they are not complete.
     forced: &'a [TaskId],
@@ -99,7 +99,7 @@ pub(super) fn land(add: &add::AddArgs, args: &LandingArgs, ui: &mut Ui) -> Outco
         }
     }
     let forced: &[TaskId] = if add.force { &add.tasks } else { &[] };
-    let wish = Wish { tasks: &add.tasks, into: None, forced };
+    let wish = Wish { tasks: &add.tasks, into: add.into.as_ref(), forced };
     let cancel = watch_signals();
     let mut report = drain(&site, &wish, &cancel, args, ui)?;
     report.outcomes.retain(|(ticket, _)| add.tasks.contains(&ticket.task));
@@ -117,7 +117,8 @@ fn with_verb(failure: Failure, word: &TaskId) -> Failure {
     }
 }
 
-/// Drains the queue of each target. A run that works in the checkout of its branch must not be disturbed.
+/// Drains the queue of the target: the run's own branch, or the one that the command line names. Tickets do not choose it,
+/// for whoever can write a ref can write a ticket. A run that works in the checkout of its branch must not be disturbed.
 fn drain(
     site: &Site,
     wish: &Wish<'_>,
@@ -131,18 +132,21 @@ fn drain(
     if site.repository.recover_locks()? {
         site.repository.undo_updates(scope)?;
     }
-    let mut targets: Vec<BranchName> =
-        site.store().load(Some(scope))?.into_iter().map(|stored| stored.ticket.into).collect();
-    targets.sort();
-    targets.dedup();
-    targets.retain(|target| wish.into.is_none_or(|into| into == target));
+    let target = wish.into.unwrap_or(scope);
+    let is_wanted = |stored: &Stored| wish.tasks.is_empty() || wish.tasks.contains(&stored.ticket.task);
+    let tickets = site.store().load(Some(scope))?.into_iter().filter(is_wanted);
+    let (here, elsewhere): (Vec<Stored>, Vec<Stored>) =
+        tickets.partition(|stored| stored.ticket.into == *target);
     let mut options = options((site, cancel), args, ui)?;
     options.fan_in = args.policy;
     options.only = wish.tasks.to_vec();
     options.forced = wish.forced.iter().cloned().collect();
     let mut all = Report::default();
-    for target in targets {
-        let queue = Queue::open(&site.repository, scope.clone(), target, clock::now)?;
+    if wish.into.is_none() {
+        all.outcomes = elsewhere::withhold(site, &elsewhere, ui)?;
+    }
+    if !here.is_empty() {
+        let queue = Queue::open(&site.repository, scope.clone(), target.clone(), clock::now)?;
         let mut voice = |news: News| {
             if !args.quiet {
                 words::tell(ui, site, &news);

@@ -70,6 +70,47 @@ fn a_ticket_cannot_say_that_an_unfinished_task_was_forced() {
 }
 
 #[test]
+fn a_ticket_cannot_say_where_its_task_lands() {
+    let orchard = Orchard::grown(&["T1", "T2"]);
+    orchard.git(["branch", "release"]).succeeds();
+    let release = orchard.git(["rev-parse", "release"]).answer();
+    orchard.merge(&["add", "T1", "T2"]).succeeds();
+    forge_ticket(&orchard, "T1", |ticket| ticket["into"] = Value::String("release".into()));
+    orchard.merge(&["run"]).exits(1).out("1 landed (T2)").out("1 waiting (T1)").err("release");
+    assert_eq!(orchard.git(["rev-parse", "release"]).answer(), release);
+    assert!(orchard.subjects("main").iter().all(|subject| !subject.contains("main@T1@merge")));
+    let list: Value = serde_json::from_str(&orchard.merge(&["list", "--json"]).succeeds().stdout()).unwrap();
+    assert!(list.to_string().contains("withheld"), "{list}");
+    // Whoever is asked for by name lands where the command line says.
+    orchard.merge(&["T1"]).succeeds().out("1 landed (T1)");
+    assert_eq!(orchard.git(["rev-parse", "release"]).answer(), release);
+    assert_eq!(orchard.show("main", "T1.txt"), "T1");
+}
+
+#[test]
+fn what_was_queued_for_another_branch_lands_there_when_the_command_line_names_it() {
+    let orchard = Orchard::grown(&["T1", "T2"]);
+    orchard.git(["branch", "release"]).succeeds();
+    let main = orchard.git(["rev-parse", "main"]).answer();
+    orchard.merge(&["add", "T1", "--into", "release"]).succeeds();
+    orchard.merge(&["add", "T2"]).succeeds();
+    orchard.merge(&["run", "--into", "release"]).succeeds().out("1 landed (T1)");
+    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
+    assert_eq!(orchard.show("release", "T1.txt"), "T1");
+}
+
+#[test]
+fn a_ticket_that_speaks_of_another_task_or_run_lands_nothing() {
+    for (key, value) in [("task", "T2"), ("scope", "release")] {
+        let orchard = Orchard::grown(&["T1", "T2"]);
+        orchard.merge(&["add", "T1"]).succeeds();
+        forge_ticket(&orchard, "T1", |ticket| ticket[key] = Value::String(value.into()));
+        orchard.merge(&["run"]).exits(128).err("refs/arborist/queue/tickets/main/T1");
+        assert!(orchard.subjects("main").is_empty(), "{key}");
+    }
+}
+
+#[test]
 fn a_resolution_in_a_ticket_that_brings_anything_else_is_not_used() {
     let orchard = content();
     orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();

@@ -274,10 +274,13 @@ fn read_tickets(reader: NoteReader) -> Result<Vec<Stored>, QueueError> {
     reader.finish()?.into_iter().map(read_ticket).collect()
 }
 
-/// The ticket that a ref holds.
+/// The ticket that a ref holds. It stands where a ticket of this run and this task stands: one that speaks of another could
+/// land under its name.
 pub(super) fn read_ticket((found, body): (Ref, String)) -> Result<Stored, QueueError> {
-    match serde_json::from_str(&body) {
-        Ok(ticket) => Ok(Stored { ticket, name: found.name, commit: found.target }),
-        Err(error) => Err(QueueError::Unreadable { name: found.name, why: error.to_string() }),
+    let unreadable = |why: String| QueueError::Unreadable { name: found.name.clone(), why };
+    let ticket: Ticket = serde_json::from_str(&body).map_err(|error| unreadable(error.to_string()))?;
+    if found.name != format!("{}{}", folder_of(&ticket.scope), ticket.task) {
+        return Err(unreadable(format!("it speaks of '{}' of '{}'", ticket.task, ticket.scope)));
     }
+    Ok(Stored { ticket, name: found.name, commit: found.target })
 }

@@ -1,0 +1,32 @@
+//! Tickets that ask for another target than the run's own branch. Only the command line that lands them can name it.
+
+use arborist_core::{
+    failure::Failure,
+    message::plain_text,
+    queue::{Outcome, Standing, Stored, Ticket},
+};
+
+use super::open::Site;
+use crate::ui::Ui;
+
+/// Withholds these tickets, and names what lands them if the user wants that.
+pub(super) fn withhold(
+    site: &Site,
+    tickets: &[Stored],
+    ui: &mut Ui,
+) -> Result<Vec<(Ticket, Outcome)>, Failure> {
+    let store = site.store();
+    let mut outcomes = Vec::new();
+    for stored in tickets {
+        let Ticket { task, into, .. } = &stored.ticket;
+        let why = format!("it asks for '{into}', which is not the branch of its run");
+        ui.warn(&plain_text(&format!("'{task}' is withheld: {why}")));
+        ui.hint(&format!("if that is meant: {}", site.command(&format!("run --into {into}"))));
+        let withheld = Ticket { standing: Standing::Withheld { why: why.clone() }, ..stored.ticket.clone() };
+        if withheld != stored.ticket {
+            store.write(&[(Some(stored), withheld.clone())])?;
+        }
+        outcomes.push((withheld, Outcome::Waiting { reason: why }));
+    }
+    Ok(outcomes)
+}
