@@ -88,8 +88,17 @@ impl Workshop<'_> {
                 let voice = &mut self.voice;
                 let mut tell = |happening| voice(News::of(&task.id, happening));
                 let secrets = &self.secrets;
-                let mut player =
-                    Player { playback, task: &task.id, place, annexes, secrets, last, spoken: None };
+                let interrupted = call.interrupted;
+                let mut player = Player {
+                    playback,
+                    task: &task.id,
+                    place,
+                    annexes,
+                    secrets,
+                    last,
+                    spoken: None,
+                    interrupted,
+                };
                 let played = player.play(&call, errand, &mut tell, follower);
                 playback.keep(&task.id, player.last);
                 let tally = player.spoken.map(|spoken| spoken.tally);
@@ -112,6 +121,8 @@ struct Player<'p> {
     secrets: &'p Secrets,
     last: Last,
     spoken: Option<Spoken>,
+    /// Where the call was interrupted before it was taken again.
+    interrupted: Option<Oid>,
 }
 
 /// What somebody has said so far.
@@ -136,7 +147,7 @@ impl Player<'_> {
             self.play_turn(turn, &said, (voice, lend(&mut follower)), &mut log)?;
         }
         if let (Step::Implement, Some(end)) = (call.step, &call.end) {
-            self.bring((None, self.place), end.commit, end.commit)?;
+            self.bring((None, self.place), self.first_of(end.commit)?, end.commit)?;
             self.bring_beside(|name, _| call.beside.get(name.as_str()).copied())?;
         }
         if let Some(spoken) = &mut self.spoken {
@@ -195,7 +206,7 @@ impl Player<'_> {
     fn bring_turn(&mut self, turn: &Turn) -> Result<(), PipelineError> {
         if let Some(commit) = turn.commit {
             self.require_own(commit)?;
-            self.bring((None, self.place), commit, commit)?;
+            self.bring((None, self.place), self.first_of(commit)?, commit)?;
         }
         self.bring_beside(|_, trail| trail.turn(turn.number))?;
         Ok(())
@@ -223,6 +234,14 @@ impl Player<'_> {
         }
         let (name, why) = (ref_of(session), "it is no commit of this session".to_owned());
         Err(SessionError::Unreadable { name, commit, why }.into())
+    }
+
+    /// The first commit of the call up to `commit`: the one that recorded an interruption holds what was done before it.
+    fn first_of(&self, commit: Oid) -> Result<Oid, GitError> {
+        match self.interrupted {
+            Some(first) if !self.place.is_ancestor(commit, first)? => Ok(first),
+            _ => Ok(commit),
+        }
     }
 
     /// Makes a worktree what it was at a commit of the task, as far as that differs from the one that was played before, or

@@ -30,6 +30,9 @@ pub struct RecordedCall {
     pub turns: Vec<RecordedTurn>,
     /// What was written down when it was over; `None` if nothing was.
     pub end: Option<Event>,
+    /// The commit that recorded its first interruption, if it was interrupted and taken again: what it had done by then was
+    /// committed there, before its end.
+    pub interrupted: Option<Oid>,
     /// Where the branches of the session were in other repositories then.
     pub beside: BTreeMap<String, Oid>,
 }
@@ -104,6 +107,7 @@ impl Archive<'_> {
                 beside: draft.end.as_ref().and_then(|end| snapshots.remove(&end.commit)).unwrap_or_default(),
                 step: draft.step,
                 attempt: draft.attempt,
+                interrupted: None,
                 turns: draft.turns.into_iter().filter_map(|found| find(found.turn)).collect(),
                 end: draft.end,
             });
@@ -232,6 +236,7 @@ fn joined(calls: impl Iterator<Item = RecordedCall>) -> Vec<RecordedCall> {
         match joined.last_mut() {
             Some(last) if last.is_stopped() && (last.step, last.attempt) == (call.step, call.attempt) => {
                 last.turns.extend(call.turns);
+                last.interrupted = last.interrupted.or(last.end.as_ref().map(|end| end.commit));
                 (last.end, last.beside) = (call.end, call.beside);
             }
             _ => joined.push(call),
