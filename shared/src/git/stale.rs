@@ -38,6 +38,12 @@ pub fn clear(path: &Path) {
 }
 
 impl Repository {
+    /// Whether a git holds the index of this checkout, or has left its lock.
+    #[must_use]
+    pub fn is_index_held(&self) -> bool {
+        self.git_dir.join("index.lock").symlink_metadata().is_ok()
+    }
+
     /// Waits until nobody holds the index of the user's own checkout. Its lock is removed only where a driver
     /// of ours died: else an editor may be open for a commit, and that has closed the file.
     pub fn await_index(&self) -> Result<(), GitError> {

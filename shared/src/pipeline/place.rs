@@ -170,9 +170,13 @@ impl<'a> Looker<'a> {
 }
 
 /// What has changed up to `after` since our last commit, while the agent is still at work. Nothing is put back yet: if
-/// the branch is not where the agent found it, what has changed is left for the end.
+/// the branch is not where the agent found it, what has changed is left for the end. So it is while a git holds the index
+/// of the user's checkout: it may be a commit of theirs, with an editor open, which fails if the branch moves under it.
 pub fn turn(recorder: &Recorder<'_>, begun: &Begun, after: Oid) -> Result<Option<Work>, GitError> {
     let repository = recorder.repository();
+    if recorder.branch() == recorder.run() && repository.is_index_held() {
+        return Ok(None);
+    }
     let HeadOf::Branch { tip } = repository.find_head(recorder.branch())? else {
         return Ok(None);
     };

@@ -250,6 +250,7 @@ impl<'a> Recorder<'a> {
         tip: Oid,
         others: &[RefMove<'_>],
     ) -> Result<Event, RecordError> {
+        self.await_user()?;
         let prepared = self.prepare(entry, tree)?;
         self.advance(prepared.commit, tip, others)?;
         Ok(self.accept(prepared))
@@ -279,6 +280,7 @@ impl<'a> Recorder<'a> {
         tree: Oid,
         others: &[RefMove<'_>],
     ) -> Result<Oid, RecordError> {
+        self.await_user()?;
         let Announcement { status, words, body, trailers } = announcement;
         let wording = Wording { name: words, attempt: Attempt(0), max: 0 };
         let subject =
@@ -289,6 +291,12 @@ impl<'a> Recorder<'a> {
         self.advance(commit, self.tip.head, others)?;
         self.tip.tree = tree;
         Ok(commit)
+    }
+
+    /// A commit that the user has begun in their checkout fails if the branch moves under it. If it takes too long, nothing
+    /// is written down: the next run does that.
+    fn await_user(&self) -> Result<(), GitError> {
+        if self.tip.branch == self.hand.run { self.repository.await_index() } else { Ok(()) }
     }
 
     fn advance(&mut self, commit: Oid, tip: Oid, others: &[RefMove<'_>]) -> Result<(), RecordError> {
