@@ -3,8 +3,9 @@
 use arborist_core::{
     failure::Failure,
     gardener::{Attended, GardenerError, Lanes, LeftMarks, Proofs},
+    message::plain_text,
     name::SessionId,
-    queue::{self, FanIn},
+    queue::{self, FanIn, News, Queue, Target},
     worktree::{Pool, WorktreeOptions},
 };
 
@@ -66,9 +67,25 @@ impl Opened {
         if !ended.is_empty() {
             voice.warn(&format!("ended what a crashed run had left running: {}", ended.join(", ")));
         }
+        self.check_parked(lanes, voice)?;
         if !self.repository.is_clean()? {
             voice.warn("what is not committed stays in your checkout, and the tasks do not see it");
         }
         Ok(())
+    }
+
+    /// Lanes begin at what is parked for the target. What another process parked is asked about before.
+    fn check_parked(&self, lanes: &Lanes<'_>, voice: &mut Voice<'_>) -> Result<(), Failure> {
+        let position = Target::new(&self.repository, &self.branch).find()?;
+        if position.is_none_or(|position| position.parked.is_none()) {
+            return Ok(());
+        }
+        let (run, target) = (self.branch.clone(), self.branch.clone());
+        let queue = Queue::open(&self.repository, run, target, clock::now)?;
+        Ok(queue.check_parked(&lanes.queue, &mut |news| {
+            if let News::Note { words } = news {
+                voice.warn(&plain_text(&words));
+            }
+        })?)
     }
 }

@@ -1,7 +1,7 @@
 //! A run owns its task branches, its records and its marks: what any child process does to them is undone before anything is
 //! read from it, kept beside, and charged to whoever was at work.
 
-use arborist_testkit::Garden;
+use arborist_testkit::{Garden, TaskCommit};
 
 use crate::orchard::Orchard;
 
@@ -289,8 +289,12 @@ fn a_target_that_lost_commits_stops_the_run() {
 
 #[test]
 fn commits_on_the_target_that_claim_to_be_the_runs_own_stop_it() {
-    let garden = garden("agent", "git update-ref refs/heads/main \"$p\"");
-    garden.arborist(["gardener", "--isolate"]).exits(2);
+    let target = "git update-ref refs/heads/main \"$p\"";
+    // That it is parked, too, does not make it the run's own.
+    for deed in [target.to_owned(), format!("git update-ref refs/arborist/landing/main \"$p\"; {target}")] {
+        let garden = garden("agent", &deed);
+        garden.arborist(["gardener", "--isolate"]).exits(2);
+    }
 }
 
 #[test]
@@ -318,6 +322,68 @@ fn what_is_parked_for_a_target_counts_only_if_it_is_a_landing() {
         let saved = orchard.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
         assert!(saved.contains(&commit), "{saved}");
     }
+}
+
+/// Parks the landing of a task as anybody could who can write refs: nothing about it is wrong, but no gate was asked.
+fn park(orchard: &Orchard, task: &str) -> String {
+    let main = orchard.git(["rev-parse", "main"]).answer();
+    let source = orchard.git(["rev-parse", &format!("arborist/task/main/{task}")]).answer();
+    let tree = orchard.git(["merge-tree", "--write-tree", &main, &source]).answer();
+    let message = format!(
+        "task(main@{task}@merge): land \"{task}\"\n\nArborist-Step: merge\nArborist-Result: pass\n\
+         Arborist-Source: {source}\nArborist-Gate: check\nArborist-Session: s1\n"
+    );
+    let commit = orchard.commit_object(&tree, &[main, source], message);
+    orchard.git(["update-ref", "refs/arborist/landing/main", &commit]).succeeds();
+    commit
+}
+
+#[test]
+fn what_somebody_else_parked_is_not_built_upon_unless_its_gates_let_it_through() {
+    for is_queued in [false, true] {
+        let orchard = Orchard::grown(&["T1", "T2"]);
+        set_gate(&orchard, "! test -e T2.txt");
+        if is_queued {
+            orchard.merge(&["add", "T2"]).succeeds();
+        }
+        let commit = park(&orchard, "T2");
+        orchard.merge(&["T1"]).succeeds().out("1 landed (T1)");
+        let files = orchard.git(["ls-tree", "--name-only", "main"]).answer();
+        assert!(files.contains("T1.txt") && !files.contains("T2.txt"), "{is_queued}: {files}");
+        let saved = orchard.git(["for-each-ref", "--format=%(objectname)", "refs/arborist/saved"]).answer();
+        assert!(saved.contains(&commit), "{is_queued}: {saved}");
+    }
+}
+
+#[test]
+fn what_is_parked_of_a_task_that_is_not_complete_does_not_land() {
+    let orchard = Orchard::grown(&["T1", "T2"]);
+    orchard.merge(&["add", "T2"]).succeeds();
+    orchard.on_branch("T2", |orchard| {
+        orchard.commit(TaskCommit::new("T2", "reset").trailer("Session", "s1").to_string());
+    });
+    park(&orchard, "T2");
+    orchard.merge(&["T1"]).succeeds().out("1 landed (T1)");
+    assert!(!orchard.git(["ls-tree", "--name-only", "main"]).answer().contains("T2.txt"));
+}
+
+#[test]
+fn what_another_process_parked_is_asked_about_again_and_lands() {
+    let orchard = Orchard::grown(&["T1"]);
+    let asked = orchard.root().join("asked");
+    set_gate(&orchard, &format!("echo yes >> '{}'", asked.display()));
+    let count = || std::fs::read_to_string(&asked).unwrap().lines().count();
+    orchard.write("T1.txt", "the user's own");
+    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)");
+    let (before, parked) = (count(), orchard.git(["rev-parse", "refs/arborist/landing/main"]).answer());
+    std::fs::remove_file(orchard.path("T1.txt")).unwrap();
+    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
+    assert_eq!(count(), before + 1);
+    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), parked, "it is the same commit");
+}
+
+fn set_gate(orchard: &Orchard, command: &str) {
+    orchard.git(["config", "arborist.merge.gates.check.command", command]).succeeds();
 }
 
 /// Nobody compares refs once a run was killed: its own records tell the next one what it wrote.

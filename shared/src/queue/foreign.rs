@@ -1,7 +1,7 @@
 //! Commits on a target that this process did not make. A target is the user's too: what they commit there is built upon and
 //! listed, and it is never moved back.
 
-use super::QueueError;
+use super::{QueueError, yard::is_known_parking};
 use crate::{
     git::{RawCommit, Repository},
     history::Event,
@@ -46,7 +46,8 @@ fn commits_between(
     (from, to): (Oid, Oid),
 ) -> Result<Vec<RawCommit>, QueueError> {
     let mut revisions = vec![to.to_string(), format!("^{from}")];
-    let parked = repository.find_ref(&into.landing_ref())?;
+    // What somebody parked and brought up in one go is not the run's own.
+    let parked = repository.find_ref(&into.landing_ref())?.filter(|parked| is_known_parking(*parked));
     revisions.extend(parked.map(|parked| format!("^{parked}")));
     let branches = repository.list_refs(&[&scope.task_refs()])?;
     revisions.extend(branches.iter().map(|branch| format!("^{}", branch.target)));

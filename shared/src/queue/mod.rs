@@ -111,6 +111,13 @@ impl<'a> Queue<'a> {
         Ok(report)
     }
 
+    /// What somebody else parked for the target is asked about before anything is built upon it. Costs nothing where nothing
+    /// is parked.
+    pub fn check_parked(&self, options: &Options, voice: &mut dyn FnMut(News)) -> Result<(), QueueError> {
+        self.repository.own_refs(&owned_by(&self.scope, options.worktrees.session.as_ref()))?;
+        self.yard(options, voice)?.check_parked()
+    }
+
     /// Gives the conflict of a task to a person, in a worktree, or takes back what they made of it there.
     pub fn hand_over(
         &self,

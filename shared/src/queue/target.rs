@@ -25,6 +25,11 @@ impl Position {
     pub fn tip(&self) -> Oid {
         self.parked.unwrap_or(self.branch)
     }
+
+    /// The same, where what is parked does not count.
+    pub(super) fn without_parked(self) -> Self {
+        Self { parked: None, ..self }
+    }
 }
 
 /// How a move of a target ended.

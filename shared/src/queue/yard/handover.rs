@@ -28,7 +28,7 @@ pub enum Handover {
 impl Yard<'_> {
     /// Gives a conflict to a person, and takes back what they made of it.
     pub(in crate::queue) fn hand_over(&mut self, ticket: &Ticket) -> Result<Handover, QueueError> {
-        let tip = self.target().require()?.tip();
+        let tip = self.position()?.tip();
         let pool = self.pool()?;
         let scratch = self.take_place(&pool, ticket, tip)?;
         let theirs = ticket.resolved.unwrap_or(ticket.source);

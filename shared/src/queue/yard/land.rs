@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Afterwards, Yard};
+use super::{Afterwards, Yard, parked};
 use crate::{
     git::RefMove,
     message::{Body, Key, Message, Status, Subject, Wording},
@@ -108,7 +108,7 @@ impl Yard<'_> {
             return Ok(Published::Landed);
         };
         self.claim.require()?;
-        let position = self.target().require()?;
+        let position = self.position()?;
         self.look_at_target(position.branch)?;
         self.forget();
         if position.tip() != base {
@@ -118,6 +118,7 @@ impl Yard<'_> {
             Moving::Elsewhere => Ok(Published::Moved),
             Moving::Refused(parking) => {
                 self.target().park(&position, last.commit)?;
+                parked::note(last.commit);
                 for step in steps {
                     let standing = Standing::Parked { commit: step.commit };
                     self.note(&step.ticket, standing)?;

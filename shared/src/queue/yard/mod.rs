@@ -7,6 +7,7 @@ mod gating;
 mod handover;
 mod land;
 mod marks;
+mod parked;
 mod recover;
 mod red;
 mod resolutions;
@@ -14,6 +15,7 @@ mod resolving;
 
 pub use gating::GateResults;
 pub use handover::{Handover, opened_for};
+pub(super) use parked::is_known as is_known_parking;
 pub use resolutions::Resolutions;
 
 use std::{collections::HashMap, path::Path};
@@ -153,7 +155,7 @@ impl Ground for Yard<'_> {
     fn tip(&mut self) -> Result<Oid, QueueError> {
         match &self.seen {
             Some(seen) => Ok(seen.position.tip()),
-            None => Ok(self.target().require()?.tip()),
+            None => Ok(self.position()?.tip()),
         }
     }
 

@@ -97,6 +97,7 @@ impl Yard<'_> {
         let refs: Vec<Ref> = others.into_iter().map(|(found, _)| found).collect();
         let position = self.target().find_among(&refs)?;
         let position = position.ok_or_else(|| QueueError::NoTarget(self.into.clone()))?;
+        let position = self.checked(position)?;
         self.look_at_target(position.branch)?;
         let mut tickets: Vec<Stored> = tickets.into_iter().map(read_ticket).collect::<Result<_, _>>()?;
         tickets.retain(|stored| stored.ticket.into == *self.into);
@@ -118,7 +119,7 @@ impl Yard<'_> {
         Ok(())
     }
 
-    fn find_branches(&self, names: &BTreeSet<String>) -> Result<Vec<Ref>, QueueError> {
+    pub(super) fn find_branches(&self, names: &BTreeSet<String>) -> Result<Vec<Ref>, QueueError> {
         if names.len() > FEW {
             return Ok(self.repository.list_refs(&[&self.scope.task_refs()])?);
         }
@@ -131,7 +132,7 @@ impl Yard<'_> {
     }
 
     /// What history says at `tip`. It is read again only if something is elsewhere than it was.
-    fn run_at(
+    pub(super) fn run_at(
         &mut self,
         tip: Oid,
         (branches, names): (Vec<Ref>, &BTreeSet<String>),
@@ -166,6 +167,7 @@ impl Yard<'_> {
             let words = format!("what was parked for '{}' is not used: it is kept as {under}", self.into);
             (self.voice)(News::Note { words });
         }
+        let position = self.checked(position)?;
         let Some(parked) = position.parked else {
             return Ok(None);
         };
@@ -185,7 +187,7 @@ impl Yard<'_> {
     }
 
     /// A ticket as it must be now: its branch may have grown, or its task may be complete no more.
-    fn refreshed(&self, ticket: &Ticket, known: &KnownRun) -> Result<Ticket, QueueError> {
+    pub(super) fn refreshed(&self, ticket: &Ticket, known: &KnownRun) -> Result<Ticket, QueueError> {
         let branch = self.scope.task_branch(&ticket.task).to_ref();
         let tip = known.branches.iter().find(|found| found.name == branch).map(|found| found.target);
         let state = known.run.find(&ticket.task).map_or(State::Pending, |history| history.state.state);
