@@ -24,6 +24,19 @@ pub struct ExplainDocument {
     task: String,
     /// What it waits for, itself or with a phase around it.
     reasons: Vec<ReasonDocument>,
+    /// Where the plan says that its tests must fail first, if it does and the task has no `[red]` yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    proposed_red: Option<PlaceDocument>,
+}
+
+/// A line of the plan.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct PlaceDocument {
+    /// The file.
+    file: String,
+    /// The line, from 1.
+    line: usize,
 }
 
 /// Why a node waits for another.
@@ -52,8 +65,11 @@ pub(super) fn run(ui: &mut Ui, plan: &Plan, id: &str, format: Format) -> Outcome
         waiting.iter().flat_map(|waiting| waiting.reasons.iter().map(|reason| (&waiting.node.id, reason)));
     let reasons: Vec<ReasonDocument> =
         all.map(|(node, reason)| reason_document(plan, node, reason)).collect();
+    let proposal = plan.red_proposals.iter().find(|proposal| proposal.task == task.id);
+    let proposed_red =
+        proposal.map(|proposal| PlaceDocument { file: proposal.file.clone(), line: proposal.line });
     if format == Format::Json {
-        return document::print(ui, &ExplainDocument { task: task.id.to_string(), reasons });
+        return document::print(ui, &ExplainDocument { task: task.id.to_string(), reasons, proposed_red });
     }
     ui.line(&ui.paint(Tone::Strong, &format!("{} {}", task.id, task.name)));
     if reasons.is_empty() {
@@ -63,6 +79,9 @@ pub(super) fn run(ui: &mut Ui, plan: &Plan, id: &str, format: Format) -> Outcome
         let who = if node == task.id.as_str() { String::new() } else { format!("{node} ") };
         let why = if stated { format!("\"{why}\"") } else { why };
         ui.line(&format!("  {who}waits for {on}  {}", ui.paint(Tone::Dim, &format!("{file}:{line}: {why}"))));
+    }
+    if let Some(PlaceDocument { file, line }) = proposed_red {
+        ui.line(&format!("  proposed mark [red]: its tests must fail first, by {file}:{line}"));
     }
     Ok(Exit::Done)
 }

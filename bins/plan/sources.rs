@@ -191,7 +191,7 @@ fn usual_place(repository: &Repository, settings: &Settings) -> Result<PathBuf, 
                 .collect();
             let what = format!("{} plans were found: {}", plans.len(), list.join(", "));
             let first = from_here(&repository.dir, top, first);
-            Err(Failure::new(Exit::Fatal, what).hint(format!("git arborist plan {}", first.display())))
+            Err(Failure::new(Exit::No, what).hint(format!("git arborist plan {}", first.display())))
         }
     }
 }

@@ -82,6 +82,7 @@ mod pinned;
 mod plan;
 mod plan_ai;
 mod plan_order;
+mod plan_reading;
 mod proven_steps;
 mod readme;
 mod remote;

@@ -147,11 +147,7 @@ fn without_a_name_all_plans_are_listed_and_the_only_one_is_used() {
     garden.write(".kiro/specs/login/tasks.md", "- [ ] 1. a\n- [ ] 2. b\n- [ ] 2.1 c\n");
     garden.arborist(["plan"]).succeeds().out("[ ] 1 a").out("2.1");
     garden.write("openspec/changes/add/tasks.md", "## 1. S\n- [ ] 1.1 x\n");
-    garden
-        .arborist(["plan"])
-        .exits(128)
-        .err(".kiro/specs/login/tasks.md")
-        .err("openspec/changes/add/tasks.md");
+    garden.arborist(["plan"]).exits(1).err(".kiro/specs/login/tasks.md").err("openspec/changes/add/tasks.md");
     garden.write("specs/001-x/tasks.md", "- [ ] T001 mine\n");
     garden.git(["checkout", "-q", "-b", "feature/001-x"]).succeeds();
     garden.arborist(["plan"]).succeeds().out("T001 mine");
@@ -165,4 +161,102 @@ fn red_is_proposed_where_tests_must_fail_first() {
     );
     garden.arborist(["plan"]).succeeds().out("[red] for T001:").never("[red] for T001 T002");
     assert_eq!(json(garden.arborist(["plan", "--format", "json"]))["nodes"]["T001"]["red"], Value::Null);
+}
+
+/// Six tasks without `[P]` in one phase, two phases for stories, and what a section says about them.
+fn said(dependencies: &str) -> Garden {
+    plan(&format!(
+        "{STORIES}## Phase 7: More\n- [ ] T007 g\n- [ ] T008 h\n- [ ] T009 i\n- [ ] T010 j\n\n## Dependencies\n\n{dependencies}"
+    ))
+}
+
+#[test]
+fn tasks_that_may_run_in_parallel_do_not_wait_for_each_other_and_the_next_waits_for_all() {
+    let garden = said("- T008 and T009 can run in parallel (different files)\n");
+    assert_eq!(needs(&garden, "T008"), "T007");
+    assert_eq!(needs(&garden, "T009"), "T007");
+    assert_eq!(needs(&garden, "T010"), "T008 T009");
+    let garden = plan(
+        "## Phase 1: a\n### First\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 [P] c\n### Second\n- [ ] T004 d\n\n## Dependencies\n\nT001, T002, T003 in parallel\n",
+    );
+    assert_eq!(needs(&garden, "T004"), "T001 T002 T003");
+    let garden = said("- T008 and T009 cannot run in parallel\n");
+    assert_eq!(needs(&garden, "T009"), "T008");
+}
+
+#[test]
+fn tasks_that_run_sequentially_wait_for_each_other_also_behind_one_arrow() {
+    let garden =
+        said("- T007 → T008, T009 (same file) → T010\n- T008–T009 edit the same file and run sequentially\n");
+    assert!(needs(&garden, "T009").contains("T008"));
+    let garden = said("- T008–T009 run sequentially or in parallel\n- T007 → T008, T009\n- T009 → T010\n");
+    assert!(!needs(&garden, "T009").contains("T008"));
+}
+
+#[test]
+fn a_phase_waits_only_for_the_tasks_that_it_specifically_names() {
+    let garden = said("- **US2 (Phase 4)**: Depends on Phase 3 (specifically T003 for the page)\n");
+    assert!(needs(&garden, "phase-4").contains("T003"));
+    assert!(!needs(&garden, "phase-4").contains("phase-3"));
+}
+
+#[test]
+fn a_wish_gives_way_to_what_is_said_firmly() {
+    let garden = said("- **US2**: Best done after US1\n- **US2**: no dependency on US1\n");
+    assert_eq!(needs(&garden, "phase-4"), "phase-2");
+    let garden = said("- **US2**: Depends on Phase 2, but final verification needs US1 complete\n");
+    assert_eq!(needs(&garden, "phase-4"), "phase-2");
+    let garden = said("- **US2**: Depends on US1\n- **US2**: no dependency on US3\n");
+    assert!(needs(&garden, "phase-4").contains("phase-3"));
+}
+
+#[test]
+fn an_arrow_that_is_written_both_ways_follows_the_file_and_titles_in_a_row_are_one() {
+    let garden = said("T007 → T009\nT009 → T007 (needs the list)\nT010 → T009\nT008 → T007\n");
+    assert!(needs(&garden, "T009").contains("T007"));
+    assert!(!needs(&garden, "T007").contains("T009"));
+    let garden = said("- **Parallel**: models can be developed in parallel after foundational setup\n");
+    assert_eq!((needs(&garden, "phase-1"), needs(&garden, "phase-2")), (String::new(), "phase-1".into()));
+}
+
+#[test]
+fn a_corner_below_a_drawn_line_leads_on_from_all_and_an_arrow_beside_it_from_one() {
+    let garden = said(
+        "```\nPhase 2\n  ├── US1 (a) ──┐\n  ├── US2 (b) ──┤──→ US3 (c)\n  └── Phase 7 ──┘\n                └──→ Phase 6 (Polish)\n```\n",
+    );
+    assert!(needs(&garden, "phase-5").contains("phase-4"));
+    assert!(!needs(&garden, "phase-5").contains("phase-3"));
+    assert!(!needs(&garden, "phase-5").contains("phase-7"));
+    assert!(needs(&garden, "phase-6").contains("phase-3"));
+}
+
+#[test]
+fn a_story_in_brackets_is_no_reason_to_run_phases_side_by_side() {
+    let garden = plan(
+        "## Phase 0: Tools\n- [ ] T001 a\n## Phase 1: Login (US-1, M-01)\n- [ ] T002 b\n## Phase 2: Vault (US-2)\n- [ ] T003 c\n",
+    );
+    assert_eq!(needs(&garden, "phase-2"), "phase-1");
+    let garden = plan(
+        "## Phase 0: Setup\n- [ ] T001 a\n## Phase 1: Login (US1)\n- [ ] T002 [US1] b\n## Phase 2: Vault (US2)\n- [ ] T003 [US2] c\n",
+    );
+    assert_eq!(needs(&garden, "phase-2"), "phase-0");
+}
+
+#[test]
+fn bold_lines_part_a_phase_into_tests_and_implementation() {
+    let garden = plan(
+        "## Phase 1: a\n\n**Implementation**:\n\n- [ ] T002 [P] b\n\n**Tests (write first):**\n\n- [ ] T001 [P] t\n",
+    );
+    assert_eq!((needs(&garden, "T001"), needs(&garden, "T002")), (String::new(), "T001".into()));
+}
+
+#[test]
+fn proposed_red_marks_are_shown_by_the_check_and_explained() {
+    let garden = plan(
+        "## Phase 1: a\n### Tests (must FAIL before implementation)\n- [ ] T001 write tests\n### Implementation\n- [ ] T002 b\n",
+    );
+    garden.arborist(["plan", "--check"]).succeeds().out("[red] for T001");
+    let explained = |task: &str| json(garden.arborist(["plan", "--explain", task, "--format", "json"]));
+    assert_eq!(explained("T001")["proposed_red"]["line"], 2);
+    assert!(explained("T002").get("proposed_red").is_none());
 }

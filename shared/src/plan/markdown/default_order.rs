@@ -110,8 +110,8 @@ struct Order<'o> {
 /// What the next node of a parent may have to wait for.
 #[derive(Default)]
 struct Front {
-    /// The last task without `[P]` in this section.
-    serial: Option<usize>,
+    /// The last task without `[P]` in this section, with those that the plan lets run beside it.
+    serial: Vec<usize>,
     /// Tasks with `[P]` since then.
     loose: Vec<usize>,
     /// What the tasks of this section wait for: the end of the section before.
@@ -127,21 +127,28 @@ struct Front {
     stories: Vec<usize>,
 }
 
-impl Front {
+impl Order<'_> {
     /// What has to be done before anything new may begin.
-    fn tail(&self) -> Vec<usize> {
-        let mut tail = self.loose.clone();
+    fn tail(&self, front: &Front) -> Vec<usize> {
+        let mut tail = self.serial_beside(front);
+        tail.extend(&front.loose);
         if tail.is_empty() {
-            tail.extend(self.serial);
+            tail.extend(&front.serial);
         }
         if tail.is_empty() {
-            tail.clone_from(&self.barrier);
+            tail.clone_from(&front.barrier);
         }
         tail
     }
-}
 
-impl Order<'_> {
+    /// The last serial tasks, if one with `[P]` behind them does not wait for them: it does not stand for them then.
+    fn serial_beside(&self, front: &Front) -> Vec<usize> {
+        let is_free = |on: &usize| {
+            self.stated.replaced[*on] || front.serial.iter().any(|serial| self.is_beside(*on, *serial))
+        };
+        if front.loose.iter().any(is_free) { front.serial.clone() } else { Vec::new() }
+    }
+
     /// The children of a node in the order in which they come: that of the file, but tests before the
     /// implementation, last phases behind all stories, and everything behind the siblings that it says it needs.
     fn sequence(&self, parent: Option<usize>) -> Vec<usize> {
@@ -273,12 +280,20 @@ impl Order<'_> {
         let mut open: Vec<usize> = on.iter().rev().copied().collect();
         while let Some(on) = open.pop() {
             // Beside a phase that it has nothing to do with, a phase waits for what comes before both.
-            if self.stated.unrelated.contains(&(who, on)) {
+            if self.is_beside(who, on) {
                 open.extend(self.before[on].iter().filter(|on| seen.insert(**on)));
             } else {
                 self.add(who, on, basis);
             }
         }
+    }
+
+    /// Whether a node need not wait for another: the plan says so of the two, or of what the other waits for.
+    fn is_beside(&self, who: usize, on: usize) -> bool {
+        let unrelated = &self.stated.unrelated;
+        !unrelated.is_empty()
+            && (unrelated.contains(&(who, on))
+                || self.stated.needs[on].iter().any(|first| unrelated.contains(&(who, *first))))
     }
 
     fn task(&mut self, at: usize, front: &mut Front) {
@@ -293,8 +308,9 @@ impl Order<'_> {
         if self.drafts[at].task.parallel {
             front.loose.push(at);
         } else {
-            front.serial = Some(at);
-            front.loose.clear();
+            let (serial, loose) = (std::mem::take(&mut front.serial), std::mem::take(&mut front.loose));
+            front.serial = serial.into_iter().chain(loose).filter(|on| self.is_beside(at, *on)).collect();
+            front.serial.push(at);
         }
     }
 
@@ -302,15 +318,15 @@ impl Order<'_> {
         let is_parallel = self.drafts[at].task.parallel;
         if !is_parallel && !front.loose.is_empty() {
             // Tasks with stated needs only may not wait for the last serial task, so it is named beside them.
-            let has_free = front.loose.iter().any(|on| self.stated.replaced[*on]);
-            let serial: Vec<usize> = front.serial.into_iter().filter(|_| has_free).collect();
+            let serial = self.serial_beside(front);
             self.before[at] = serial.iter().chain(&front.loose).copied().collect();
             self.add_all(at, &serial, Basis::Serial);
             return self.add_all(at, &front.loose, Basis::Serial);
         }
-        if let Some(serial) = front.serial {
-            self.before[at] = vec![serial];
-            return self.add_all(at, &[serial], if is_parallel { Basis::Parallel } else { Basis::Serial });
+        if !front.serial.is_empty() {
+            self.before[at].clone_from(&front.serial);
+            let basis = if is_parallel { Basis::Parallel } else { Basis::Serial };
+            return self.add_all(at, &front.serial, basis);
         }
         self.before[at].clone_from(&front.barrier);
         let basis = if front.is_implementation { Basis::TestsFirst } else { Basis::Section };
@@ -326,7 +342,7 @@ impl Order<'_> {
         if front.section == section.number && front.has_tasks {
             return;
         }
-        let tail = if front.has_tasks { front.tail() } else { Vec::new() };
+        let tail = if front.has_tasks { self.tail(front) } else { Vec::new() };
         front.section = section.number;
         front.is_implementation = section.is_implementation;
         if section.is_apart && front.has_tasks {
@@ -338,7 +354,7 @@ impl Order<'_> {
             front.barrier.append(&mut front.aside);
             self.narrow(&mut front.barrier);
         }
-        front.serial = None;
+        front.serial.clear();
         front.loose.clear();
     }
 
@@ -399,7 +415,7 @@ impl Order<'_> {
     /// Tasks between phases count as a phase.
     fn settle_tasks(&mut self, front: &mut Front) {
         if front.has_tasks {
-            let mut base = front.tail();
+            let mut base = self.tail(front);
             base.append(&mut front.aside);
             self.narrow(&mut base);
             *front = Front { base, ..Front::default() };

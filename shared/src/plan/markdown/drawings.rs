@@ -76,6 +76,14 @@ struct Joint<'a> {
 
 impl<'a> Joint<'a> {
     fn follow(&mut self, row: &Row<'a>, claims: &mut Vec<ArrowClaim<'a>>) {
+        // A corner below the line leads on from all of them; an arrow out of it further up belongs to its own row.
+        if let (Some(column), Some(branch), [first, ..]) = (self.column, row.branch, &row.names[..])
+            && branch.abs_diff(column) <= 1
+        {
+            self.right.clone_from(&first.names);
+            self.column = None;
+            return self.close(claims);
+        }
         if row.joint.is_none() || row.joint != self.column {
             self.close(claims);
         }

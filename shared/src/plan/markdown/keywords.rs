@@ -99,6 +99,7 @@ fn words(
         "に依存" | "之后" | "之後" | "完成后" | "完成後" | "完成之后" | "完了後" | "の後" | "后" | "後" => {
             (Postfix, Near, 1, false)
         }
+        "dependency" | "dependencies" if follows(&["on", "upon"]) => (Waits, Near, 2, false),
         "dependencies" | "dependency" | "depends" | "deps" | "preconditions" | "precondition"
         | "prerequisites" | "prerequisite" | "dépendances" | "dependencias" | "zależności"
             if is_label =>
@@ -129,6 +130,28 @@ pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
         matches!(token.what, Piece::Word(word) if matches!(
             word.to_ascii_lowercase().as_str(),
             "not" | "no" | "without" | "never" | "doesn" | "don" | "doesnt" | "dont" | "cannot" | "nothing" | "neither" | "nor" | "无" | "不" | "無" | "none" | "nie" | "pas" | "ne" | "aucune"
+        ))
+    })
+}
+
+/// "US3 can start after Phase 2, but final verification needs US1": only the end of it waits, and which task that is
+/// cannot be told.
+pub(super) fn is_of_last_step(clause: &[Token<'_>], at: usize) -> bool {
+    let word = |back: usize| match at.checked_sub(back).map(|at| clause[at].what) {
+        Some(Piece::Word(word)) => word.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    matches!(word(2).as_str(), "final" | "full" | "complete")
+        && matches!(word(1).as_str(), "verification" | "validation" | "testing" | "test" | "integration")
+}
+
+/// "Best done after US1", "ideally once T004 is in": a wish, which gives way to what is said firmly.
+pub(super) fn is_wish(clause: &[Token<'_>], at: usize) -> bool {
+    const SHORTLY: usize = 3;
+    clause[at.saturating_sub(SHORTLY)..at].iter().any(|token| {
+        matches!(token.what, Piece::Word(word) if matches!(
+            word.to_ascii_lowercase().as_str(),
+            "best" | "ideally" | "preferably" | "preferred" | "optionally" | "easier" | "simpler" | "nicer" | "最好"
         ))
     })
 }

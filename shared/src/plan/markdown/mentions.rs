@@ -52,15 +52,31 @@ impl Mentions<'_> {
     /// The list that begins at a position.
     pub(super) fn list_at<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<List<'a>> {
         let ((member, end), last) = (self.member_at(clause, at, None)?, at);
-        let mut list = List { members: vec![member], last, end, is_comma_list: true };
+        let members = self.narrowed(clause, at, end).unwrap_or_else(|| vec![member]);
+        let mut list = List { members, last, end, is_comma_list: true };
         while let Some((next, is_comma)) = behind_joint(clause, list.end) {
             let before = list.members.last().map(|(name, _)| name.clone());
             let Some((member, end)) = self.member_at(clause, next, before.as_ref()) else { break };
-            list.members.push(member);
+            match self.narrowed(clause, next, end) {
+                Some(mut tasks) => list.members.append(&mut tasks),
+                None => list.members.push(member),
+            }
             list.is_comma_list &= is_comma;
             (list.last, list.end) = (next, end);
         }
         Some(list)
+    }
+
+    /// "Phase 3 (specifically T008/T009)" speaks of these tasks, not of the whole phase.
+    fn narrowed<'a>(&self, clause: &[Token<'a>], start: usize, end: usize) -> Option<Vec<Placed<'a>>> {
+        let open = start + clause[start..end].iter().position(|token| token.what == Piece::Open)?;
+        let Piece::Word(word) = clause.get(open + 1)?.what else { return None };
+        if !matches!(word.to_ascii_lowercase().as_str(), "specifically" | "namely" | "only" | "just") {
+            return None;
+        }
+        let list = self.list_at(&clause[..end], open + 2)?;
+        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        list.members.iter().all(is_task).then_some(list.members)
     }
 
     /// One member, with the parenthesis that explains it. A number goes on with the kind of name before it.

@@ -10,7 +10,7 @@ use super::{
     ids,
     lines::Kind,
     naming::Names,
-    section::{Section, is_dependencies, is_history, phase_label, says_checks},
+    section::{Section, begins_with, is_dependencies, is_history, phase_label, says_checks},
     table,
 };
 use crate::{
@@ -230,6 +230,9 @@ impl<'a> Builder<'_, 'a> {
         if let Some(title) = bold.filter(|title| !title.contains("**") && phase_label(title).is_some()) {
             return self.heading(at, BOLD_LEVEL, title);
         }
+        if let Some(title) = bold_part(content).filter(|_| self.section.is_some() && line.indent == 0) {
+            return self.heading(at, BOLD_LEVEL, title);
+        }
         let is_nested = self.open.iter().any(|(column, _)| line.indent >= *column);
         let is_lazy = !self.is_after_blank && !content.starts_with("**") && !self.open.is_empty();
         if is_nested || line.indent > 0 && !self.open.is_empty() || is_lazy {
@@ -309,6 +312,18 @@ impl<'a> Builder<'_, 'a> {
             text.push('\n');
         }
     }
+}
+
+/// The title in a line "**Tests**:" or "**Implementation:**", which parts a phase as a heading does.
+fn bold_part(content: &str) -> Option<&str> {
+    let title = content
+        .trim_end()
+        .trim_end_matches(':')
+        .strip_prefix("**")?
+        .strip_suffix("**")?
+        .trim_end_matches(':');
+    let is_part = begins_with(title, &["tests", "implementation", "测试", "实现"]);
+    (is_part && !title.contains("**")).then_some(title)
 }
 
 impl<'a> Builder<'_, 'a> {

@@ -3,8 +3,8 @@
 
 use super::{
     Offset,
-    keywords::{Keyword, Reach, Sense, Voice, is_denied, is_filler, keyword_at},
-    mentions::{List, Mentions, Placed, behind_parenthesis},
+    keywords::{Keyword, Reach, Sense, Voice, is_denied, is_filler, is_of_last_step, is_wish, keyword_at},
+    mentions::{List, Mentions, Name, Placed, behind_parenthesis},
     tokens::{Piece, Token},
 };
 
@@ -22,7 +22,7 @@ pub(super) struct Claim<'a> {
 pub(super) enum Force {
     /// It says what waits for what.
     Firm,
-    /// A remark in brackets.
+    /// A remark in brackets, or a wish such as "best done after US1".
     Loose,
 }
 
@@ -40,6 +40,10 @@ pub(super) struct Said<'a> {
     pub(super) arrows: Vec<ArrowClaim<'a>>,
     /// What is said to run in parallel with others, or to be independent of them.
     pub(super) unrelated: Vec<(Vec<Placed<'a>>, Vec<Placed<'a>>)>,
+    /// Lists of tasks that are said to run one behind the other, in the order of the file.
+    pub(super) chains: Vec<Vec<Placed<'a>>>,
+    /// Lists of which each member is said to run beside the others.
+    pub(super) abreast: Vec<Vec<Placed<'a>>>,
     /// Names of what is said to wait for nothing.
     pub(super) free: Vec<Placed<'a>>,
     /// Sentences that surely speak of order and cannot be read.
@@ -80,6 +84,47 @@ fn is_advice(clause: &[Token<'_>]) -> bool {
     })
 }
 
+/// "sequentially or in parallel" leaves it open.
+fn offers_choice(between: &[Token<'_>]) -> bool {
+    between.iter().any(|token| matches!(token.what, Piece::Word("or" | "parallel")))
+}
+
+/// Whether nothing stands between a list and "parallel" but words like "can run in". Tasks that may only start
+/// together may still need each other's results.
+fn is_permission(between: &[Token<'_>], is_of_tasks: bool) -> bool {
+    const STARTS: [&str; 3] = ["start", "begin", "proceed"];
+    const WORDS: [&str; 26] = [
+        "tasks",
+        "tests",
+        "can",
+        "may",
+        "could",
+        "all",
+        "both",
+        "run",
+        "runs",
+        "be",
+        "execute",
+        "executed",
+        "done",
+        "written",
+        "developed",
+        "worked",
+        "created",
+        "implemented",
+        "launched",
+        "in",
+        "on",
+        "also",
+        "safely",
+        "are",
+        "then",
+        "built",
+    ];
+    let is_word = |word: &str| WORDS.contains(&word) || !is_of_tasks && STARTS.contains(&word);
+    between.iter().all(|token| matches!(token.what, Piece::Word(word) if is_word(word)))
+}
+
 struct ClauseReader<'c, 'a> {
     mentions: &'c Mentions<'c>,
     clause: &'c [Token<'a>],
@@ -88,8 +133,8 @@ struct ClauseReader<'c, 'a> {
     subject: Option<Vec<Placed<'a>>>,
     /// The list that was named last.
     last: Option<List<'a>>,
-    /// "After Phase 2, …": what the subject that is still to come waits for.
-    waited_for: Option<Vec<Placed<'a>>>,
+    /// "After Phase 2, …": what the subject that is still to come waits for, and where that ends.
+    waited_for: Option<(Vec<Placed<'a>>, usize)>,
     /// Whether the clause stands in brackets.
     is_remark: bool,
 }
@@ -158,16 +203,47 @@ impl<'a> ClauseReader<'_, 'a> {
             _ => {}
         }
         if let Some(list) = self.mentions.list_at(self.clause, at) {
-            return self.list(list);
+            return self.list(at, list);
         }
         match keyword_at(self.clause, at, self.voice) {
             Some(keyword) => self.keyword(at, keyword, topic),
-            None => at + 1,
+            None => {
+                self.note_manner(at);
+                at + 1
+            }
         }
     }
 
-    fn list(&mut self, list: List<'a>) -> usize {
-        if let Some(on) = self.waited_for.take() {
+    /// "T008–T011 edit one file and run sequentially", "T012 and T013 can run in parallel".
+    fn note_manner(&mut self, at: usize) {
+        const SHORTLY: usize = 14;
+        let Piece::Word(word) = self.clause[at].what else { return };
+        let Some(list) = self.last.as_ref().filter(|list| list.end <= at && at - list.end <= SHORTLY) else {
+            return;
+        };
+        if self.voice == Voice::Task || is_denied(self.clause, at) {
+            return;
+        }
+        let between = &self.clause[list.end..at];
+        let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
+        let is_of_tasks =
+            list.members.iter().all(|(name, _)| matches!(name, Name::Task(_) | Name::Range(..)));
+        match word.to_ascii_lowercase().as_str() {
+            "sequential" | "sequentially"
+                if is_of_tasks && !offers_choice(between) && !offers_choice(behind) =>
+            {
+                self.said.chains.push(list.members.clone());
+            }
+            "parallel" | "simultaneously" | "concurrently" if is_permission(between, is_of_tasks) => {
+                self.said.abreast.push(list.members.clone());
+            }
+            _ => {}
+        }
+    }
+
+    fn list(&mut self, at: usize, list: List<'a>) -> usize {
+        // In "after foundational setup" the second title goes on with the first; it is no subject.
+        if let Some((on, _)) = self.waited_for.take_if(|(_, end)| *end < at) {
             let force = self.force();
             self.said.claims.push(Claim { who: list.members.clone(), on, force });
         }
@@ -252,6 +328,10 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             return end;
         }
+        if keyword.sense == Sense::Waits && self.voice == Voice::Section && is_of_last_step(self.clause, at) {
+            self.said.unread.push(self.clause[at].at);
+            return object.map_or(keyword.end, |(_, end)| end);
+        }
         let who = self.subject_of(at, keyword.sense, topic);
         let Some((object, end)) = object else {
             if keyword.is_certain && self.voice == Voice::Section && !self.is_remark && !who.is_empty() {
@@ -261,13 +341,13 @@ impl<'a> ClauseReader<'_, 'a> {
         };
         self.last = Some(List { members: object.clone(), last: at, end, is_comma_list: false });
         if self.voice == Voice::Task || !who.is_empty() {
-            let force = self.force();
+            let force = if is_wish(self.clause, at) { Force::Loose } else { self.force() };
             self.said.claims.push(match keyword.sense {
                 Sense::Waits | Sense::Postfix => Claim { who, on: object, force },
                 _ => Claim { who: object, on: who, force },
             });
         } else if keyword.sense == Sense::Waits && !self.is_remark {
-            self.waited_for = Some(object);
+            self.waited_for = Some((object, end));
         }
         end
     }
@@ -294,7 +374,8 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             None => {
                 self.subject = None;
-                self.waited_for = Some(object.members);
+                // `Phase 2完成后US1…`: here the subject may follow at once.
+                self.waited_for = Some((object.members, 0));
             }
         }
         keyword.end

@@ -115,7 +115,8 @@ fn take(
     };
     statements.edges.sort_by_key(|edge| edge.weight);
     for Edge { who, on, place, weight, is_general } in statements.edges {
-        if stated.needs[who].contains(&on) {
+        let is_denied = weight == Weight::Remark && stated.unrelated.contains(&(who, on));
+        if is_denied || stated.needs[who].contains(&on) {
             continue;
         }
         if !stated.precedence.try_add(who, on) && weight > Weight::Task {
@@ -133,7 +134,7 @@ fn take(
         }
         stated.needs[who].push(on);
         let is_phase = |at: usize| roles[at].kind != NodeKind::Task;
-        let is_added = is_general && roles[who].kind == NodeKind::Last;
+        let is_added = is_general && roles[who].kind == NodeKind::Last || weight == Weight::Remark;
         stated.replaced[who] |= is_phase(who) && is_phase(on) && !is_added;
         let id = found.drafts[on].task.id.clone();
         found.drafts[who].needs.push(DraftNeed::stated((id, place)));
@@ -271,6 +272,8 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             said.free.append(&mut more.free);
             said.unrelated.append(&mut more.unrelated);
             said.unread.append(&mut more.unread);
+            said.chains.append(&mut more.chains);
+            said.abreast.append(&mut more.abreast);
         }
         if is_drawing {
             let tree = drawing.tree(&block.lines);
@@ -284,12 +287,34 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.known.nodes(who).into_iter().flat_map(|who| others.iter().map(move |on| (who, *on)));
             self.statements.unrelated.extend(pairs);
         }
+        said.chains.iter().for_each(|chain| self.chain(chain));
+        said.abreast.iter().for_each(|list| self.abreast(list));
         let (free, _) = self.known.resolve_all(&said.free, None);
         self.statements.free.extend(free.into_iter().map(|(at, _)| at));
         for at in said.unread {
             let what = "the order that this sentence states could not be read";
             let fix = "name tasks or phases, as 'T005 depends on T001' or 'Phase 3 depends on Phase 2'";
             self.found.warnings.push(self.page.file.1.problem(at, what, fix));
+        }
+    }
+
+    /// Tasks that run one behind the other.
+    fn chain(&mut self, names: &[Placed<'_>]) {
+        let mut nodes = self.nodes(names, None, Force::Firm);
+        nodes.sort_unstable();
+        nodes.dedup_by_key(|(node, _)| *node);
+        for pair in nodes.windows(2) {
+            self.edge((pair[1].0, pair[0].0), pair[1].1, Weight::Section, false);
+        }
+    }
+
+    /// Each of them need not wait for the others. Who lists more than a few means a whole phase.
+    fn abreast(&mut self, names: &[Placed<'_>]) {
+        const MOST: usize = 64;
+        let nodes = self.known.nodes(names);
+        if nodes.len() <= MOST {
+            let pairs = nodes.iter().flat_map(|one| nodes.iter().map(move |other| (*one, *other)));
+            self.statements.unrelated.extend(pairs.filter(|(one, other)| one != other));
         }
     }
 
@@ -314,6 +339,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             }
         }
         pairs.retain(|(left, right, _)| !self.family.are_kin(*left, *right));
+        pairs = self.take_mutual(pairs);
         let forward = pairs.iter().filter(|(left, right, _)| left < right).count();
         let backward = pairs.len() - forward;
         if forward == backward {
@@ -327,6 +353,17 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             }
             self.edge((who, on), at, Weight::Arrow, false);
         }
+    }
+
+    /// Who writes "T003 → T012" and "T012 → T003" means "then" once and "needs" once: the order of the file tells.
+    fn take_mutual(&mut self, pairs: Vec<(usize, usize, usize)>) -> Vec<(usize, usize, usize)> {
+        let both: HashSet<(usize, usize)> = pairs.iter().map(|(left, right, _)| (*left, *right)).collect();
+        let is_mutual = |(left, right, _): &(usize, usize, usize)| both.contains(&(*right, *left));
+        let (mutual, others): (Vec<_>, Vec<_>) = pairs.into_iter().partition(is_mutual);
+        for (left, right, at) in mutual {
+            self.edge((left.max(right), left.min(right)), at, Weight::Arrow, false);
+        }
+        others
     }
 
     fn warn_of_odd_arrow(&mut self, (left, right): (usize, usize), (who, on): (usize, usize), at: usize) {

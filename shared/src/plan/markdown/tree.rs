@@ -44,6 +44,8 @@ pub(super) struct Role {
     pub(super) stories: Vec<String>,
     /// Whether its title names them only in brackets.
     pub(super) is_annotated: bool,
+    /// Whether its title says that others build upon it.
+    pub(super) is_first: bool,
     /// Its title as sentences speak of it, in lower-case words.
     pub(super) titles: Vec<Vec<String>>,
     /// The subsection of its phase that a task stands in.
@@ -79,8 +81,14 @@ fn keep_one_phase_per_story(nodes: &mut Nodes) {
     for story in nodes.roles.iter().flat_map(|role| &role.stories) {
         *count.entry(story.clone()).or_default() += 1;
     }
+    // Stories run side by side upon a foundation. Without one, and without a tag at any task, a story in brackets
+    // only tells what a step is for.
+    let is_story = |role: &&Role| role.kind == NodeKind::Story;
+    let is_bare = !nodes.roles.iter().any(|role| role.is_first)
+        && nodes.roles.iter().filter(is_story).all(|role| role.is_annotated)
+        && nodes.drafts.iter().all(|draft| !draft.task.tags.iter().any(|tag| tag.starts_with("US")));
     for role in nodes.roles.iter_mut().filter(|role| role.is_annotated && role.kind == NodeKind::Story) {
-        if role.stories.iter().any(|story| count.get(story).is_some_and(|count| *count > 1)) {
+        if is_bare || role.stories.iter().any(|story| count.get(story).is_some_and(|count| *count > 1)) {
             role.kind = NodeKind::Phase;
         }
     }
@@ -267,6 +275,7 @@ impl TreeBuilder<'_, '_> {
             label: phase_label(title),
             stories,
             is_annotated,
+            is_first: purpose(title) == Purpose::First,
             titles: spoken_names(title),
             section: Subsection::default(),
         }

@@ -1,0 +1,198 @@
+//! Every form of a task list that is read, row by row: the text, and what the tree then holds.
+
+use arborist_testkit::Garden;
+use serde_json::Value;
+
+/// What a row expects of the tree that a text is read as.
+#[derive(Debug, Clone, Copy)]
+enum Wanted {
+    /// These leaves, in the order of the file.
+    Tasks(&'static str),
+    /// What a task waits for, as one line.
+    Needs(&'static str, &'static str),
+    /// A text at a key of a node, as JSON.
+    Has(&'static str, &'static str, &'static str),
+    /// A key that a node has not.
+    Lacks(&'static str, &'static str),
+    /// A word of a warning, which is an error under `--strict`.
+    Warns(&'static str),
+    /// A word of the summary.
+    Says(&'static str),
+    /// The plan is refused, with this word.
+    Refused(&'static str),
+}
+use Wanted::{Has, Lacks, Needs, Refused, Says, Tasks, Warns};
+
+const ROWS: &[(&str, &str, &[Wanted])] = &[
+    ("numbers are ids", "- [ ] 1.2 a\n- [ ] 1.3 b\n", &[Tasks("1.2 1.3")]),
+    (
+        "a box without an id is named after its text",
+        "- [ ] Add login\n- [ ] Write the docs\n",
+        &[Tasks("add-login write-the-docs")],
+    ),
+    (
+        "an inserted line moves no id",
+        "- [ ] Something new\n- [ ] Add login\n- [ ] Write the docs\n",
+        &[Tasks("something-new add-login write-the-docs")],
+    ),
+    (
+        "a known id in a summary is a reference",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n\n## Summary\n- [ ] T001 see above\n",
+        &[Tasks("T001 T002")],
+    ),
+    (
+        "a real duplicate gets a suffix",
+        "## Phase 1: a\n- [ ] T001 make a\n## Phase 2: b\n- [ ] T001 quite another thing\n- [ ] T002 c\n",
+        &[Tasks("T001 T001-2 T002"), Warns("'T001-2'")],
+    ),
+    (
+        "a dependency on a duplicate is refused",
+        "## Phase 1: a\n- [ ] T001 make a\n## Phase 2: b\n- [ ] T001 quite another thing\n- [ ] T002 c (depends on T001)\n",
+        &[Refused("two tasks")],
+    ),
+    (
+        "a base id names its group",
+        "- [ ] T056a a\n- [ ] T056b [P] b\n- [ ] T056c [P] c\n- [ ] T057 [P] d (depends on T056)\n",
+        &[Needs("T057", "T056a T056b T056c")],
+    ),
+    (
+        "the majority of arrows wins",
+        "- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n\n## Dependencies\n\nT001 → T002\nT002 → T003\nT004 → T003\n",
+        &[Needs("T002", "T001"), Warns("points against the order of the file")],
+    ),
+    (
+        "arrow pairs are parted by commas",
+        "- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n\n## Dependencies\n\nT001 → T002, T003 → T004\n",
+        &[Needs("T002", "T001"), Needs("T003", ""), Needs("T004", "T003")],
+    ),
+    (
+        "an unknown mark is a warning and read as to do",
+        "- [%] T001 a\n- [ ] T002 b\n",
+        &[Tasks("T001 T002"), Lacks("T001", "mark"), Warns("'%'")],
+    ),
+    (
+        "an order sentence that cannot be read is a warning",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n\n## Dependencies\n\n- T002 depends on the weather\n",
+        &[Tasks("T001 T002"), Warns(":7:")],
+    ),
+    (
+        "tags without a space between them",
+        "- [ ] T001 a\n- [ ] T002 [US1][P] b\n",
+        &[Has("T002", "parallel", "true"), Has("T002", "tags", "[\"US1\"]")],
+    ),
+    (
+        "Chinese, simplified",
+        "- [ ] T031 a\n- [ ] T032 [P] b\n- [ ] T033 [P] c，依赖T032\n",
+        &[Needs("T033", "T031 T032")],
+    ),
+    (
+        "Chinese, traditional",
+        "- [ ] T031 a\n- [ ] T032 [P] b\n- [ ] T033 [P] c（依賴 T032）\n",
+        &[Needs("T033", "T031 T032")],
+    ),
+    (
+        "French",
+        "- [ ] T031 a\n- [ ] T032 [P] b\n- [ ] T033 [P] c (dépend de T032)\n",
+        &[Needs("T033", "T031 T032")],
+    ),
+    (
+        "Polish",
+        "- [ ] T031 a\n- [ ] T032 [P] b\n- [ ] T033 [P] c (zależy od T032)\n",
+        &[Needs("T033", "T031 T032")],
+    ),
+    (
+        "Japanese",
+        "- [ ] T031 a\n- [ ] T032 [P] b\n- [ ] T033 [P] c（T032に依存）\n",
+        &[Needs("T033", "T031 T032")],
+    ),
+    (
+        "a line in italics",
+        "- [ ] T001 a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n  _Depends: T002_\n",
+        &[Needs("T003", "T001 T002")],
+    ),
+    ("an id in letters", "- [ ] **T-NEW-A** a\n- [ ] **T-NEW-B** b\n", &[Tasks("T-NEW-A T-NEW-B")]),
+    (
+        "a heading that is a task tells its status",
+        "## T001: a\n\nStatus: ✅ DONE\n\n## T002: b\n\nStatus: open\n",
+        &[Tasks("T001 T002"), Has("T001", "mark", "\"done\""), Lacks("T002", "mark")],
+    ),
+    (
+        "a product is no file",
+        "- [ ] T001 Install Node.js and edit `src/app.js`\n",
+        &[Has("T001", "files", "[\"src/app.js\"]")],
+    ),
+    (
+        "rows of a change log are no tasks",
+        "- [ ] T001 a\n\n## Change Log\n\n| Task | Change |\n|---|---|\n| T002 | added |\n",
+        &[Tasks("T001")],
+    ),
+    (
+        "check lists are reported once for each section",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n\n## Validation\n- [ ] all green\n- [ ] no warnings\n- [ ] docs\n",
+        &[Tasks("T001 T002"), Says("3 boxes under 'Validation'")],
+    ),
+    (
+        "a number is the parent of its parts, also as siblings",
+        "- [ ] 3. whole\n- [ ] 3.1 part\n- [ ] 3.2 part\n",
+        &[Tasks("3.1 3.2"), Has("3.1", "parent", "\"3\"")],
+    ),
+];
+
+fn joined(value: &Value) -> String {
+    let ids = value.as_array().cloned().unwrap_or_default();
+    let mut ids: Vec<&str> = ids.iter().filter_map(Value::as_str).collect();
+    ids.sort_unstable();
+    ids.join(" ")
+}
+
+/// What is wrong with one expectation, if anything.
+fn miss(garden: &Garden, wanted: Wanted) -> Option<String> {
+    let run = garden.arborist(["plan", "--format", "json"]);
+    if let Refused(word) = wanted {
+        return (run.code() == 0 || !run.stderr().contains(word))
+            .then(|| format!("not refused: {}", run.stderr()));
+    }
+    let stderr = run.stderr();
+    let Ok(tree) = serde_json::from_str::<Value>(&run.stdout()) else {
+        return Some(format!("no tree: {stderr}"));
+    };
+    let nodes = &tree["nodes"];
+    let differs =
+        |found: String, wanted: &str| (found != wanted).then(|| format!("{found} instead of {wanted}"));
+    match wanted {
+        Tasks(ids) => {
+            let leaves =
+                nodes.as_object()?.iter().filter(|(_, node)| node["children"] == serde_json::json!([]));
+            let mut leaves: Vec<(u64, &str)> = leaves
+                .map(|(id, node)| (node["source_line"].as_u64().unwrap_or_default(), id.as_str()))
+                .collect();
+            leaves.sort_unstable();
+            differs(leaves.into_iter().map(|(_, id)| id).collect::<Vec<_>>().join(" "), ids)
+        }
+        Needs(id, ids) => differs(joined(&nodes[id]["depends_on"]), ids),
+        Has(id, key, value) => differs(nodes[id][key].to_string(), value),
+        Lacks(id, key) => nodes[id].get(key).map(|value| format!("{key} is {value}")),
+        Warns(word) => {
+            let strict = garden.arborist(["plan", "--strict"]).code();
+            (!stderr.contains(word) || strict == 0)
+                .then(|| format!("warned of {stderr}, --strict exits with {strict}"))
+        }
+        Says(word) => (!stderr.contains(word)).then(|| format!("said {stderr}")),
+        Refused(_) => None,
+    }
+}
+
+#[test]
+fn every_form_of_a_task_list_is_read() {
+    let garden = Garden::sprout();
+    let mut misses = Vec::new();
+    for (form, text, wanted) in ROWS {
+        garden.write("tasks.md", text);
+        misses.extend(
+            wanted
+                .iter()
+                .filter_map(|wanted| Some(format!("{form}: {wanted:?}: {}", miss(&garden, *wanted)?))),
+        );
+    }
+    assert!(misses.is_empty(), "{}", misses.join("\n"));
+}
