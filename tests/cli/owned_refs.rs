@@ -404,3 +404,57 @@ echo done"
     garden.arborist(["gardener", "--isolate"]).succeeds();
     is_sound(&garden, "killed");
 }
+
+#[test]
+fn a_replacement_that_an_agent_packed_is_taken_away_and_has_failed_the_attempt() {
+    let deed = "e=$(echo EVIL | git hash-object -w --stdin)
+git replace \"$(git rev-parse HEAD:tasks.md)\" \"$e\"; git pack-refs --all";
+    for args in [&["gardener"][..], &["gardener", "--isolate"]] {
+        let garden = garden("agent", deed);
+        garden.arborist(args).succeeds();
+        assert_eq!(refs(&garden, "refs/replace"), Vec::<String>::new(), "{args:?}");
+        assert_eq!(count(&garden, "@T001@implement-fail)"), 1, "{args:?}");
+    }
+}
+
+#[test]
+fn a_replacement_of_the_users_own_stays() {
+    let garden = garden("agent", ":");
+    let other = garden.git(["hash-object", "-w", "tasks.md"]).answer();
+    let name = format!("refs/replace/{}", "1".repeat(40));
+    garden.git(["update-ref", &name, &other]).succeeds();
+    garden.git(["pack-refs", "--all"]).succeeds();
+    garden.arborist(["gardener"]).succeeds();
+    assert_eq!(refs(&garden, "refs/replace"), [name]);
+}
+
+#[test]
+fn a_folder_of_tables_does_not_hide_that_a_branch_leads_to_another_one() {
+    let deed = "mkdir \"$(git rev-parse --git-common-dir)/reftable\"
+git update-ref refs/heads/release main; git symbolic-ref refs/heads/main refs/heads/release";
+    let garden = garden("agent", deed);
+    let begin = garden.git(["rev-parse", "main"]).answer();
+    garden.arborist(["gardener"]).succeeds();
+    assert_eq!(garden.git(["symbolic-ref", "-q", "refs/heads/main"]).code(), 1);
+    assert_ne!(garden.git(["rev-parse", "main"]).answer(), begin);
+    assert_eq!(count(&garden, "@T001@implement-fail)"), 1);
+    let log = garden.git(["log", "--format=%s", "release"]).answer();
+    assert!(!log.contains("implement-pass"), "nothing was written through the other branch: {log}");
+}
+
+#[test]
+fn a_folder_that_an_agent_registered_as_a_lane_is_not_worked_in() {
+    let deed = "v=$(dirname \"$0\")/docs/lane-7; mkdir -p \"$v\"; echo precious > \"$v/notes.txt\"
+g=$(git rev-parse --path-format=absolute --git-common-dir); w=$g/worktrees/evil; mkdir \"$w\"
+echo \"$v/.git\" > \"$w/gitdir\"; echo ../.. > \"$w/commondir\"; git rev-parse main > \"$w/HEAD\"
+printf arborist > \"$w/locked\"; echo \"gitdir: $w\" > \"$v/.git\"
+GIT_DIR=$w GIT_WORK_TREE=$v git read-tree main";
+    let garden = garden("agent", deed);
+    let _ = garden.arborist(["gardener", "--isolate"]);
+    let docs = garden.root().join("docs/lane-7");
+    let names = std::fs::read_dir(&docs).unwrap().map(|entry| entry.unwrap().file_name());
+    let names: std::collections::BTreeSet<_> = names.collect();
+    assert!(names.contains(std::ffi::OsStr::new("notes.txt")), "{names:?}");
+    assert!(!names.contains(std::ffi::OsStr::new("tasks.md")), "no files were checked out there: {names:?}");
+    assert!(tree_of_main(&garden).contains("T002.txt"));
+}

@@ -237,3 +237,39 @@ fn a_replay_is_reviewed_with_everything_that_the_other_session_had_written() {
     garden.arborist(["session", "replay", &id, "--turn", "0"]).succeeds();
     assert!(!reviewed(&garden).contains("os.system"), "{}", reviewed(&garden));
 }
+
+#[test]
+fn attributes_and_single_zero_bytes_hide_nothing_from_the_reviewer() {
+    for deed in [
+        "echo '*.py -diff' > .gitattributes; echo 'os.system(x)' > a.py",
+        "echo '*.py binary' > .gitattributes; echo 'os.system(x)' > a.py",
+        "{ seq 30; echo 'os.system(x)'; printf '# \\000\\n'; } > a.py",
+    ] {
+        let garden = Garden::planned("tasks.md", "- [ ] T1 a\n", "");
+        works(&garden, deed);
+        garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
+        assert!(reviewed(&garden).contains("+os.system(x)"), "{deed}: {}", reviewed(&garden));
+        assert_eq!(state(&garden), "failed", "{deed}");
+    }
+}
+
+#[test]
+fn a_submodule_that_git_is_told_to_ignore_is_not_moved_unseen() {
+    let garden = Garden::planned("tasks.md", "- [ ] T1 a\n", "");
+    let other = Garden::sprout();
+    other.write("g", "old\n");
+    other.commit("a module\n");
+    let url = other.path("").display().to_string();
+    garden.git(["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "sm"]).succeeds();
+    garden.git(["config", "-f", ".gitmodules", "submodule.sm.ignore", "all"]).succeeds();
+    garden.commit("a submodule\n");
+    let begin = garden.git(["rev-parse", "HEAD:sm"]).answer();
+    works(
+        &garden,
+        "(cd sm; echo evil > g; git -c user.name=a -c user.email=b commit -qam evil >&2)
+git add sm; git commit -qm mine >&2; echo $n > good.py",
+    );
+    let _ = garden.arborist(["gardener", "--max-retries", "1"]);
+    assert_ne!(garden.git(["-C", "sm", "rev-parse", "HEAD"]).answer(), "");
+    assert_eq!(garden.git(["rev-parse", "HEAD:sm"]).answer(), begin);
+}

@@ -6,10 +6,11 @@ use arborist_testkit::Garden;
 
 /// What an agent plants, where it is to be gone, and in which kind of run. `$git` is the repository's git directory,
 /// `$own` that of the worktree.
-const CANARIES: [(&str, &str); 24] = [
+const CANARIES: [(&str, &str); 25] = [
     // Those that need a git that works come first.
     ("git clone -q --bare . \"$git/modules/new\"", ".git/modules/new"),
     ("git replace --graft HEAD", ".git/refs/replace"),
+    ("mkdir \"$git/reftable\"; echo x > \"$git/reftable/tables.list\"", ".git/reftable"),
     ("git config alias.x '!touch /tmp/x'", ".git/config"),
     ("echo '[core]' >> \"$git/config.worktree\"", ".git/config.worktree"),
     ("echo '#' > \"$git/hooks/pre-commit\"", ".git/hooks/pre-commit"),

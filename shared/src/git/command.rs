@@ -236,7 +236,8 @@ impl GitCommand {
             .env("GIT_NO_LAZY_FETCH", "1")
             .env("GIT_LITERAL_PATHSPECS", "0")
             .env("GIT_FLUSH", "0")
-            .arg(name);
+            .arg(name)
+            .args(comparison_options(name));
         Self { name: name.to_owned(), program, waits_for_locks: false, homes: Arc::default() }
     }
 
@@ -251,7 +252,8 @@ impl GitCommand {
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_GRAFT_FILE", "/dev/null")
             .env("GIT_LITERAL_PATHSPECS", "0")
-            .arg(name);
+            .arg(name)
+            .args(comparison_options(name));
         Self { name: name.to_owned(), program, waits_for_locks: true, homes: Arc::default() }
     }
 
@@ -450,6 +452,18 @@ impl GitCommand {
             Some(1) => Ok(None),
             _ => checked(&name, finished).map(Some),
         }
+    }
+}
+
+/// What every comparison is told. `.gitmodules` is a file that an agent can write, and `ignore = all` in it would leave moves
+/// of a submodule out even where two trees are compared; attributes could have a program show another text.
+fn comparison_options(name: &str) -> &'static [&'static str] {
+    match name {
+        "diff-tree" | "diff-index" | "diff-files" => {
+            &["--ignore-submodules=none", "--no-ext-diff", "--no-textconv"]
+        }
+        "status" => &["--ignore-submodules=none"],
+        _ => &[],
     }
 }
 

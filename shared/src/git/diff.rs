@@ -1,25 +1,86 @@
-//! Differences between commits, as text. Nothing that the repository configures is run for them.
+//! Differences between commits, as text. Nothing that the repository configures is run for them, and no attribute hides
+//! anything of them.
 
 use super::{GitCommand, GitError, Repository};
 use crate::name::Oid;
 
+/// How the part of a patch for one file begins. Every line of a file has a sign before it.
+const HEADER: &[u8] = b"diff --git ";
+
 impl Repository {
-    /// The change from one commit to another, and its paths with how much of each.
+    /// The change from one commit to another, and its paths with how much of each. What is text is told by content alone:
+    /// with `-diff` in `.gitattributes`, git would not show it.
     pub fn diff(&self, from: Oid, to: Oid) -> Result<(String, String), GitError> {
-        let command =
-            self.git("diff-tree").args(["-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color"]);
+        let command = self.git("diff-tree").args(["-r", "-M", "--text", "--no-color"]);
         let printed = command.arg("--patch-with-stat").args([from.to_string(), to.to_string()]).stdout()?;
-        let text = String::from_utf8_lossy(&printed);
         // Every line of the stat begins with a space.
-        let begin = if text.starts_with("diff --git ") { Some(0) } else { text.find("\ndiff --git ") };
-        let (stat, patch) = text.split_at(begin.unwrap_or(text.len()));
-        Ok((patch.trim_start_matches('\n').to_owned(), stat.to_owned()))
+        let (stat, patch) = printed.split_at(next_header(&printed, 0).unwrap_or(printed.len()));
+        let stat = String::from_utf8_lossy(stat).trim_end_matches('\n').to_owned();
+        let stat = if stat.is_empty() { stat } else { stat + "\n" };
+        Ok((files_of(patch).into_iter().map(shown).collect(), stat))
     }
 
     /// Whether a path that these pathspecs name differs between two commits or trees. They count from the top.
     pub fn touches(&self, from: Oid, to: Oid, paths: &[&str]) -> Result<bool, GitError> {
-        let command = self.pin(GitCommand::reading("diff-tree", self.top()));
-        let command = command.args(["-r", "--quiet", "--no-ext-diff"]);
+        let command = self.pin(GitCommand::reading("diff-tree", self.top())).args(["-r", "--quiet"]);
         Ok(command.args([from.to_string(), to.to_string()]).arg("--").args(paths).answer()?.is_none())
+    }
+}
+
+/// Where the next part begins, from `at`.
+fn next_header(patch: &[u8], at: usize) -> Option<usize> {
+    let is_start = |start: &usize| *start == 0 || patch[*start - 1] == b'\n';
+    memchr::memmem::find_iter(&patch[at..], HEADER).map(|found| at + found).find(is_start)
+}
+
+fn files_of(patch: &[u8]) -> Vec<&[u8]> {
+    let mut files = Vec::new();
+    let mut rest = patch;
+    while !rest.is_empty() {
+        let (file, others) = rest.split_at(next_header(rest, 1).unwrap_or(rest.len()));
+        files.push(file);
+        rest = others;
+    }
+    files
+}
+
+/// The part for one file. Where both sides are no text, it says only that they differ.
+fn shown(file: &[u8]) -> String {
+    let text = String::from_utf8_lossy(file).replace('\0', "\u{fffd}");
+    if !is_binary(file, &text) {
+        return text;
+    }
+    let head: Vec<&str> = text.lines().take_while(|line| !line.starts_with("@@ ")).collect();
+    let side = |sign: &str| head.iter().find_map(|line| line.strip_prefix(sign)).unwrap_or_default();
+    let differ = format!("Binary files {} and {} differ", side("--- "), side("+++ "));
+    let is_side = |line: &str| line.starts_with("--- ") || line.starts_with("+++ ");
+    let kept = head.iter().copied().filter(|line| !is_side(line));
+    kept.chain([differ.as_str()]).map(|line| format!("{line}\n")).collect()
+}
+
+/// Whether it holds a zero byte, and more than a tenth of it is no text: one such byte in a script hides nothing.
+fn is_binary(file: &[u8], text: &str) -> bool {
+    let is_odd = |c: &char| *c == '\u{fffd}' || (c.is_control() && !c.is_whitespace());
+    file.contains(&0) && text.chars().filter(is_odd).count() * 10 > text.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_mostly_no_text_is_left_out() {
+        let head = "diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n";
+        let script = format!("{head}+#!/bin/sh\n+rm -rf /\n+# \0\n");
+        assert!(shown(script.as_bytes()).contains("+rm -rf /\n"));
+        let picture = [head.as_bytes(), b"+", &[0, 1, 2, 255].repeat(40)].concat();
+        let words = shown(&picture);
+        assert_eq!(words, "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n");
+    }
+
+    #[test]
+    fn the_parts_of_a_patch_are_told_by_their_first_lines() {
+        let patch = b"diff --git a/x b/x\n+diff --git a/y b/y\ndiff --git a/z b/z\n";
+        assert_eq!(files_of(patch).len(), 2);
     }
 }

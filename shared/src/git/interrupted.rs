@@ -129,7 +129,9 @@ impl Update<'_> {
         let command = index.git("update-index").args(["-z", "--index-info"]);
         checked("update-index", command.finish_with(index_info(&written, self.here.format))?)?;
         index.git("update-index").args(["-q", "--refresh"]).finish()?;
-        let printed = index.git("diff-files").args(["--name-only", "-z", "--no-renames"]).stdout()?;
+        // Only the commit of a submodule is brought; what lies in its checkout is not asked.
+        let command = index.git("diff-files").args(["--name-only", "-z", "--no-renames"]);
+        let printed = command.arg("--ignore-submodules=dirty").stdout()?;
         let others: HashSet<&[u8]> = printed.split(|byte| *byte == 0).collect();
         let is_gone =
             |change: &Change| change.after.is_none() && self.path_of(change).symlink_metadata().is_err();

@@ -15,7 +15,7 @@ impl Repository {
     pub(super) fn glance_at_ref(&self, name: &str) -> Option<Option<Oid>> {
         let is_plain = SHARED.iter().any(|folder| name.starts_with(folder)) && !name.contains("..");
         let is_here = |file: &str| self.common_dir.join(file).symlink_metadata().is_ok();
-        if !is_plain || is_here("reftable") {
+        if !is_plain || !self.keeps_loose_refs {
             return None;
         }
         match safe_files::read(&self.common_dir.join(name)) {
@@ -48,11 +48,6 @@ pub(super) struct PackedStamp([u64; 3], [i64; 4]);
 const OURS: [&str; 2] = ["refs/heads/arborist/", "refs/arborist/"];
 
 impl Repository {
-    /// Whether refs are kept in files, and not in tables.
-    pub(super) fn keeps_loose_refs(&self) -> bool {
-        self.common_dir.join("reftable").symlink_metadata().is_err()
-    }
-
     pub(super) fn packed_stamp(&self) -> Option<PackedStamp> {
         let found = fs::symlink_metadata(self.common_dir.join("packed-refs")).ok()?;
         let times = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
@@ -106,7 +101,7 @@ impl Repository {
     /// Whether a ref leads to another one, as far as its file tells.
     #[must_use]
     pub fn leads_elsewhere(&self, name: &str) -> bool {
-        self.keeps_loose_refs() && self.read_loose(name).iter().any(|(_, loose)| *loose == Loose::Odd)
+        self.keeps_loose_refs && self.read_loose(name).iter().any(|(_, loose)| *loose == Loose::Odd)
     }
 
     /// Takes a ref away that leads to another one. One that leads to an object stays.
@@ -120,7 +115,7 @@ impl Repository {
         let is_folder =
             |above: &str| self.common_dir.join(above).symlink_metadata().is_ok_and(|found| found.is_dir());
         let mut above = name.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| &name[..at]);
-        if self.keeps_loose_refs() && above.all(is_folder) {
+        if self.keeps_loose_refs && above.all(is_folder) {
             if safe_files::remove(&self.common_dir.join(name)).is_ok() {
                 return Ok(());
             }

@@ -22,6 +22,9 @@ use crate::name::{Oid, digest};
 /// The tables of this process, by the common git directory of their repository.
 static TABLES: LazyLock<Mutex<HashMap<PathBuf, OwnedRefs>>> = LazyLock::new(Mutex::default);
 
+/// Refs that put one object in the place of another for every git. No child process has reason to make one, packed or not.
+const REPLACED: &str = "refs/replace/";
+
 /// What is owned of a repository. Copies share it.
 #[derive(Debug, Clone, Default)]
 pub struct OwnedRefs(Arc<Mutex<Table>>);
@@ -137,8 +140,9 @@ impl Repository {
     pub fn own_refs(&self, wanted: &Ownership) -> Result<(), GitError> {
         let owned = OwnedRefs::of(self);
         let mut table = owned.lock();
+        let prefixes: Vec<String> = wanted.prefixes.iter().cloned().chain([REPLACED.to_owned()]).collect();
         let new: Vec<String> = (wanted.names.iter().filter(|name| !table.names.contains(*name)))
-            .chain(wanted.prefixes.iter().filter(|prefix| !table.prefixes.contains(*prefix)))
+            .chain(prefixes.iter().filter(|prefix| !table.prefixes.contains(*prefix)))
             .cloned()
             .collect();
         table.bases.extend(wanted.bases.iter().cloned());
@@ -146,7 +150,7 @@ impl Repository {
             return Ok(());
         }
         table.names.extend(wanted.names.iter().cloned());
-        table.prefixes.extend(wanted.prefixes.iter().cloned());
+        table.prefixes.extend(prefixes);
         for (name, found) in table.scan(self)? {
             let is_new = new.iter().any(|new| name == *new || name.starts_with(new.as_str()));
             if let (true, Found::At(target)) = (is_new, found) {
@@ -304,7 +308,7 @@ impl Table {
         let folders: BTreeSet<&str> = self.prefixes.iter().map(|prefix| folder_of(prefix)).collect();
         let mut found = BTreeMap::new();
         let stamp = repository.packed_stamp();
-        if repository.keeps_loose_refs() {
+        if repository.keeps_loose_refs {
             let mut add = |name: String, loose: Loose| {
                 found.insert(
                     name,
@@ -323,7 +327,7 @@ impl Table {
                 blocking.into_iter().for_each(|(name, loose)| add(name, loose));
             }
         }
-        if stamp.is_some() || !repository.keeps_loose_refs() {
+        if stamp.is_some() || !repository.keeps_loose_refs {
             if !self.knows_packed(stamp, &found) {
                 let patterns = self.names.iter().map(String::as_str).chain(folders);
                 let listed = repository.list_refs(&patterns.collect::<Vec<_>>())?;

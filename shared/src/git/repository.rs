@@ -41,6 +41,9 @@ pub struct Repository {
     pub version: GitVersion,
     /// Where `HEAD` points.
     pub head: Head,
+    /// Whether refs are kept in files, and not in tables. It is asked once: whoever makes the folder of the tables later does
+    /// not change where git looks.
+    pub keeps_loose_refs: bool,
     /// True if the index is this worktree's own, whichever one our environment names.
     pub(super) is_pinned: bool,
     /// The git directories as they were when it was opened.
@@ -54,7 +57,7 @@ pub struct Repository {
 }
 
 /// What is asked of `rev-parse` first, one line of answer each.
-const QUESTIONS: [&str; 7] = [
+const QUESTIONS: [&str; 8] = [
     "--path-format=absolute",
     "--git-dir",
     "--git-common-dir",
@@ -62,6 +65,8 @@ const QUESTIONS: [&str; 7] = [
     "--is-shallow-repository",
     "--is-inside-work-tree",
     "--show-prefix",
+    // A git that does not know it keeps refs in files, and repeats the question.
+    "--show-ref-format",
 ];
 const ANSWERS: usize = QUESTIONS.len() - 1;
 
@@ -134,7 +139,7 @@ impl Repository {
     }
 
     fn from_answers(dir: &Path, lines: &[&[u8]], version: GitVersion, head: Head) -> Result<Self, GitError> {
-        let Some([git_dir, common_dir, format, shallow, inside, prefix]) = lines.get(..ANSWERS) else {
+        let Some([git_dir, common_dir, format, shallow, inside, prefix, refs]) = lines.get(..ANSWERS) else {
             return Err(strange("a path with a line break in it"));
         };
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
@@ -156,6 +161,7 @@ impl Repository {
             is_shallow: *shallow == b"true",
             version,
             head,
+            keeps_loose_refs: *refs != b"reftable",
             is_pinned: false,
             clerks: Clerks::default(),
             authors: Authors::default(),

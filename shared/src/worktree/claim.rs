@@ -156,9 +156,15 @@ impl Pool {
         Ok((Spot::New(path), lock))
     }
 
+    /// An agent can write a registration that names any folder: only what stands where lanes are made, and belongs to its
+    /// registration, is taken for one.
     fn is_free_lane(&self, worktree: &Worktree) -> bool {
         let is_lane = lane_number(&survey::name_of(&worktree.path)).is_some();
-        is_lane && is_ours(worktree) && worktree.branch.is_none() && worktree.path.join(".git").is_file()
+        is_lane
+            && is_ours(worktree)
+            && worktree.branch.is_none()
+            && self.places.is_inside(&worktree.path)
+            && self.repository.is_paired(worktree)
     }
 
     /// A worktree of the task's own name that nobody came to put its branch into.

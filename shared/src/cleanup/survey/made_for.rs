@@ -61,7 +61,7 @@ impl Maker<'_> {
     /// Whether the first that the log of a ref tells is that we wrote it.
     fn begins_log(&self, name: &str) -> Result<bool, CleanupError> {
         let common = &self.repository.common_dir;
-        if common.join("reftable").is_dir() {
+        if !self.repository.keeps_loose_refs {
             let log = self.repository.read_reflog(name)?;
             return Ok(log.last().is_some_and(|message| message.starts_with(WE)));
         }

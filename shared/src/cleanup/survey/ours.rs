@@ -58,7 +58,7 @@ impl Ground<'_> {
         } else {
             repository.merged_into(&self.targets_of(&open), MOST)?
         };
-        let has_log_files = !repository.common_dir.join("reftable").is_dir();
+        let has_log_files = repository.keeps_loose_refs;
         for named in open {
             let is_logged = || match has_log_files {
                 true => Ok(false),

@@ -150,6 +150,8 @@ impl Named {
 pub(super) fn shared(repository: &Repository) -> Vec<Item> {
     let common = &repository.common_dir;
     let mut items = items(common, &SHARED);
+    // Where refs are kept in files, nobody has reason to make tables of them.
+    items.extend(repository.keeps_loose_refs.then(|| folder(common.join("reftable"))));
     for home in folders_in(&common.join("worktrees")).into_iter().filter(|home| is_whole(home)) {
         items.extend(self::items(&home, &LINKED));
     }
