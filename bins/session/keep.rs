@@ -110,7 +110,7 @@ fn choose(
     (branch, snapshot): (Oid, Oid),
 ) -> Result<Choice, Failure> {
     let all = repository.changes(branch, snapshot)?;
-    repository.require_all(&all)?;
+    repository.require_proven(branch, snapshot)?;
     let count = all.len();
     let mut left_out = Vec::new();
     let chosen: Vec<Change> = match meant {

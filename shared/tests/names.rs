@@ -57,9 +57,9 @@ fn a_file_that_git_does_not_have_is_not_committed() {
     let repository = repository(&garden);
     let head = repository.tree_of(repository.head.commit.unwrap()).unwrap();
     let empty = repository.empty_tree().unwrap();
+    repository.require_proven(empty, head).unwrap();
     let mut changes = repository.changes(empty, head).unwrap();
-    assert!(!changes.is_empty());
-    repository.require_all(&changes).unwrap();
     changes[0].after = Some((0o100_644, "1".repeat(40).parse().unwrap()));
-    assert!(repository.require_all(&changes).is_err());
+    let tree = repository.tree_with(head, &changes).unwrap();
+    assert!(repository.require_proven(empty, tree).is_err());
 }

@@ -273,3 +273,34 @@ git add sm; git commit -qm mine >&2; echo $n > good.py",
     assert_ne!(garden.git(["-C", "sm", "rev-parse", "HEAD"]).answer(), "");
     assert_eq!(garden.git(["rev-parse", "HEAD:sm"]).answer(), begin);
 }
+
+/// Stores other content where git looks for an object.
+const FALSE_OBJECT: &str = r#"
+store() { # <kind> <id> <file with other content>
+    d=$(git rev-parse --git-common-dir)/objects/$(echo "$2" | cut -c1-2); f=$d/$(echo "$2" | cut -c3-)
+    other=$(git hash-object -w -t "$1" "$3"); o=$(git rev-parse --git-common-dir)/objects
+    mkdir -p "$d"; rm -f "$f"; cp "$o/$(echo "$other" | cut -c1-2)/$(echo "$other" | cut -c3-)" "$f"
+}
+"#;
+
+#[test]
+fn content_that_is_stored_under_the_id_of_another_is_replaced_and_has_failed_the_attempt() {
+    // A file that git takes in later, one that is staged already, and a folder.
+    for deed in [
+        "echo 'os.system(x)' > a.py; store blob $(git hash-object a.py) \"$ROOT/harmless\"",
+        "echo 'os.system(x)' > a.py; git add a.py; store blob $(git hash-object a.py) \"$ROOT/harmless\"",
+        "mkdir d; echo harmless > d/a.py; git add d; git cat-file tree $(git write-tree --prefix=d/) > \"$ROOT/tree\"
+         echo 'os.system(x)' > d/a.py; git add d; store tree $(git write-tree --prefix=d/) \"$ROOT/tree\"; git rm -rq --cached d",
+    ] {
+        for place in [&[][..], &["--isolate"]] {
+            let garden = Garden::planned("tasks.md", "- [ ] T1 a\n", "");
+            fs::write(garden.root().join("harmless"), "harmless\n").unwrap();
+            works(&garden, &format!("[ -e \"$ROOT/once\" ] && {{ echo more > b.txt; exit; }}; touch \"$ROOT/once\"\n{FALSE_OBJECT}\n{deed}"));
+            garden.arborist(["gardener", "--max-retries", "2"].iter().chain(place)).exits(1);
+            assert!(reviewed(&garden).contains("+os.system(x)"), "{deed}: {}", reviewed(&garden));
+            let log = garden.git(["log", "--all", "--format=%s%n%b"]).answer();
+            assert!(log.contains("@T1@implement-fail)") && log.contains("under the id"), "{deed}: {log}");
+            garden.git(["fsck", "--no-dangling"]).succeeds();
+        }
+    }
+}

@@ -5,14 +5,11 @@ use std::{
     path::Path,
 };
 
-use super::{Change, GitError, Repository, command::checked, kept::Duty};
+use super::{GitError, Repository, kept::Duty};
 use crate::{
     name::{ObjectKind, Oid},
     process::Running,
 };
-
-/// So many questions and their answers fit into what a pipe holds.
-const AT_ONCE: usize = 200;
 
 /// What a name leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,28 +60,6 @@ impl Repository {
         let told =
             kept.ask(|| self.start_reader(&self.common_dir), |running| content_of(running, kind, id))?;
         Ok(told.ok())
-    }
-
-    /// Refuses changes that lead to what git does not have: no commit could be read that holds them.
-    pub fn require_all(&self, changes: &[Change]) -> Result<(), GitError> {
-        let files = changes.iter().filter(|change| !change.is_gitlink());
-        let ids: Vec<String> = files.filter_map(|change| Some(change.after?.1.to_string())).collect();
-        for some in ids.chunks(AT_ONCE) {
-            let found = match self.look_up(&self.common_dir, some)? {
-                Some(found) => found.iter().map(Option::is_some).collect(),
-                None => self.have(some)?,
-            };
-            if let Some((id, _)) = some.iter().zip(found).find(|(_, is_here)| !is_here) {
-                return Err(GitError::Unknown(id.clone(), "file"));
-            }
-        }
-        Ok(())
-    }
-
-    fn have(&self, ids: &[String]) -> Result<Vec<bool>, GitError> {
-        let command = self.git("cat-file").arg("--batch-check");
-        let printed = checked("cat-file", command.finish_with((ids.join("\n") + "\n").into_bytes())?)?;
-        Ok(String::from_utf8_lossy(&printed).lines().map(|line| !line.ends_with(" missing")).collect())
     }
 
     fn look_up(&self, git_dir: &Path, names: &[String]) -> Result<Option<Vec<Option<Found>>>, GitError> {

@@ -134,7 +134,7 @@ impl Repository {
     }
 
     /// The same with the index that holds it. Whether git has all of it is not asked: that is one look for each file, and
-    /// most of them are known. [`Repository::require_all`] is for those that are new.
+    /// most of them are known. [`Repository::require_proven`] is for those that are new.
     pub fn take_snapshot(&self) -> Result<Stock, GitError> {
         let index = self.private_index("snapshot")?;
         let left_out = index.add_all()?;

@@ -116,6 +116,12 @@ impl Repository {
         Ok(below.map(|id| Entry { mode: FOLDER.to_vec(), name: name.to_vec(), id }).or(file))
     }
 
+    /// The folders in a tree, by name.
+    pub(super) fn folders_of(&self, tree: Oid) -> Result<Vec<(Vec<u8>, Oid)>, GitError> {
+        let folders = self.entries_of(tree)?.into_iter().filter(Entry::is_folder);
+        Ok(folders.map(|entry| (entry.name, entry.id)).collect())
+    }
+
     fn entries_of(&self, tree: Oid) -> Result<Vec<Entry>, GitError> {
         let content = match self.ask_content(ObjectKind::Tree, tree)? {
             Some(Some(content)) => content,

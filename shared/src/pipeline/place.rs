@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     git::{
-        self, Change, FloatingRef, GitError, HeadOf, IndexFile, NewCommit, PrivateIndex, RefMove, Repository,
-        Signing, Stamp, Stock,
+        self, Change, FalseObject, FloatingRef, GitError, HeadOf, IndexFile, NewCommit, PrivateIndex,
+        RefMove, Repository, Signing, Stamp, Stock,
     },
     name::{Attempt, Oid, TaskId},
     record::{Delivery, Mark, Recorder, Unfinished},
@@ -56,21 +56,24 @@ impl Begun {
     }
 
     /// What may be committed of `all` that differs between our last commit and a worktree that holds `after`, with the tree
-    /// of such a commit. What was not committed when the agent began is the user's.
+    /// of such a commit. `after` must be proven. What was not committed when the agent began is the user's.
     fn deliverable(
         &self,
         recorder: &Recorder<'_>,
         after: Oid,
         all: Vec<Change>,
     ) -> Result<(Oid, Vec<Change>), GitError> {
-        recorder.repository().require_all(&all)?;
         let count = all.len();
         let is_ours = |change: &Change| !change.is_gitlink() && !self.dirt.holds(change);
         let changes: Vec<Change> = all.into_iter().filter(is_ours).collect();
         let tree = match changes.len() {
             0 => recorder.tree(),
             kept if kept == count => after,
-            _ => recorder.repository().tree_with(recorder.tree(), &changes)?,
+            _ => {
+                let tree = recorder.repository().tree_with(recorder.tree(), &changes)?;
+                recorder.repository().require_proven(recorder.tree(), tree)?;
+                tree
+            }
         };
         Ok((tree, changes))
     }
@@ -188,6 +191,9 @@ pub fn turn(recorder: &Recorder<'_>, begun: &Begun, after: Oid) -> Result<Option
         let name = save(repository, &begun.unfinished.name, tip)?;
         folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
     }
+    if !repository.is_proven(recorder.tree(), after)? {
+        return Ok(None);
+    }
     let all = repository.changes(recorder.tree(), after)?;
     let (tree, changes) = begun.deliverable(recorder, after, all)?;
     Ok((!changes.is_empty()).then_some(Work { tree, tip, changes, trespass: None, folded, seen: None }))
@@ -205,12 +211,14 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Resu
     begun.look_again(&mut trespasses);
     // The worktree and the branch are two questions, and neither waits for the other.
     let (after, moved) = thread::scope(|scope| {
-        let after = scope.spawn(|| repository.take_snapshot());
+        let after = scope.spawn(|| repository.take_proven_snapshot(recorder.tree()));
         let moved = put_back_branch(recorder, &begun.unfinished.name, begun.head);
         (after.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), moved)
     });
-    let (Stock { tree: after, index, left_out }, (tip, saved, moved)) = (after?, moved?);
+    let ((Stock { tree: after, index, left_out }, untrue), (tip, saved, moved)) = (after?, moved?);
     trespasses.extend(moved);
+    let words = |object: &FalseObject| format!("it stored something else under the id {}", object.id);
+    trespasses.extend(untrue.iter().map(words));
     let mut folded = Vec::new();
     if let Some(name) = saved {
         folded.push(Folded::find(repository, (recorder.head(), tip), name)?);
@@ -294,6 +302,7 @@ pub(super) fn ask_hook(
     match answer {
         Ok(tree) if tree == work.tree => Ok(None),
         Ok(tree) => {
+            repository.require_proven(recorder.tree(), tree)?;
             work.changes = repository.changes(recorder.tree(), tree)?;
             work.tree = tree;
             Ok(None)
