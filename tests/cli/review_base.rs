@@ -304,3 +304,15 @@ fn content_that_is_stored_under_the_id_of_another_is_replaced_and_has_failed_the
         }
     }
 }
+
+#[test]
+fn content_that_is_replaced_again_in_every_attempt_is_never_approved() {
+    let garden = Garden::planned("tasks.md", "- [ ] T1 a\n", "");
+    fs::write(garden.root().join("harmless"), "harmless\n").unwrap();
+    let deed = "echo 'os.system(x)' > a.py; store blob $(git hash-object a.py) \"$ROOT/harmless\"";
+    works(&garden, &format!("{FALSE_OBJECT}\n{deed}; echo $n > $n.txt"));
+    garden.arborist(["gardener", "--max-retries", "3"]).exits(1);
+    assert_eq!(state(&garden), "failed");
+    let log = garden.git(["log", "--format=%s"]).answer();
+    assert_eq!(log.matches("@T1@implement-fail)").count(), 3, "{log}");
+}

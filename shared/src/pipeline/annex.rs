@@ -50,6 +50,7 @@ pub(super) struct Room<'a> {
 impl Annex {
     /// What the task has changed there so far, as a patch and in a few words.
     pub(super) fn diff(&self) -> Result<(String, String), GitError> {
+        self.repository.require_proven(self.base.tree, self.tip.tree)?;
         self.repository.diff(self.base.tree, self.tip.tree)
     }
 
@@ -86,7 +87,7 @@ impl<'a> Room<'a> {
 
     /// What the agent left there.
     pub(super) fn end(&mut self, kept: Kept) -> Result<Work, PipelineError> {
-        let mut work = place::end(&self.recorder, &self.begun, kept.noticed)?;
+        let mut work = place::end(&self.recorder, &self.begun, kept.noticed, self.base.tree)?;
         work.folded.splice(..0, kept.folded);
         if kept.index == Index::Behind {
             self.recorder.catch_up(self.begun.tree)?;

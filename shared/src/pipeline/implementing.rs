@@ -102,7 +102,7 @@ impl TaskRun<'_, '_, '_> {
         called.expense.add(expense.usage, expense.time);
         self.shop.scribe.owe(&called.expense, told);
         self.events.extend(events);
-        let mut work = place::end(self.recorder, &begun, noticed)?;
+        let mut work = place::end(self.recorder, &begun, noticed, self.base.tree)?;
         work.folded.splice(..0, folded);
         if index == Index::Behind {
             self.recorder.catch_up(begun.tree)?;

@@ -199,8 +199,15 @@ pub fn turn(recorder: &Recorder<'_>, begun: &Begun, after: Oid) -> Result<Option
     Ok((!changes.is_empty()).then_some(Work { tree, tip, changes, trespass: None, folded, seen: None }))
 }
 
-/// What has changed since, with everything undone that an agent may not do. `noticed` is what was undone before.
-pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Result<Work, GitError> {
+/// What has changed since, with everything undone that an agent may not do. `noticed` is what was undone before. All objects
+/// are proven that the tree `base`, which the task started from, does not hold: an agent can replace one that an earlier
+/// attempt brought, and a reviewer sees them all.
+pub fn end(
+    recorder: &Recorder<'_>,
+    begun: &Begun,
+    noticed: Vec<String>,
+    base: Oid,
+) -> Result<Work, GitError> {
     let repository = recorder.repository();
     if recorder.branch() == recorder.run() {
         repository.clear_new_locks(recorder.branch(), &begun.locks)?;
@@ -211,7 +218,7 @@ pub fn end(recorder: &Recorder<'_>, begun: &Begun, noticed: Vec<String>) -> Resu
     begun.look_again(&mut trespasses);
     // The worktree and the branch are two questions, and neither waits for the other.
     let (after, moved) = thread::scope(|scope| {
-        let after = scope.spawn(|| repository.take_proven_snapshot(recorder.tree()));
+        let after = scope.spawn(|| repository.take_proven_snapshot(base));
         let moved = put_back_branch(recorder, &begun.unfinished.name, begun.head);
         (after.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), moved)
     });

@@ -166,6 +166,8 @@ impl TaskRun<'_, '_, '_> {
     fn review_prompt(&self) -> Result<String, PipelineError> {
         let repository = self.recorder.repository();
         let longest = self.shop.options.diff_limit;
+        // Tests ran since the work was taken in.
+        repository.require_proven(self.base.tree, self.recorder.tree())?;
         let (mut patch, mut stat) = repository.diff(self.base.tree, self.recorder.tree())?;
         for annex in &self.shop.annexes {
             let (more, lines) = annex.diff()?;
