@@ -21,6 +21,9 @@ use arborist_core::{
 use super::{GardeningArgs, Opened, Planned, Source, Voice, open::secrets};
 use crate::clock;
 
+/// A pool for clean checkouts, and what of a build may stay in them.
+type CleanPool = Arc<(Pool, Vec<String>)>;
+
 impl Opened {
     /// Runs the test command if nobody knows yet that it passes, and refuses to go on if it is red. What is to be written
     /// down of it is returned.
@@ -122,6 +125,10 @@ impl Opened {
     }
 
     /// Lanes are set up as the worktree of a gate is, so what a lane would lack is missing there too.
+    #[allow(
+        clippy::result_large_err,
+        reason = "the guard takes the error as the core gives it, once for each run"
+    )]
     fn run_baseline(
         &self,
         (command, log, secrets): (&str, &str, &Secrets),
@@ -162,7 +169,7 @@ impl Opened {
     }
 
     /// Where tests run that need a clean checkout.
-    pub(super) fn clean_pool(&self) -> Result<Option<Arc<(Pool, Vec<String>)>>, Failure> {
+    pub(super) fn clean_pool(&self) -> Result<Option<CleanPool>, Failure> {
         if !self.options.tests_clean {
             return Ok(None);
         }

@@ -177,6 +177,6 @@ fn frozen_path(run: &Run) -> Option<String> {
 fn usual_plan(repository: &Repository) -> Option<String> {
     let branch = repository.head.branch.as_ref();
     // Several plans are none: the user has to name one.
-    let mut plans = find_plans(&repository.top(), branch);
+    let mut plans = find_plans(repository.top(), branch);
     if plans.len() == 1 { plans.pop() } else { None }
 }

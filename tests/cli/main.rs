@@ -1,6 +1,6 @@
 //! Scenarios through the command line: one module for each command or concern, all in one binary.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may stop where it is")]
 
 mod architecture;
 mod assets;

@@ -390,12 +390,12 @@ fn set_gate(orchard: &Orchard, command: &str) {
 #[test]
 fn a_task_that_was_forged_before_the_run_was_killed_does_not_land_either() {
     let garden = garden("agent", OTHER_TASK);
-    garden.agent(&format!(
+    garden.agent(
         "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
 echo \"$ARBORIST_TASK\" >> \"$ARBORIST_TASK.txt\"
-[ -e \"$ROOT/once\" ] || {{ sh \"$ROOT/deed.sh\" >&2; kill -9 $PPID; sleep 60; }}
-echo done"
-    ));
+[ -e \"$ROOT/once\" ] || { sh \"$ROOT/deed.sh\" >&2; kill -9 $PPID; sleep 60; }
+echo done",
+    );
     garden.arborist(["gardener", "--isolate"]).exits(137);
     assert!(!refs(&garden, "refs/heads/arborist/task/main/T002").is_empty());
     let added = garden.arborist(["merge", "T002"]);

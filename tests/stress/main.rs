@@ -5,6 +5,8 @@
 //! `STRESS_KILLS=2000 STRESS_SEED=7 cargo test --test stress` sets how many kills there are and where the random numbers
 //! begin. `STRESS_MODE=lanes` runs one mode alone. A failure names its seed, and its folder is kept.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it is")]
+
 mod checks;
 mod round;
 mod tree;

@@ -256,7 +256,7 @@ impl<'a> Gardener<'a> {
             Some(lanes) => lanes.may_be_interrupted(&task.id)?,
             None => false,
         };
-        Ok(Work::Task(Start {
+        Ok(Work::Task(Box::new(Start {
             earlier,
             events,
             begun,
@@ -264,7 +264,7 @@ impl<'a> Gardener<'a> {
             others: Others::new(spent, more),
             is_interrupted,
             is_retried,
-        }))
+        })))
     }
 
     /// Takes in what a worker did.

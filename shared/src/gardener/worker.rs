@@ -214,7 +214,7 @@ pub(super) struct Job<'a> {
 /// What is to be done.
 pub(super) enum Work {
     /// A task goes on to its end.
-    Task(Start),
+    Task(Box<Start>),
     /// The tests of a phase are run.
     Phase,
 }
@@ -325,7 +325,7 @@ fn work_at(
         let lent = tools.equip(&mut shop, task, std::mem::take(annexes));
         let mut recorder = Recorder::at(&repository, tools.hand.clone(), tip);
         let result = match work {
-            Work::Task(start) => run_task(&mut shop, &mut recorder, task, start, written),
+            Work::Task(start) => run_task(&mut shop, &mut recorder, task, *start, written),
             Work::Phase => phase::test(&mut shop, &mut recorder, task, written).map_err(GardenerError::from),
         };
         *annexes = std::mem::take(&mut shop.annexes);

@@ -87,7 +87,8 @@ impl Repository {
             command = command.args(["-p", &parent.to_string()]);
         }
         let command = command.arg(tree.to_string());
-        let commit = id_of("commit-tree", &checked("commit-tree", command.finish_with(message.into())?)?)?;
+        let commit =
+            id_of("commit-tree", &checked("commit-tree", command.finish_with(message.as_bytes())?)?)?;
         if signing == Signing::No && agent.is_none() {
             self.remember(now / QUARTER, Example::Unread(commit));
         }

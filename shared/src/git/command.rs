@@ -433,9 +433,9 @@ impl GitCommand {
     }
 
     /// Runs it to its end with `input` on standard input, whatever its exit code is.
-    pub fn finish_with(self, input: Vec<u8>) -> Result<Finished, GitError> {
+    pub fn finish_with(self, input: &[u8]) -> Result<Finished, GitError> {
         self.require_homes()?;
-        self.finish_past_locks(Some(&input))
+        self.finish_past_locks(Some(input))
     }
 
     /// Its standard output. Any exit code but 0 is an error.

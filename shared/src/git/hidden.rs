@@ -70,7 +70,7 @@ impl PrivateIndex<'_> {
         let names: Vec<u8> = hidden.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
         for mark in ["--no-assume-unchanged", "--no-skip-worktree"] {
             let command = self.git("update-index").args([mark, "-z", "--stdin"]);
-            checked("update-index", command.finish_with(names.clone())?)?;
+            checked("update-index", command.finish_with(&names.clone())?)?;
         }
         Ok(())
     }

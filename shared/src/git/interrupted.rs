@@ -127,7 +127,7 @@ impl Update<'_> {
         let index = self.here.private_index("update")?;
         index.git("read-tree").arg("--empty").stdout()?;
         let command = index.git("update-index").args(["-z", "--index-info"]);
-        checked("update-index", command.finish_with(index_info(&written, self.here.format))?)?;
+        checked("update-index", command.finish_with(&index_info(&written, self.here.format))?)?;
         index.git("update-index").args(["-q", "--refresh"]).finish()?;
         // Only the commit of a submodule is brought; what lies in its checkout is not asked.
         let command = index.git("diff-files").args(["--name-only", "-z", "--no-renames"]);

@@ -115,10 +115,11 @@ impl Repository {
         let is_folder =
             |above: &str| self.common_dir.join(above).symlink_metadata().is_ok_and(|found| found.is_dir());
         let mut above = name.char_indices().filter(|(_, c)| *c == '/').map(|(at, _)| &name[..at]);
-        if self.keeps_loose_refs && above.all(is_folder) {
-            if safe_files::remove(&self.common_dir.join(name)).is_ok() {
-                return Ok(());
-            }
+        if self.keeps_loose_refs
+            && above.all(is_folder)
+            && safe_files::remove(&self.common_dir.join(name)).is_ok()
+        {
+            return Ok(());
         }
         self.change("update-ref").args(["--no-deref", "-d", name]).stdout().map(drop)
     }

@@ -54,8 +54,8 @@ impl Repository {
     fn measure(&self, source: Oid, paths: Vec<Vec<u8>>) -> Result<Vec<Unmerged>, GitError> {
         let command = self.git("check-attr").env("GIT_ATTR_SOURCE", source.to_string());
         let command = command.args(["-z", "--stdin", "conflict-marker-size"]);
-        let input = paths.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
-        let printed = checked("check-attr", command.finish_with(input)?)?;
+        let input: Vec<u8> = paths.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
+        let printed = checked("check-attr", command.finish_with(&input)?)?;
         let values = printed.split(|b| *b == 0).skip(2).step_by(3);
         let mark = |value: &[u8]| std::str::from_utf8(value).ok()?.parse().ok().filter(|mark| *mark > 0);
         let marks: Vec<usize> = values.map(|value| mark(value).unwrap_or(USUAL)).collect();

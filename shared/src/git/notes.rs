@@ -38,7 +38,7 @@ impl Repository {
     /// Attaches a note to a commit that has none under `refs/notes/{name}`.
     pub fn attach_note(&self, name: &str, commit: Oid, text: &str) -> Result<(), GitError> {
         let command = self.change("notes").args(["--ref", name, "add", "-F", "-", &commit.to_string()]);
-        checked("notes", command.finish_with(text.into())?).map(drop)
+        checked("notes", command.finish_with(text.as_bytes())?).map(drop)
     }
 
     /// Begins to list the refs below each of `prefixes`, with what their commits say.

@@ -34,7 +34,7 @@ impl Repository {
     fn load_many(&self, ids: &[Oid]) -> Result<Vec<RawCommit>, GitError> {
         let input = ids.iter().map(|id| format!("{id}\n")).collect::<String>();
         let command = self.git("cat-file").arg("--batch");
-        let printed = checked("cat-file", command.finish_with(input.into_bytes())?)?;
+        let printed = checked("cat-file", command.finish_with(&input.into_bytes())?)?;
         let mut rest = printed.as_slice();
         ids.iter()
             .map(|id| {
@@ -71,7 +71,7 @@ impl Repository {
         let tips = tips.iter().map(|tip| format!("{tip}\n"));
         let input: String = tips.chain(others.iter().map(|other| format!("^{other}\n"))).collect();
         let command = self.git("rev-list").arg("--stdin");
-        let printed = checked("rev-list", command.finish_with(input.into_bytes())?)?;
+        let printed = checked("rev-list", command.finish_with(&input.into_bytes())?)?;
         let strange = |line: &str| GitError::Strange { command: "rev-list".into(), what: line.to_owned() };
         let text = String::from_utf8_lossy(&printed);
         text.lines().map(|line| line.parse().map_err(|_| strange(line))).collect()
@@ -84,7 +84,7 @@ impl Repository {
         }
         let input = ids.iter().map(|id| format!("{id}^{{commit}}\n")).collect::<String>();
         let command = self.git("cat-file").arg("--batch-check=%(objectname) %(objecttype)");
-        let printed = checked("cat-file", command.finish_with(input.into_bytes())?)?;
+        let printed = checked("cat-file", command.finish_with(&input.into_bytes())?)?;
         let text = String::from_utf8_lossy(&printed);
         let found: Vec<_> = text.lines().map(|line| line.strip_suffix(" commit")?.parse().ok()).collect();
         if found.len() != ids.len() {
@@ -100,7 +100,7 @@ impl Repository {
             Some(found) => found,
             None => {
                 let command = self.git("cat-file").arg("--batch");
-                let printed = checked("cat-file", command.finish_with(format!("{id}\n").into_bytes())?)?;
+                let printed = checked("cat-file", command.finish_with(&format!("{id}\n").into_bytes())?)?;
                 take_object(&mut printed.as_slice(), &id, "blob").ok()
             }
         };

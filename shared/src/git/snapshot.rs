@@ -171,7 +171,7 @@ impl Repository {
         }
         let names: Vec<u8> = there.iter().flat_map(|change| change.path.iter().copied().chain([0])).collect();
         let command = index.git("checkout-index").args(["-f", "-q", "-z", "--stdin"]);
-        checked("checkout-index", command.finish_with(names)?).map(drop)
+        checked("checkout-index", command.finish_with(&names)?).map(drop)
     }
 
     /// Brings these paths of the user's own index to what `HEAD` holds, and leaves everything else in it alone.
@@ -196,7 +196,7 @@ impl Repository {
         let paths = changes.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
         let command = reset.args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", commit]);
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
-        checked("reset", command.finish_with(paths.flatten().copied().collect())?).map(drop)
+        checked("reset", command.finish_with(&paths.flatten().copied().collect::<Vec<u8>>())?).map(drop)
     }
 
     /// The paths of the user's own index that differ from `commit`.
@@ -227,7 +227,7 @@ impl Repository {
         let command =
             self.change("checkout").args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"]);
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
-        checked("checkout", command.finish_with(paths.flatten().copied().collect())?).map(drop)
+        checked("checkout", command.finish_with(&paths.flatten().copied().collect::<Vec<u8>>())?).map(drop)
     }
 
     /// Writes those of these files that are not in the checkout, as the index has them.
@@ -238,7 +238,8 @@ impl Repository {
         }
         let paths = missing.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
         let command = self.change("checkout-index").args(["-q", "-u", "-z", "--stdin"]);
-        checked("checkout-index", command.finish_with(paths.flatten().copied().collect())?).map(drop)
+        checked("checkout-index", command.finish_with(&paths.flatten().copied().collect::<Vec<u8>>())?)
+            .map(drop)
     }
 }
 
@@ -249,7 +250,7 @@ impl Repository {
             return Ok(());
         }
         let command = self.change("update-index").args(["-z", "--index-info"]);
-        checked("update-index", command.finish_with(index_info(changes, self.format))?)?;
+        checked("update-index", command.finish_with(&index_info(changes, self.format))?)?;
         self.change("update-index").args(["-q", "--refresh"]).finish().map(drop)
     }
 }

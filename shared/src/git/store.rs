@@ -25,7 +25,7 @@ impl Repository {
             return Ok(id);
         }
         let command = self.hash_object(kind).arg("--stdin");
-        id_of("hash-object", &checked("hash-object", command.finish_with(content.to_vec())?)?)
+        id_of("hash-object", &checked("hash-object", command.finish_with(content)?)?)
     }
 
     /// What the git that stays made of it; `None` if it gave no answer.

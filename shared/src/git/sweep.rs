@@ -104,7 +104,7 @@ impl Repository {
         let tips = tips.iter().map(|tip| format!("{tip}\n"));
         let input: String = tips.chain(kept.iter().map(|kept| format!("^{kept}\n"))).collect();
         let command = self.git("rev-list").args(["--parents", "--stdin"]);
-        let printed = checked("rev-list", command.finish_with(input.into_bytes())?)?;
+        let printed = checked("rev-list", command.finish_with(&input.into_bytes())?)?;
         let text = String::from_utf8_lossy(&printed);
         let parse = |line: &str| {
             let mut ids = line.split(' ').map(str::parse::<Oid>);
@@ -122,7 +122,7 @@ impl Repository {
         let tips = tips.iter().map(|tip| format!("{tip}\n"));
         let input: String = tips.chain(kept.iter().map(|kept| format!("^{kept}\n"))).collect();
         let command = self.git("rev-list").args(["--no-commit-header", "--format=%H%x00%P%x00%s", "--stdin"]);
-        let printed = checked("rev-list", command.finish_with(input.into_bytes())?)?;
+        let printed = checked("rev-list", command.finish_with(&input.into_bytes())?)?;
         let text = String::from_utf8_lossy(&printed);
         let parse = |line: &str| {
             let mut fields = line.splitn(3, '\0');
@@ -193,7 +193,7 @@ impl Repository {
             "--no-renames",
             "--no-abbrev",
         ]);
-        let printed = checked("diff-tree", command.finish_with(lines_of(commits))?)?;
+        let printed = checked("diff-tree", command.finish_with(&lines_of(commits))?)?;
         let mut fields = printed.split(|b| *b == 0);
         let mut current = None;
         while let Some(field) = fields.next() {
@@ -225,7 +225,7 @@ impl Repository {
         let command =
             self.git("diff-tree").args(["--stdin", "--root", "-r", "-p", "-U3", "--binary", "--full-index"]);
         let command = command.args(["--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"]);
-        let printed = checked("diff-tree", command.finish_with(lines_of(commits))?)?;
+        let printed = checked("diff-tree", command.finish_with(&lines_of(commits))?)?;
         let mut patches: HashMap<Oid, Vec<u8>> = HashMap::new();
         let mut current = None;
         for line in printed.split_inclusive(|b| *b == b'\n') {

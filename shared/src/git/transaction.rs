@@ -44,7 +44,7 @@ impl Repository {
             }
         }
         let input = transaction(&lines).into_bytes();
-        checked("update-ref", self.update_refs(why).finish_with(input)?).map(drop)
+        checked("update-ref", self.update_refs(why).finish_with(&input)?).map(drop)
     }
 
     /// The same for what happens all the time, and is no news to a reflog.

@@ -18,6 +18,7 @@ use super::{
 use crate::{
     message::visible,
     name::{BranchName, Oid},
+    process::Occupants,
     safe_files,
 };
 
@@ -68,6 +69,8 @@ pub enum Checkout<'a> {
 
 /// How long to wait until git can list worktrees again.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A `git worktree add` that lives writes its files within this time, or is seen among the processes.
+const HALF_MADE: Duration = Duration::from_secs(2);
 
 impl Repository {
     /// All worktrees, the main one first.
@@ -82,6 +85,7 @@ impl Repository {
         let end = Instant::now() + PATIENCE;
         while printed.is_err() && Instant::now() < end {
             thread::sleep(Duration::from_millis(10));
+            self.remove_half_made_worktrees();
             printed = ask();
         }
         let homes = self.worktree_homes();
@@ -94,6 +98,22 @@ impl Repository {
         }
         self.remember_worktrees(signs, &found);
         Ok(found)
+    }
+
+    /// Removes the git directories of worktrees that a killed `git worktree add` left half made: without a link to the
+    /// repository and without an index there is nothing in them, and git lists no worktree as long as they are there.
+    fn remove_half_made_worktrees(&self) {
+        let entries = fs::read_dir(self.common_dir.join("worktrees")).into_iter().flatten().flatten();
+        for home in entries.map(|entry| entry.path()) {
+            let is_linked = fs::metadata(home.join("commondir")).is_ok_and(|file| file.len() > 0);
+            let is_filled = home.join("index").symlink_metadata().is_ok();
+            let age = home.symlink_metadata().and_then(|folder| folder.modified()).map(|time| time.elapsed());
+            let is_old = age.is_ok_and(|age| age.is_ok_and(|age| age >= HALF_MADE));
+            let is_abandoned = || Occupants::has_other_git(&[&self.git_dir, &self.common_dir]) == Some(false);
+            if !is_linked && !is_filled && is_old && is_abandoned() {
+                let _ = safe_files::remove_all(&home);
+            }
+        }
     }
 
     /// Each linked worktree's top with its git directory, as the repository itself has it. What stands in a worktree
@@ -190,7 +210,7 @@ impl Repository {
         let command = command.args(["--pathspec-from-file=-", "--pathspec-file-nul"]);
         let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
-        checked("restore", command.finish_with(paths.flatten().copied().collect())?).map(drop)
+        checked("restore", command.finish_with(&paths.flatten().copied().collect::<Vec<u8>>())?).map(drop)
     }
 
     /// The branch that `HEAD` is on now, unless it is detached.
@@ -262,7 +282,7 @@ impl Repository {
     pub fn split_ignored(&self, paths: Vec<PathBuf>) -> Result<(Vec<PathBuf>, Vec<PathBuf>), GitError> {
         let input =
             paths.iter().flat_map(|path| [path.as_os_str().as_bytes(), b"\0"]).collect::<Vec<_>>().concat();
-        let finished = self.git("check-ignore").args(["-z", "--stdin", "--no-index"]).finish_with(input)?;
+        let finished = self.git("check-ignore").args(["-z", "--stdin", "--no-index"]).finish_with(&input)?;
         let printed = match finished.status.code() {
             Some(1) => Vec::new(),
             _ => checked("check-ignore", finished)?,

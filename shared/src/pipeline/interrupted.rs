@@ -27,7 +27,7 @@ fn one_line(why: &str) -> String {
     let words: Vec<String> = plain_text(why).split_whitespace().map(str::to_owned).collect();
     let mut line = words.join(" ");
     if line.len() > LONGEST_REASON {
-        let end = line.floor_char_boundary(LONGEST_REASON);
+        let end = (0..=LONGEST_REASON).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
         line.truncate(end);
     }
     let line = line.trim_end();

@@ -131,8 +131,8 @@ impl Program {
 
     /// Runs it to its end with `input` on standard input. All of it is there before the program starts: what git is told
     /// to write must not depend on whether we live long enough to say it.
-    pub fn finish_with(mut self, input: Vec<u8>) -> Result<Finished, ProcessError> {
-        self.finish_again(Some(&input))
+    pub fn finish_with(mut self, input: &[u8]) -> Result<Finished, ProcessError> {
+        self.finish_again(Some(input))
     }
 
     /// Runs it to its end with nothing on standard input.

@@ -1,6 +1,7 @@
 //! A bench is a server of tools with a client, for whoever tests what it offers.
 
 #![allow(dead_code, reason = "each file of tests uses what it needs")]
+#![allow(clippy::needless_pass_by_value, reason = "arguments are read best where they are passed")]
 use std::{
     io::{BufRead, BufReader, Write},
     process::{Child, ChildStdin, ChildStdout, Stdio},

@@ -158,7 +158,7 @@ impl Order<'_> {
         self.follow_stated(parent, sequence)
     }
 
-    fn put_tests_first(&self, sequence: &mut Vec<usize>) {
+    fn put_tests_first(&self, sequence: &mut [usize]) {
         let kind = |at: usize| &self.roles[at].section;
         let Some(first) = sequence.iter().position(|at| kind(*at).is_implementation) else { return };
         let Some(tests) = sequence.iter().position(|at| kind(*at).is_tests).filter(|tests| *tests > first)

@@ -336,7 +336,7 @@ impl<'a> Builder<'_, 'a> {
         let is_code = |block: &Block<'_>| block.lines.last().is_some_and(|last| last.kind == Kind::Code);
         match self.outline.dependencies.last_mut() {
             Some(block) if block.section == self.section && goes_on && !is_code(block) => {
-                block.lines.push(line)
+                block.lines.push(line);
             }
             Some(block)
                 if block.section == self.section
