@@ -157,24 +157,6 @@ impl Repository {
         })
     }
 
-    /// Whether a worktree and its git directory name each other. git itself does not compare them.
-    #[must_use]
-    pub fn is_paired(&self, worktree: &Worktree) -> bool {
-        let Some(git_dir) = &worktree.git_dir else { return false };
-        let file = worktree.path.join(".git");
-        // Both may be written as paths that count from where they stand.
-        let named = |from: &Path, place: &Path, before: &str| {
-            let text = safe_files::read_text(from).ok()?;
-            place.join(text.trim_end_matches('\n').strip_prefix(before)?).canonicalize().ok()
-        };
-        let is_same =
-            |found: Option<PathBuf>, wanted: &Path| found.is_some() && found == wanted.canonicalize().ok();
-        let is_here = git_dir.parent() == Some(&self.common_dir.join("worktrees"));
-        is_here
-            && is_same(named(&file, &worktree.path, "gitdir: "), git_dir)
-            && is_same(named(&git_dir.join("gitdir"), git_dir, ""), &file)
-    }
-
     /// Checks something out, and throws away what stands in its way.
     pub fn check_out(
         &self,

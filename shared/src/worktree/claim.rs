@@ -156,15 +156,11 @@ impl Pool {
         Ok((Spot::New(path), lock))
     }
 
-    /// An agent can write a registration that names any folder: only what stands where lanes are made, and belongs to its
-    /// registration, is taken for one.
+    /// An agent can write a registration that names any folder: only what stands where lanes are made is taken for one. What
+    /// an agent did to the `.git` file in it is mended when the lane is filled.
     fn is_free_lane(&self, worktree: &Worktree) -> bool {
         let is_lane = lane_number(&survey::name_of(&worktree.path)).is_some();
-        is_lane
-            && is_ours(worktree)
-            && worktree.branch.is_none()
-            && self.places.is_inside(&worktree.path)
-            && self.repository.is_paired(worktree)
+        is_lane && is_ours(worktree) && worktree.branch.is_none() && self.places.is_inside(&worktree.path)
     }
 
     /// A worktree of the task's own name that nobody came to put its branch into.
