@@ -84,7 +84,8 @@ prop_compose! {
         };
         let mut trailers = Trailers::default();
         let outcomes = [Key::Step, Key::Result, Key::Test, Key::Review];
-        for key in Key::ALL.iter().filter(|key| !outcomes.contains(key)) {
+        let belongs = |key: &Key| *key != Key::Interrupted || status == Status::ImplementFail;
+        for key in Key::ALL.iter().filter(|key| !outcomes.contains(key) && belongs(key)) {
             trailers.set(*key, value_of(*key)).unwrap();
         }
         let body = Body::new(&heading, &text).with("Test (unit) stdout (last 1000 chars):", &second);
