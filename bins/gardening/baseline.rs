@@ -25,8 +25,8 @@ use crate::clock;
 type CleanPool = Arc<(Pool, Vec<String>)>;
 
 impl Opened {
-    /// Runs the test command if nobody knows yet that it passes, and refuses to go on if it is red. What is to be written
-    /// down of it is returned.
+    /// Runs the test command unless it is known to pass, and refuses to continue if it is red. Returns the known failures,
+    /// to be recorded in the commit that starts the run.
     pub(super) fn check_baseline(
         &self,
         args: &GardeningArgs,

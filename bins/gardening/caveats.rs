@@ -20,7 +20,7 @@ pub(super) fn tell_of_taken_up(args: &GardeningArgs, voice: &mut Voice<'_>) {
 }
 
 impl Opened {
-    /// Said once for a run: a test that cannot fail proves nothing. Each time something can land untested, that is said.
+    /// Warns once in each run that tasks have no test command, and that landings are untested where that is so.
     pub(super) fn tell_of_missing_tests(
         &self,
         planned: &Planned,

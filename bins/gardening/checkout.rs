@@ -10,7 +10,7 @@ use arborist_core::{
 use super::{GardeningArgs, Opened, Planned};
 
 impl Opened {
-    /// Logs are nobody's work: an entry in the repository's own exclude file hides them.
+    /// Hides logs from `git status` by an entry in the repository's own exclude file.
     pub(super) fn hide_logs(&self) -> Result<(), Failure> {
         // The user may well keep them on another disk. What an agent links there later is not theirs.
         arborist_core::safe_files::allow_linked(&self.repository.top().join(&self.options.log_dir));
