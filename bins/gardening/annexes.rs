@@ -7,8 +7,8 @@ use arborist_core::{
     history::{Base, Event, Reading, Run, Scope},
     name::{BranchName, Oid, SessionId},
     pipeline::{Annex, Neighbour, PipelineError, Sentry},
-    record::{Recorder, settle},
-    session::{Archive, Happening, Start},
+    record::{Recorder, Unfinished, settle},
+    session::{Archive, Happening, Start, finish_turn_elsewhere},
     settings::Settings,
     workspace::{
         Cargo, Courier, Errand, Misplaced, PushPolicy, Reply, Section, Supply, Transcripts, Wanted,
@@ -149,6 +149,10 @@ impl Opened {
         house.notes.iter().for_each(|note| voice.remark(&note.to_string()));
         let place = house.repository;
         leave_word(&place, &self.repository)?;
+        // A turn is cut only within an attempt, and the mark of that is still there.
+        if !Unfinished::find_all(&place, &branch)?.is_empty() {
+            finish_turn_elsewhere(&self.repository, session, (section.name.as_str(), &place, &branch))?;
+        }
         let head = place.find_branch(&branch)?.ok_or_else(|| GardenerError::Unborn(branch.clone()))?;
         let mut recorder = Recorder::new(&place, branch.clone(), session.clone(), head)?;
         settle(&place, &branch, head)?;

@@ -87,12 +87,18 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     if has_crashed {
         repository.undo_updates(&branch)?;
     }
-    let is_moved = has_crashed && !finish_turns(&repository, &branch)?.is_empty();
-    let (repository, head) = if is_moved {
-        let head = repository.find_branch(&branch)?.unwrap_or(head);
-        (Repository::discover()?, head)
+    // Another command may have recovered from the crash and forgotten it, so this does not depend on it.
+    let is_moved = !finish_turns(&repository, &branch)?.is_empty();
+    // A git of the dead driver may have moved the branch after we had looked.
+    let (repository, head, move_in) = if has_crashed || is_moved {
+        let now = repository.find_branch(&branch)?.unwrap_or(head);
+        let mut move_in = move_in;
+        if let Some(move_in) = &mut move_in {
+            move_in.is_written_on |= now != head;
+        }
+        (Repository::discover()?, now, move_in)
     } else {
-        (repository, head)
+        (repository, head, move_in)
     };
     let hook = pre_commit(&repository, &config)?;
     let home = match (&session, &move_in) {

@@ -12,6 +12,7 @@ use arborist_core::{
     plan::Plan,
     process::FileLock,
     record::{Entry, Recorder},
+    session::recover_from_crash,
 };
 use clap::Parser;
 
@@ -54,10 +55,13 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         let words = format!("there is no branch '{}'", scope.branch);
         return Err(Failure::new(Exit::No, words).hint("see the branches with: git branch"));
     }
-    let head = scope.tip.ok_or_else(|| GardenerError::Unborn(scope.branch.clone()))?;
     let locked = FileLock::try_take(&repository.run_lock(&scope.branch), "git arborist reset");
     let _lock = locked.map_err(|source| GardenerError::Locked { branch: scope.branch.clone(), source })?;
-    repository.recover_locks()?;
+    recover_from_crash(&repository, &scope.branch)?;
+    // A run may have ended, or a turn may have been finished, since the branch was looked at.
+    let unborn = || GardenerError::Unborn(scope.branch.clone());
+    let head = repository.find_branch(&scope.branch)?.ok_or_else(unborn)?;
+    let scope = Scope { tip: Some(head), ..scope };
     let run = Run::scan(&repository, scope, Reading::Fresh)?;
     let no_run = || {
         Failure::new(Exit::No, format!("'{}' has no run yet", run.scope.branch))

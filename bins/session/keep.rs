@@ -10,7 +10,7 @@ use arborist_core::{
     name::Oid,
     process::{Cancel, FileLock},
     record::{Delivery, Recorder, settle},
-    session::{Chronicle, Draft, Happening, SessionError, Turn, TurnDraft},
+    session::{Chronicle, Draft, Happening, SessionError, Turn, TurnDraft, recover_from_crash},
 };
 
 use super::{
@@ -53,8 +53,8 @@ pub(super) fn lock(repository: &Repository) -> Result<FileLock, Failure> {
     let (branch, _) = place(repository)?;
     let path = repository.run_lock(&branch);
     let locked = FileLock::take_within(&path, "git arborist session turn", PATIENCE, &Cancel::new());
-    let lock = locked.map_err(|source| GardenerError::Locked { branch, source })?;
-    repository.recover_locks()?;
+    let lock = locked.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
+    recover_from_crash(repository, &branch)?;
     Ok(lock)
 }
 

@@ -11,7 +11,7 @@ use arborist_core::{
     process::FileLock,
     session::{
         Checkpoint, Chronicle, Draft, Driver, End, Happening, RepositoryStart, SessionError, Start, Stored,
-        Verdict,
+        Verdict, recover_from_crash,
     },
 };
 use clap::{Args, ValueEnum};
@@ -201,7 +201,7 @@ fn give_up(opened: &Opened, newest: &Stored, args: &EndArgs, ui: &mut Ui) -> Out
     let (session, branch) = (&newest.record.session, &newest.record.context.branch);
     let lock = FileLock::try_take(&opened.repository.run_lock(branch), "git arborist session");
     let _lock = lock.map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
-    opened.repository.recover_locks()?;
+    recover_from_crash(&opened.repository, branch)?;
     refuse_ended(newest)?;
     if args.result == Some(ResultWord::Complete) {
         let words =

@@ -12,7 +12,9 @@ use arborist_core::{
     plan::Plan,
     process::FileLock,
     safe_files,
-    session::{Chronicle, Driver, End, Happening, Record, Resumed, Standing, Stored, Verdict},
+    session::{
+        Chronicle, Driver, End, Happening, Record, Resumed, Standing, Stored, Verdict, recover_from_crash,
+    },
     worktree::House,
 };
 use clap::Args;
@@ -268,6 +270,6 @@ fn plan_has_changed(here: &Repository, house: &House, history: &Run) -> Result<O
 /// The lock of a branch's run, so that nobody begins one while we write on the branch.
 pub(super) fn lock(repository: &Repository, branch: &BranchName) -> Result<FileLock, Failure> {
     let lock = FileLock::try_take(&repository.run_lock(branch), "git arborist session")?;
-    repository.recover_locks()?;
+    recover_from_crash(repository, branch)?;
     Ok(lock)
 }

@@ -19,6 +19,7 @@ mod cleanup_sessions;
 mod cleanup_work;
 mod compost;
 mod cut_input;
+mod cut_transactions;
 mod daemon;
 mod dispatcher;
 mod environment;

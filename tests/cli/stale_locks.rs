@@ -180,6 +180,24 @@ fn a_lock_of_a_git_that_lives_is_left_alone_after_a_crash_too() {
     assert_eq!(garden.git(["log", "-1", "--format=%s"]).answer(), "mine");
 }
 
+/// A child that was just being started has a copy of the lock's descriptor, and may die after the driver.
+#[test]
+fn the_lock_of_a_driver_that_died_is_waited_for_while_its_last_child_is_dying() {
+    let garden = garden();
+    gardener(&garden, &[]).exits(137);
+    let path = garden.path(".git/arborist/locks/run-main");
+    let lock = fs::File::options().read(true).write(true).open(path).unwrap();
+    lock.lock().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            lock.unlock().unwrap();
+        });
+        let again = gardener(&garden, &[]);
+        assert_eq!(again.code(), 0, "{}", again.report());
+    });
+}
+
 /// A kill between two renames of one transaction: the record of a turn is written, and its branch is where it was.
 #[test]
 fn a_turn_whose_record_was_written_is_brought_to_its_branch() {

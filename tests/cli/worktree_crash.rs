@@ -139,28 +139,56 @@ fn one_who_removes_a_worktree_can_be_killed_at_every_moment() {
     panic!("it never ended");
 }
 
+/// What `git worktree add` writes, in this order. Each file is there before anything is in it.
+fn write_half(home: &Path, path: &Path, steps: usize) {
+    let link = format!("{}\n", path.join(".git").display());
+    let back = format!("gitdir: {}\n", home.display());
+    let files = [
+        (home.join("locked"), "arborist lane\n"),
+        (home.join("gitdir"), link.as_str()),
+        (path.join(".git"), back.as_str()),
+        (home.join("commondir"), "../..\n"),
+        (home.join("HEAD.lock"), "0123"),
+    ];
+    fs::create_dir_all(home).unwrap();
+    for (step, (file, text)) in files.iter().enumerate() {
+        if steps > 2 * step {
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, if steps > 2 * step + 1 { *text } else { "" }).unwrap();
+        }
+    }
+}
+
 #[test]
 fn what_git_itself_left_half_made_is_mended() {
-    for state in 0..4 {
+    for steps in 0..=10 {
         let garden = garden();
         let path = PathBuf::from(arborist(&garden, &["add", "T1"]).answer());
         arborist(&garden, &["remove", "T1"]).succeeds();
-        let home = garden.path(".git/worktrees/T1");
-        fs::create_dir_all(&home).unwrap();
-        fs::write(home.join("locked"), "initializing").unwrap();
-        if state > 0 {
-            fs::create_dir_all(&path).unwrap();
-        }
-        if state > 1 {
-            fs::write(home.join("gitdir"), format!("{}\n", path.join(".git").display())).unwrap();
-            fs::write(path.join(".git"), format!("gitdir: {}\n", home.display())).unwrap();
-        }
-        if state > 2 {
-            fs::write(home.join("commondir"), "../..\n").unwrap();
-        }
+        write_half(&garden.path(".git/worktrees/T1"), &path, steps);
         fs::write(garden.path(".git/arborist/locks/worktrees.making"), path.display().to_string()).unwrap();
-        assert_eq!(PathBuf::from(arborist(&garden, &["add", "T1"]).answer()), path, "{state}");
+        let added = arborist(&garden, &["add", "T1"]);
+        assert_eq!(added.code(), 0, "{steps}: {}", added.report());
+        assert_eq!(PathBuf::from(added.answer()), path, "{steps}");
         is_whole(&garden, &path, "T1");
+        garden.git(["fsck"]).succeeds();
+    }
+}
+
+/// A run that makes its worktrees itself, in each of these states.
+#[test]
+fn a_run_passes_a_worktree_that_a_killed_git_left_half_made() {
+    for steps in [1, 4, 7, 8, 9] {
+        let garden = Garden::planned("tasks.md", "- [ ] T1 one\n", "echo one > one.txt; echo APPROVED");
+        let path = garden.root().join("repo.arborist/lane-1");
+        write_half(&garden.path(".git/worktrees/lane-1"), &path, steps);
+        let locks = garden.path(".git/arborist/locks");
+        fs::create_dir_all(&locks).unwrap();
+        fs::write(locks.join("worktrees.making"), path.display().to_string()).unwrap();
+        let run = garden.arborist(["gardener", "--jobs", "2", "--test-command", "true"]);
+        assert_eq!(run.code(), 0, "{steps}: {}", run.report());
+        garden.git(["fsck"]).succeeds();
+        assert_eq!(garden.git(["show", "main:one.txt"]).answer(), "one", "{steps}");
     }
 }
 

@@ -1,11 +1,13 @@
 //! What must hold after a run that was killed has ended.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
 };
 
 use arborist_testkit::Garden;
+use serde_json::Value;
 
 use crate::round::{Mode, Round, TASKS};
 
@@ -23,6 +25,24 @@ pub(crate) fn all(round: &Round, before: &str) -> Result<(), String> {
     status(round)?;
     tasks(round)?;
     remains(round)
+}
+
+/// Whether a task of the run was interrupted so often in a row that the run needs a person.
+pub(crate) fn has_interruptions(round: &Round, count: usize) -> Result<bool, String> {
+    let own = branch(round, "repo")?;
+    let state = round.garden.arborist(["state", "--json", "--scope", &own]);
+    let report = state.report();
+    let state: Value = serde_json::from_str(&state.stdout()).map_err(|_| report)?;
+    let tasks = state["tasks"].as_array().into_iter().flatten();
+    Ok(tasks.filter_map(|task| task["interruptions"].as_u64()).any(|found| found >= count as u64))
+}
+
+/// Where all branches are.
+pub(crate) fn branches(round: &Round) -> String {
+    let repositories = ["repo", "backend"].map(|name| round.repository(name));
+    let list = ["for-each-ref", "refs/heads"];
+    let there = repositories.iter().filter(|place| place.is_dir());
+    there.map(|place| round.garden.git_in(place, list).answer()).collect::<Vec<_>>().join("\n")
 }
 
 fn require(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
@@ -85,14 +105,25 @@ fn tasks(round: &Round) -> Result<(), String> {
     records(round, &own)
 }
 
-/// Every turn that a record names is on the branch of its repository.
+/// Every turn has one record and one transcript, and its commits are on the branches of their repositories.
 fn records(round: &Round, own: &str) -> Result<(), String> {
     let garden = &round.garden;
-    let records =
-        garden.git(["log", "--first-parent", "--format=%b", "--glob=refs/arborist/sessions"]).answer();
-    for line in records.lines() {
-        let Ok(record) = serde_json::from_str::<serde_json::Value>(line) else { continue };
-        let is_on = |repository: &str, commit: &serde_json::Value, branch: &str| {
+    let read = |kind: &str, format: &str| {
+        garden.git(["log", "--first-parent", format, &format!("--glob=refs/arborist/{kind}")]).answer()
+    };
+    let transcripts = read("transcripts", "--format=%s");
+    let mut turns = BTreeSet::new();
+    // The first record follows the commit that the session began at, so commits of the code come behind it.
+    for line in read("sessions", "--format=%b").lines().filter(|line| line.starts_with('{')) {
+        let record: Value = serde_json::from_str(line).map_err(|error| format!("{error}: {line}"))?;
+        if record["kind"] != "turn" {
+            continue;
+        }
+        let number = record["number"].as_u64().ok_or_else(|| format!("a turn without a number: {line}"))?;
+        require(turns.insert(number), || format!("two records of one turn: {line}"))?;
+        let is_kept = transcripts.contains(&format!(": turn {number} of "));
+        require(is_kept, || format!("turn {number} has no transcript:\n{transcripts}"))?;
+        let is_on = |repository: &str, commit: &Value, branch: &str| {
             let Some(commit) = commit.as_str() else { return true };
             let asked = ["merge-base", "--is-ancestor", commit, branch];
             garden.git_in(&round.repository(repository), asked).code() == 0
@@ -103,7 +134,10 @@ fn records(round: &Round, own: &str) -> Result<(), String> {
             require(is_on("backend", &other["commit"], &branch(round, "backend")?), why)?;
         }
     }
-    Ok(())
+    // Each task was implemented and reviewed, and each of these calls is a turn at least. The record of a call that tells of
+    // no turns follows the commit of its step: a kill between them costs the record, once for each agent at work.
+    let lost = round.kills * round.mode.jobs();
+    require(turns.len() + lost >= 2 * TASKS.len(), || format!("only {} turns are recorded", turns.len()))
 }
 
 /// No lock, no mark, no ticket, no process.
@@ -119,6 +153,7 @@ fn remains(round: &Round) -> Result<(), String> {
             ["for-each-ref", "refs/arborist/wip", "refs/arborist/queue/tickets", "refs/arborist/claims"];
         let marks = round.garden.git_in(&place, marks).answer();
         require(marks.is_empty(), || format!("marks are left:\n{marks}"))?;
+        // Git reads every worktree that is registered, so this fails for one that is half made, too.
         let fsck = round.garden.git_in(&place, ["fsck", "--no-dangling", "--no-progress"]);
         require(fsck.code() == 0, || fsck.report())?;
     }

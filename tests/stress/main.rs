@@ -12,6 +12,7 @@ mod round;
 mod tree;
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Mutex,
         atomic::{AtomicUsize, Ordering},
@@ -44,6 +45,22 @@ impl Random {
     }
 }
 
+/// What a mode came to.
+#[derive(Debug, Default)]
+struct Count {
+    kills: usize,
+    runs: usize,
+    failed: usize,
+}
+
+impl Count {
+    fn add(&mut self, kills: usize, has_failed: bool) {
+        self.kills += kills;
+        self.runs += 1;
+        self.failed += usize::from(has_failed);
+    }
+}
+
 fn number<T: std::str::FromStr>(variable: &str) -> Option<T> {
     std::env::var(variable).ok()?.parse().ok()
 }
@@ -63,6 +80,7 @@ fn a_run_whose_whole_tree_is_killed_ends_as_if_nothing_had_happened() {
     let (modes, begun) = (modes(), Instant::now());
     assert!(!modes.is_empty(), "STRESS_MODE names none of {:?}", MODES.map(Mode::name));
     let (done, next) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let counts = Mutex::new(BTreeMap::<&str, Count>::new());
     let failures = Mutex::new(Vec::new());
     let work = || {
         while done.load(Ordering::SeqCst) < kills {
@@ -72,6 +90,7 @@ fn a_run_whose_whole_tree_is_killed_ends_as_if_nothing_had_happened() {
             let mut round = Round::new(mode, seed);
             let result = round.run();
             done.fetch_add(round.kills, Ordering::SeqCst);
+            counts.lock().unwrap().entry(mode.name()).or_default().add(round.kills, result.is_err());
             if let Err(why) = result {
                 let place = round.keep();
                 let words =
@@ -88,6 +107,9 @@ fn a_run_whose_whole_tree_is_killed_ends_as_if_nothing_had_happened() {
     });
     let failures = failures.into_inner().unwrap();
     let (rounds, kills) = (next.into_inner(), done.into_inner());
+    for (mode, Count { kills, runs, failed }) in counts.into_inner().unwrap() {
+        eprintln!("{mode}: {kills} kills in {runs} runs, {failed} failed");
+    }
     eprintln!("{kills} kills in {rounds} runs, {} failed, {:?}", failures.len(), begun.elapsed());
     assert!(failures.is_empty(), "{} of {rounds} runs failed:\n{}", failures.len(), failures.join("\n"));
 }

@@ -1,13 +1,15 @@
 //! One run that is killed a few times and then left to end.
 
 use std::{
+    cell::Cell,
     fs,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
 };
 
-use arborist_testkit::{Garden, Run};
+use arborist_testkit::Garden;
 
 use crate::{Random, checks, tree};
 
@@ -41,6 +43,11 @@ impl Mode {
         }
     }
 
+    /// How many agents are at work at once.
+    pub(crate) const fn jobs(self) -> usize {
+        if matches!(self, Self::Lanes) { 2 } else { 1 }
+    }
+
     const fn plan(self) -> &'static str {
         match self {
             Self::TwoRepositories => {
@@ -56,6 +63,13 @@ impl Mode {
         if self == Self::TwoRepositories && task != "T002" { "backend" } else { "repo" }
     }
 }
+
+/// A run takes about a second; it is killed within so many microseconds.
+const LATEST: u64 = 1_500_000;
+/// A task that was interrupted so often in a row stops the run.
+const INTERRUPTIONS: usize = 3;
+/// A run that has not ended by then hangs. It waits for locks, and other tests may keep the machine busy.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// The tasks of every plan.
 pub(crate) const TASKS: [&str; 3] = ["T001", "T002", "T003"];
@@ -82,6 +96,8 @@ pub(crate) struct Round {
     pub(crate) garden: Garden,
     /// How often the run was killed.
     pub(crate) kills: usize,
+    /// How often it was started.
+    starts: Cell<usize>,
     random: Random,
 }
 
@@ -108,57 +124,62 @@ impl Round {
         if mode == Mode::TwoRepositories {
             add_backend(&garden);
         }
-        Self { mode, garden, kills: 0, random }
+        Self { mode, garden, kills: 0, starts: Cell::new(0), random }
     }
 
     /// Kills the run a few times, lets it end, and looks at what it has left.
     pub(crate) fn run(&mut self) -> Result<(), String> {
         self.change_as_user();
         let before = checks::work_of_user(&self.garden);
-        let mut longest = Duration::from_millis(1500);
         for _ in 0..=self.random.below(3) {
-            let delay = self.random.below(u64::try_from(longest.as_micros()).unwrap_or(1));
-            match self.start_and_kill(Duration::from_micros(delay)) {
-                None => self.kills += 1,
-                // It ended by itself: the next one is to be killed earlier.
-                Some(time) => longest = time,
+            let delay = Duration::from_micros(self.random.below(LATEST));
+            match self.start(&[]).kill_after(delay)? {
+                Killed::Yes => self.kills += 1,
+                // Everything is done: there is nothing left to interrupt.
+                Killed::No => break,
             }
         }
         self.end()?;
-        checks::all(self, &before)
-    }
-
-    /// Gives the time that it took if it ended before it was killed.
-    fn start_and_kill(&self, delay: Duration) -> Option<Duration> {
-        let begun = Instant::now();
-        let mut child = self
-            .command(&[])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        while begun.elapsed() < delay {
-            if child.try_wait().unwrap().is_some() {
-                return Some(begun.elapsed());
-            }
-            std::thread::sleep(Duration::from_micros(500).min(delay.saturating_sub(begun.elapsed())));
-        }
-        tree::kill(&mut child);
-        None
+        checks::all(self, &before)?;
+        self.repeat()
     }
 
     /// Runs the same command until it ends. A task that was interrupted three times in a row stops the run, which goes on
-    /// with `--retry-failed`.
+    /// with `--retry-failed`. Nothing else is a reason to stop.
     fn end(&self) -> Result<(), String> {
-        let run = Run::of(&mut self.command(&[]), b"");
-        match run.code() {
+        let ended = self.start(&[]).wait()?;
+        match ended.code {
             0 => return Ok(()),
-            2 => {}
-            _ => return Err(run.report()),
+            2 if self.kills >= INTERRUPTIONS && checks::has_interruptions(self, INTERRUPTIONS)? => {}
+            _ => return Err(ended.report()),
         }
-        let again = Run::of(&mut self.command(&["--retry-failed"]), b"");
-        if again.code() == 0 { Ok(()) } else { Err(run.report() + &again.report()) }
+        let again = self.start(&["--retry-failed"]).wait()?;
+        if again.code == 0 { Ok(()) } else { Err(ended.report() + &again.report()) }
+    }
+
+    /// Once everything is done, the same command has nothing to do: nothing of the crashes comes up later.
+    fn repeat(&self) -> Result<(), String> {
+        let before = checks::branches(self);
+        let ended = self.start(&[]).wait()?;
+        if ended.code != 0 {
+            return Err(format!("once more: {}", ended.report()));
+        }
+        let after = checks::branches(self);
+        if before == after {
+            Ok(())
+        } else {
+            Err(format!("a run with nothing to do moved\n{before}\nto\n{after}"))
+        }
+    }
+
+    fn start(&self, more: &[&str]) -> Started {
+        let count = self.starts.get() + 1;
+        self.starts.set(count);
+        let output = self.garden.root().join(format!("output-{count}.txt"));
+        let file = fs::File::create(&output).unwrap();
+        let mut command = self.command(more);
+        let command = command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file);
+        Started { child: command.spawn().unwrap(), begun: Instant::now(), output }
     }
 
     fn command(&self, more: &[&str]) -> Command {
@@ -187,6 +208,69 @@ impl Round {
         let root = self.garden.root().to_owned();
         std::mem::forget(self.garden);
         root
+    }
+}
+
+/// A run that was started.
+struct Started {
+    child: Child,
+    begun: Instant,
+    output: PathBuf,
+}
+
+/// Whether a run was killed before it ended.
+enum Killed {
+    Yes,
+    No,
+}
+
+/// A run that has ended by itself.
+struct Ended {
+    code: i32,
+    output: String,
+}
+
+impl Ended {
+    fn report(&self) -> String {
+        format!("exit {}:\n{}\n", self.code, self.output)
+    }
+}
+
+impl Started {
+    /// Kills it after some time. If it ended before that, it must have succeeded: a run that fails once because another was
+    /// killed is stuck too.
+    fn kill_after(mut self, delay: Duration) -> Result<Killed, String> {
+        while self.begun.elapsed() < delay {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return self.require_success(status);
+            }
+            std::thread::sleep(Duration::from_micros(500).min(delay.saturating_sub(self.begun.elapsed())));
+        }
+        let status = tree::kill(&mut self.child);
+        // It may have ended while its processes were looked for.
+        if status.signal() == Some(9) { Ok(Killed::Yes) } else { self.require_success(status) }
+    }
+
+    fn require_success(&self, status: ExitStatus) -> Result<Killed, String> {
+        let ended = self.ended(status);
+        if ended.code == 0 { Ok(Killed::No) } else { Err(ended.report()) }
+    }
+
+    fn ended(&self, status: ExitStatus) -> Ended {
+        let output = fs::read_to_string(&self.output).unwrap_or_default();
+        Ended { code: status.code().unwrap_or(-1), output }
+    }
+
+    /// Waits until it has ended.
+    fn wait(mut self) -> Result<Ended, String> {
+        while self.begun.elapsed() < PATIENCE {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return Ok(self.ended(status));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let status = tree::kill(&mut self.child);
+        Err(format!("it did not end in {PATIENCE:?}: {}", self.ended(status).report()))
     }
 }
 

@@ -1,12 +1,16 @@
 //! A process and everything below it, killed at one stroke.
 
-use std::{collections::BTreeSet, fs, process::Child};
+use std::{
+    collections::BTreeSet,
+    fs,
+    process::{Child, ExitStatus},
+};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Kills a process with all of its descendants. Each is stopped before its children are looked for, so that none is born
-/// meanwhile; then all are killed.
-pub(crate) fn kill(child: &mut Child) {
+/// meanwhile; then all are killed. Gives how the process itself ended.
+pub(crate) fn kill(child: &mut Child) -> ExitStatus {
     let mut found = BTreeSet::from([child.id()]);
     send(child.id(), Signal::STOP);
     loop {
@@ -20,7 +24,7 @@ pub(crate) fn kill(child: &mut Child) {
         }
     }
     found.iter().for_each(|pid| send(*pid, Signal::KILL));
-    let _ = child.wait();
+    child.wait().unwrap()
 }
 
 fn send(pid: u32, signal: Signal) {

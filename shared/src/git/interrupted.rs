@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     name::{BranchName, ObjectKind, Oid},
+    process::ProcessError,
     safe_files,
 };
 
@@ -66,6 +67,25 @@ impl Repository {
             Update { here: Self::open_at(place)?, branch, from: tip, to }.undo()?;
         }
         self.move_refs_again(&[UpdateNote { name, to }.ended()])
+    }
+
+    /// Removes those of these files that hold only a beginning of what `to` holds there: a git that was killed had begun to
+    /// write them. They are saved first. Only for files that were not in the checkout before.
+    pub fn remove_begun(
+        &self,
+        branch: &BranchName,
+        (from, to): (Oid, Oid),
+        files: &[Change],
+    ) -> Result<(), GitError> {
+        let update = Update { here: self.clone(), branch, from, to };
+        let begun: Vec<&Change> =
+            files.iter().filter(|file| update.is_begun(file).unwrap_or(false)).collect();
+        update.save(&begun)?;
+        for file in begun {
+            let removed = safe_files::remove(&update.path_of(file));
+            removed.map_err(|source| ProcessError { program: "git".into(), source })?;
+        }
+        Ok(())
     }
 }
 

@@ -217,9 +217,15 @@ impl Repository {
         change.after.is_some() && path.symlink_metadata().is_err()
     }
 
+    /// Whether all of these files should be in the checkout and none is.
+    #[must_use]
+    pub fn are_missing(&self, changes: &[Change]) -> bool {
+        !changes.is_empty() && changes.iter().all(|change| self.is_missing(change))
+    }
+
     /// Brings these paths of the user's own index to what `HEAD` holds, and writes those files that are not in the checkout.
     pub fn bring(&self, changes: &[Change]) -> Result<(), GitError> {
-        if changes.is_empty() || !changes.iter().all(|change| self.is_missing(change)) {
+        if !self.are_missing(changes) {
             self.stage(changes)?;
             return self.write_missing(changes);
         }

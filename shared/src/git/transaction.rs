@@ -18,8 +18,10 @@ const WHY: &str = "arborist";
 const LOCKS_PASSED: usize = 8;
 
 impl Repository {
-    /// Moves refs in one transaction: all of them are where we believe them to be, or none is moved. The first is
-    /// the one that matters: after a crash it may be the only one that moved. Reflogs say why.
+    /// Moves refs in one transaction: all of them are where we believe them to be, or none is moved. With git's files backend
+    /// they move one after the other, in this order, and those that are deleted after all others: a kill may
+    /// leave only the first few of them moved. Whoever gives several puts the one that counts behind those that it
+    /// needs. Reflogs say why.
     pub fn move_refs(&self, moves: &[RefMove<'_>], why: &str) -> Result<(), GitError> {
         self.moving_owned(moves, || self.move_refs_freely(moves, why))
     }

@@ -53,6 +53,12 @@ impl Holder {
         }
     }
 
+    /// Whether its process was on this machine and has died, or is dying.
+    pub(super) fn is_gone(&self) -> bool {
+        let was_here = |process: &Identity| process.is_of_this_machine() && !process.is_here();
+        self.process.as_ref().is_some_and(was_here)
+    }
+
     /// What stands in a lock file; nobody in particular where that cannot be read.
     pub(super) fn read(content: &[u8]) -> Self {
         serde_json::from_slice(content).unwrap_or_default()

@@ -74,11 +74,22 @@ pub(super) struct Locked {
 /// A file that is replaced faster than this many times is not worth locking.
 const TRIES: usize = 100;
 const WORDS: usize = 4096;
+/// The processes of a holder that was killed are gone within this time.
+const DYING: Duration = Duration::from_secs(2);
 
 impl FileLock {
-    /// Takes the lock at `path` if it is free; `what` is told to those who find it held. Directories are made.
+    /// Takes the lock at `path` if it is free; `what` is told to those who find it held. Directories are made. Of a holder that
+    /// was killed, a child that had not become its program yet may keep the lock until it has died too: that is waited for.
     pub fn try_take(path: &Path, what: &str) -> Result<Self, LockError> {
-        Locked::try_take(path, what).map(Self)
+        let end = Instant::now() + DYING;
+        loop {
+            match Locked::try_take(path, what) {
+                Err(LockError::Held { holder, .. }) if holder.is_gone() && Instant::now() < end => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                result => return result.map(Self),
+            }
+        }
     }
 
     /// Takes the lock, waiting at most `time` for it, or until `cancel`.

@@ -299,10 +299,13 @@ impl<'a> Recorder<'a> {
         if self.tip.branch == self.hand.run { self.repository.await_index() } else { Ok(()) }
     }
 
+    /// Moves the branch, and other refs with it. The branch comes last: a kill between two renames of the transaction must not
+    /// leave it moved without the mark that says what the index and the checkout still lack, or without the refs that
+    /// save an agent's commits. Refs that are deleted are git's to delete after all others have moved.
     fn advance(&mut self, commit: Oid, tip: Oid, others: &[RefMove<'_>]) -> Result<(), RecordError> {
         let name = self.tip.branch.to_ref();
-        let mut moves = vec![RefMove { name: &name, new: Some(commit), old: Some(tip) }];
-        moves.extend_from_slice(others);
+        let mut moves = others.to_vec();
+        moves.push(RefMove { name: &name, new: Some(commit), old: Some(tip) });
         if let Err(error) = self.repository.move_refs_again(&moves) {
             // Between two steps nobody looks after a task's branch. It is the run's own: what moved it is put aside.
             let is_own = self.tip.branch != self.hand.run && tip == self.tip.head;

@@ -51,6 +51,8 @@ impl TurnMark {
 
 /// How marks of turns begin. A file that is missing may be one that the agent has deleted since.
 const TURN: &str = "turn-";
+/// How marks of commits begin whose files were not in the checkout and are written there, such as a report.
+const WRITTEN: &str = "written-";
 
 impl Recorder<'_> {
     /// Writes an entry as [`Recorder::record_over`] does, and brings what it changes into the index. A file that is not in
@@ -141,7 +143,7 @@ impl Recorder<'_> {
             return Ok(written);
         }
         let before = self.head();
-        let mark = mark_of(self.branch(), before);
+        let mark = mark_of(self.branch(), before, self.repository().are_missing(changes));
         let begun = RefMove { name: &mark, new: Some(before), old: None };
         let moves: Vec<RefMove<'_>> = others.iter().copied().chain([begun]).collect();
         let written = write(self, &moves)?;
@@ -155,8 +157,13 @@ impl Recorder<'_> {
 pub fn settle(repository: &Repository, branch: &BranchName, head: Oid) -> Result<(), GitError> {
     for mark in repository.list_refs(&[&folder(branch)])? {
         if mark.target != head && repository.is_ancestor(mark.target, head)? {
-            let is_turn = mark.name.rsplit('/').next().is_some_and(|name| name.starts_with(TURN));
-            catch_up(repository, (mark.target, head), if is_turn { Files::Left } else { Files::Written })?;
+            let name = mark.name.rsplit('/').next().unwrap_or_default();
+            let files = match name {
+                _ if name.starts_with(TURN) => Files::Left,
+                _ if name.starts_with(WRITTEN) => Files::WrittenAgain,
+                _ => Files::Written,
+            };
+            catch_up(repository, branch, (mark.target, head), files)?;
         }
         end(repository, &mark.name, mark.target)?;
     }
@@ -166,20 +173,32 @@ pub fn settle(repository: &Repository, branch: &BranchName, head: Oid) -> Result
 /// What becomes of files that are missing in the checkout.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Files {
+    /// They are written.
     Written,
+    /// They are written, and so are those of which only a beginning is there: none was there before we wrote them.
+    WrittenAgain,
+    /// They stay missing.
     Left,
 }
 
 /// Paths that the index has as they were before are brought to `head`; of those that it has so, files are written.
-fn catch_up(repository: &Repository, (before, head): (Oid, Oid), files: Files) -> Result<(), GitError> {
+fn catch_up(
+    repository: &Repository,
+    branch: &BranchName,
+    (before, head): (Oid, Oid),
+    files: Files,
+) -> Result<(), GitError> {
     let all = repository.changes(repository.tree_of(before)?, repository.tree_of(head)?)?;
     let as_in = |commit| -> Result<Vec<Change>, GitError> {
         let others: HashSet<Vec<u8>> = repository.staged_since(commit)?.into_iter().collect();
         Ok(all.iter().filter(|change| !others.contains(&change.path)).cloned().collect())
     };
     repository.stage(&as_in(before)?)?;
+    if files == Files::WrittenAgain {
+        repository.remove_begun(branch, (before, head), &as_in(head)?)?;
+    }
     match files {
-        Files::Written => repository.write_missing(&as_in(head)?),
+        Files::Written | Files::WrittenAgain => repository.write_missing(&as_in(head)?),
         Files::Left => Ok(()),
     }
 }
@@ -199,6 +218,7 @@ fn folder(branch: &BranchName) -> String {
     format!("refs/arborist/wip/{}/@staging/", branch.component())
 }
 
-fn mark_of(branch: &BranchName, before: Oid) -> String {
-    format!("{}{before}", folder(branch))
+fn mark_of(branch: &BranchName, before: Oid, are_files_written: bool) -> String {
+    let kind = if are_files_written { WRITTEN } else { "" };
+    format!("{}{kind}{before}", folder(branch))
 }

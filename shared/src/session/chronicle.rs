@@ -184,9 +184,12 @@ impl Chronicle {
             }
             None => None,
         };
-        let mut moves = vec![RefMove { name: &name, new: Some(commit), old: Some(before.commit) }];
+        // In the order in which a kill may cut them off. What was said comes first: the number of a turn that has no record is
+        // given again, and then the newest transcript of that number counts. A record without its branch is finished
+        // by whoever comes next.
+        let mut moves: Vec<RefMove<'_>> = said.into_iter().collect();
+        moves.push(RefMove { name: &name, new: Some(commit), old: Some(before.commit) });
         moves.extend(others);
-        moves.extend(said);
         if let Err(error) = self.repository.move_refs_again(&moves) {
             // Where the run owns its records, nobody else writes them: what is there now was forged, and is put aside.
             if self.repository.restore_ref(&name)? | self.repository.restore_ref(&spoken)? {

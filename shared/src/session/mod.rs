@@ -33,7 +33,7 @@ pub use archive::{Archive, Origin, Shelf, Stored};
 pub use asked::{Asked, OF_RUNNER};
 pub use chronicle::{Chronicle, Draft};
 pub use error::SessionError;
-pub use interrupted::finish_turns;
+pub use interrupted::{finish_turn_elsewhere, finish_turns, recover_from_crash};
 pub use milestone::{Checkpoint, End, Pause, Resumed, Verdict};
 pub use ownership::owned_by;
 pub use point::Point;

@@ -114,7 +114,7 @@ impl Archive<'_> {
         let mut words = HashMap::new();
         for commit in self.repository.stream_commits(&revisions)? {
             let said: Transcript = chain::read(&name, &self.repository.exact(commit?)?)?;
-            words.insert(said.turn, words_of(&said));
+            words.entry(said.turn).or_insert_with(|| words_of(&said));
         }
         Ok(words)
     }

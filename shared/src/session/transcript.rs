@@ -76,7 +76,7 @@ impl Transcript {
 }
 
 impl Archive<'_> {
-    /// Where what was said in each turn stands, by the number of the turn.
+    /// Where what was said in each turn stands, by the number of the turn. The newest of a number counts.
     pub fn list_transcripts(&self, session: &SessionId) -> Result<HashMap<u32, Oid>, SessionError> {
         let Some(tip) = self.find_transcript(session)? else {
             return Ok(HashMap::new());
@@ -88,7 +88,10 @@ impl Archive<'_> {
             let number = std::str::from_utf8(commit.message())
                 .ok()
                 .and_then(|said| said.strip_prefix(&begin)?.split_once(' ')?.0.parse().ok());
-            found.extend(number.map(|number: u32| (number, commit.id)));
+            // Newest first: of two with one number, the older belongs to a turn whose record a kill has cut off.
+            if let Some(number) = number {
+                found.entry(number).or_insert(commit.id);
+            }
         }
         Ok(found)
     }

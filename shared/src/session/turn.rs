@@ -102,8 +102,9 @@ impl Chronicle {
             };
             if let Some(prepared) = &prepared {
                 turn.commit = Some(prepared.commit);
-                moves.push(RefMove { name: &branch, new: Some(prepared.commit), old: Some(delivery.tip) });
+                // The mark first: a branch that has moved without it would leave the index behind for good.
                 moves.extend(mark.as_ref().map(|mark| mark.begun()));
+                moves.push(RefMove { name: &branch, new: Some(prepared.commit), old: Some(delivery.tip) });
             }
             let about = Some(turn.commit.unwrap_or(recorder.head()));
             let tip = about.filter(|_| recorder.branch() == recorder.run());

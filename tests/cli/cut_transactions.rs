@@ -1,0 +1,201 @@
+//! Git moves the refs of one transaction by renaming one file after the other. A kill between two renames leaves the first of
+//! them moved and the others where they were: whichever these are, the same command ends as if nothing had happened.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use arborist_testkit::{Garden, Run};
+use serde_json::Value;
+
+use crate::town::Town;
+
+/// A git that writes down which refs each transaction moves, if it moves several. Of the one that `CUT` names it moves only the first few, in the
+/// order in which git renames: those that are deleted come last. Then it kills who asked for it.
+const GIT: &str = r#"#!/bin/sh
+case " $* " in *" update-ref "*" --stdin "*) ;; *) exec 'GIT' "$@" ;; esac
+zeros=0000000000000000000000000000000000000000
+set -C
+while IFS= read -r line; do
+  case "$line" in
+    start) moves=; gone=; count=0 ;;
+    "update "*" $zeros "*) gone="$gone$line
+"; count=$((count+1)) ;;
+    prepare) ;;
+    commit)
+      if [ $count -gt 1 ]; then
+        n=1; until { printf '%s' "$moves$gone" > "CALLS/$n"; } 2>/dev/null; do n=$((n+1)); done
+        for cut in 0 1 2 3 4 5; do
+          if [ "$n:$cut" = "$CUT" ]; then
+            printf '%s' "$moves$gone" | head -n $cut | 'GIT' "$@" || exit 1
+            kill -9 $PPID; exit 1
+          fi
+        done
+      fi
+      printf 'start\n%sprepare\ncommit\n' "$moves$gone" | 'GIT' "$@" || exit 1 ;;
+    *) moves="$moves$line
+"; count=$((count+1)) ;;
+  esac
+done
+"#;
+
+/// Two turns, and no call writes what another has written.
+const AGENT: &str = r#"
+opens
+calls 1 "Add one"; echo "one $n" > one.txt; answers 1
+calls 2 "Add two"; mkdir -p deep; echo "two $n" > deep/two.txt; answers 2
+ends done
+"#;
+
+fn plant_git(garden: &Garden) {
+    let path = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    let calls = garden.root().join("calls");
+    fs::create_dir(&calls).unwrap();
+    garden.plant("git", &GIT.replace("CALLS", calls.to_str().unwrap()).replace("GIT", git.to_str().unwrap()));
+}
+
+/// Every cut of every transaction that moved several refs, and among them one that is called so: `NUMBER:MOVED`.
+fn cuts(garden: &Garden, name: &str) -> Vec<String> {
+    let read = |number: usize| fs::read_to_string(garden.root().join(format!("calls/{number}"))).ok();
+    let all = (1..).map_while(|number| Some((number, read(number)?)));
+    let wanted = all.filter(|(_, moves)| moves.contains(name));
+    wanted
+        .flat_map(|(number, moves)| (0..moves.lines().count()).map(move |moved| format!("{number}:{moved}")))
+        .collect()
+}
+
+fn gardener(garden: &Garden, args: &[&str], cut: &str) -> Run {
+    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+    Run::of(command.args(["--test-command", "true"]).args(args).env("CUT", cut), b"")
+}
+
+/// Every commit that the record of a turn names is on its branch, and what was said in it is kept.
+fn records_are_whole(garden: &Garden, cut: &str, branch: &str, other: Option<(&PathBuf, &str)>) {
+    let read = |kind: &str, format: &str| {
+        let from = format!("--glob=refs/arborist/{kind}");
+        garden.git(["log", "--first-parent", format, &from]).answer()
+    };
+    let transcripts = read("transcripts", "--format=%s");
+    let mut turns = Vec::new();
+    // The first record follows the commit that the session began at, so commits of the code come behind it.
+    for line in read("sessions", "--format=%b").lines().filter(|line| line.starts_with('{')) {
+        let record: Value = serde_json::from_str(line).unwrap();
+        if let Some(commit) = record["commit"].as_str().filter(|_| record["kind"] == "turn") {
+            let asked = garden.git(["merge-base", "--is-ancestor", commit, branch]);
+            assert_eq!(asked.code(), 0, "cut at {cut}: {line}");
+        }
+        for commit in record["others"].as_array().into_iter().flatten() {
+            let (place, branch) = other.unwrap();
+            let asked = ["merge-base", "--is-ancestor", commit["commit"].as_str().unwrap(), branch];
+            assert_eq!(garden.git_in(place, asked).code(), 0, "cut at {cut}: {line}");
+        }
+        if let Some(number) = record["number"].as_u64().filter(|_| record["kind"] == "turn") {
+            assert!(!turns.contains(&number), "cut at {cut}: {line}");
+            assert!(transcripts.contains(&format!(": turn {number} of")), "cut at {cut}: {transcripts}");
+            turns.push(number);
+        }
+    }
+    assert!(turns.len() >= 3, "cut at {cut}: {turns:?}");
+}
+
+fn complete_once(garden: &Garden, cut: &str, branch: &str) {
+    let log = garden.git(["log", "--format=%s", branch]).answer();
+    for step in ["@@run-start)", "@T001@implement-pass)", "@T001@test-pass)", "@T001@complete)"] {
+        assert_eq!(log.matches(step).count(), 1, "cut at {cut}:\n{log}");
+    }
+}
+
+fn tidy(garden: &Garden, cut: &str, place: &PathBuf) {
+    assert_eq!(garden.git_in(place, ["status", "--porcelain"]).answer(), "", "cut at {cut}");
+    assert_eq!(garden.git_in(place, ["for-each-ref", "refs/arborist/wip"]).answer(), "", "cut at {cut}");
+}
+
+/// Tries every cut, two at a time.
+fn survives_all(cuts: &[String], survives: impl Fn(&str) + Sync) {
+    assert!(cuts.len() >= 4, "{cuts:?}");
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(cut) = cuts.get(next.fetch_add(1, Ordering::SeqCst)) {
+            survives(cut);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        scope.spawn(work);
+    });
+}
+
+fn in_place() -> Garden {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 the work\n");
+    // The plan is not committed: that is for the run to do.
+    garden.git(["commit", "-q", "--allow-empty", "-m", "begin"]).succeeds();
+    crate::turning::agent(&garden, "claude", AGENT);
+    plant_git(&garden);
+    garden
+}
+
+#[test]
+fn a_transaction_that_was_cut_in_place_leaves_branch_index_and_files_in_agreement() {
+    let undisturbed = in_place();
+    gardener(&undisturbed, &[], "").succeeds();
+    survives_all(&cuts(&undisturbed, "refs/"), |cut| {
+        let garden = in_place();
+        let killed = gardener(&garden, &[], cut);
+        assert_eq!(killed.code(), 137, "cut at {cut}: {}", killed.report());
+        let again = gardener(&garden, &[], "");
+        assert_eq!(again.code(), 0, "cut at {cut}: {}", again.report());
+        complete_once(&garden, cut, "main");
+        tidy(&garden, cut, &garden.path(""));
+        records_are_whole(&garden, cut, "main", None);
+    });
+}
+
+fn two_repositories() -> Town {
+    let town = Town::of(&["backend"], "- [ ] T001 [repo:backend] the work\n");
+    crate::turning::agent(&town, "claude", AGENT);
+    plant_git(&town);
+    town
+}
+
+#[test]
+fn a_turn_that_was_cut_in_another_repository_is_finished_there() {
+    let undisturbed = two_repositories();
+    gardener(&undisturbed, &[], "").succeeds();
+    // Only there does a turn move a branch.
+    survives_all(&cuts(&undisturbed, "/@staging/turn-"), |cut| {
+        let town = two_repositories();
+        let killed = gardener(&town, &[], cut);
+        assert_eq!(killed.code(), 137, "cut at {cut}: {}", killed.report());
+        let again = gardener(&town, &[], "");
+        assert_eq!(again.code(), 0, "cut at {cut}: {}", again.report());
+        let (backend, branch) = (town.clone_of("backend"), town.session_branch("backend"));
+        complete_once(&town, cut, &town.session_branch("repo"));
+        tidy(&town, cut, &town.path(""));
+        tidy(&town, cut, &backend);
+        let house = backend
+            .with_file_name("backend.arborist")
+            .join(format!("session-{}", branch.rsplit_once('/').unwrap().1));
+        tidy(&town, cut, &house);
+        records_are_whole(&town, cut, &town.session_branch("repo"), Some((&backend, &branch)));
+    });
+}
+
+/// A report that git had begun to write: the file is there, and empty.
+#[test]
+fn a_report_that_was_only_begun_is_written_again() {
+    let garden = in_place();
+    gardener(&garden, &[], "").succeeds();
+    let report = garden.git(["ls-files", "spec/reports"]).answer();
+    let before = garden.git(["rev-parse", "main~1"]).answer();
+    fs::write(garden.path(&report), "").unwrap();
+    garden.git(["rm", "-q", "--cached", &report]).succeeds();
+    let mark = format!("refs/arborist/wip/main/@staging/written-{before}");
+    garden.git(["update-ref", &mark, &before]).succeeds();
+    gardener(&garden, &[], "").succeeds();
+    tidy(&garden, "the report", &garden.path(""));
+    assert!(garden.read(&report).contains("\"task_id\": \"T001\""));
+}
