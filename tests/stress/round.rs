@@ -64,8 +64,6 @@ impl Mode {
     }
 }
 
-/// A run takes about a second; it is killed within so many microseconds.
-const LATEST: u64 = 1_500_000;
 /// A task that was interrupted so often in a row stops the run.
 const INTERRUPTIONS: usize = 3;
 /// A run that has not ended by then hangs. It waits for locks, and other tests may keep the machine busy.
@@ -96,6 +94,8 @@ pub(crate) struct Round {
     pub(crate) garden: Garden,
     /// How often the run was killed.
     pub(crate) kills: usize,
+    /// How long it took if it was not killed at all.
+    pub(crate) whole: Option<Duration>,
     /// How often it was started.
     starts: Cell<usize>,
     random: Random,
@@ -124,19 +124,32 @@ impl Round {
         if mode == Mode::TwoRepositories {
             add_backend(&garden);
         }
-        Self { mode, garden, kills: 0, starts: Cell::new(0), random }
+        Self { mode, garden, kills: 0, whole: None, starts: Cell::new(0), random }
     }
 
-    /// Kills the run a few times, lets it end, and looks at what it has left.
-    pub(crate) fn run(&mut self) -> Result<(), String> {
+    /// How long the run takes if nobody kills it.
+    pub(crate) fn measure(&self) -> Duration {
+        self.change_as_user();
+        let begun = Instant::now();
+        let _ = self.start(&[]).wait();
+        begun.elapsed()
+    }
+
+    /// Kills the run a few times, each within the time that it takes, lets it end, and looks at what it has left.
+    pub(crate) fn run(&mut self, latest: Duration) -> Result<(), String> {
         self.change_as_user();
         let before = checks::work_of_user(&self.garden);
         for _ in 0..=self.random.below(3) {
-            let delay = Duration::from_micros(self.random.below(LATEST));
+            let delay = self.random.below(latest.as_micros().try_into().unwrap_or(u64::MAX));
+            let delay = Duration::from_micros(delay);
+            let begun = Instant::now();
             match self.start(&[]).kill_after(delay)? {
                 Killed::Yes => self.kills += 1,
                 // Everything is done: there is nothing left to interrupt.
-                Killed::No => break,
+                Killed::No => {
+                    self.whole = (self.kills == 0).then(|| begun.elapsed());
+                    break;
+                }
             }
         }
         self.end()?;
