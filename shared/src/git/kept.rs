@@ -46,8 +46,6 @@ pub(super) enum Duty {
     Write(ObjectKind),
     /// It tells what objects are and hold.
     Read,
-    /// It compares trees.
-    Compare,
     /// It moves refs, for this reason.
     Move(String),
 }

@@ -28,6 +28,7 @@ mod marks;
 mod merge;
 mod notes;
 mod objects;
+mod odb;
 mod owned;
 mod pre_commit;
 mod proof;

@@ -1,7 +1,5 @@
 //! Objects by id, many in one call.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
-
 use super::{GitError, RawCommit, Repository, command::checked};
 use crate::name::{ObjectKind, Oid};
 
@@ -24,11 +22,10 @@ impl Repository {
     }
 
     fn load_commit(&self, id: Oid) -> Result<RawCommit, GitError> {
-        match self.ask_content(ObjectKind::Commit, id)? {
-            Some(Some(content)) => Ok(RawCommit::new(id, content)),
-            Some(None) => Err(GitError::Unknown(id.to_string(), "commit")),
-            None => self.load_many(&[id])?.pop().ok_or_else(|| GitError::Unknown(id.to_string(), "commit")),
-        }
+        let content = self.read_object(ObjectKind::Commit, id)?;
+        content
+            .map(|content| RawCommit::new(id, content))
+            .ok_or_else(|| GitError::Unknown(id.to_string(), "commit"))
     }
 
     fn load_many(&self, ids: &[Oid]) -> Result<Vec<RawCommit>, GitError> {
@@ -46,20 +43,10 @@ impl Repository {
 
     /// The blob at `path` in a commit, if there is one.
     pub fn find_path(&self, commit: Oid, path: &str) -> Result<Option<Oid>, GitError> {
-        if let Some(found) = self.ask_for(&format!("{commit}:{path}"))? {
-            return Ok(found);
+        match self.find_tree(commit)? {
+            Some(tree) => self.find_entry(tree, path.as_bytes()),
+            None => Ok(None),
         }
-        let command = self.git("rev-parse").args(["--verify", "--quiet", "--end-of-options"]);
-        let found = command.arg(format!("{commit}:{path}")).finish()?;
-        Ok(String::from_utf8_lossy(&found.stdout).trim().parse().ok())
-    }
-
-    /// What stands at `path`, as bytes of a file name, in a tree.
-    pub fn find_entry(&self, tree: Oid, path: &[u8]) -> Result<Option<Oid>, GitError> {
-        let command =
-            self.git("ls-tree").args(["-z", "--full-tree", "--object-only", &tree.to_string(), "--"]);
-        let printed = command.arg(OsStr::from_bytes(path)).stdout()?;
-        Ok(printed.split(|b| *b == 0).next().and_then(Oid::from_hex))
     }
 
     /// The commits that are reachable from `tips` and not from `others`, newest first. Both go to git on its
@@ -96,20 +83,7 @@ impl Repository {
 
     /// The bytes of a blob, if it is here.
     pub fn find_blob(&self, id: Oid) -> Result<Option<Vec<u8>>, GitError> {
-        let found = match self.ask_content(ObjectKind::Blob, id)? {
-            Some(found) => found,
-            None => {
-                let command = self.git("cat-file").arg("--batch");
-                let printed = checked("cat-file", command.finish_with(&format!("{id}\n").into_bytes())?)?;
-                take_object(&mut printed.as_slice(), &id, "blob").ok()
-            }
-        };
-        match found {
-            Some(content) if Oid::of(ObjectKind::Blob, &content, id.format()) != id => {
-                Err(GitError::Corrupt(id.to_string(), "blob"))
-            }
-            found => Ok(found),
-        }
+        self.read_object(ObjectKind::Blob, id)
     }
 }
 

@@ -94,28 +94,18 @@ impl Repository {
 
     /// The content of an object, if it is what its id says.
     fn find_proven(&self, kind: ObjectKind, id: Oid) -> Result<Option<Vec<u8>>, GitError> {
-        let content = match self.ask_content(kind, id)? {
-            Some(content) => content,
-            // It ends where it cannot read a file.
-            None => {
-                let ended = self.git("cat-file").args([kind.as_str(), &id.to_string()]).finish()?;
-                ended.status.success().then_some(ended.stdout)
+        match self.read_object(kind, id) {
+            Err(GitError::Corrupt(..)) => Ok(None),
+            Ok(None) if self.loose_file(id).symlink_metadata().is_err() => {
+                Err(GitError::Unknown(id.to_string(), kind.as_str()))
             }
-        };
-        if content.is_none() && self.file_of(id).symlink_metadata().is_err() {
-            return Err(GitError::Unknown(id.to_string(), kind.as_str()));
+            found => found,
         }
-        Ok(content.filter(|content| Oid::of(kind, content, id.format()) == id))
-    }
-
-    fn file_of(&self, id: Oid) -> std::path::PathBuf {
-        let id = id.to_string();
-        self.common_dir.join("objects").join(&id[..2]).join(&id[2..])
     }
 
     /// Removes the file of a false object, so that git writes it anew. One in a pack stays, and is an error.
     fn replace_false(&self, object: &FalseObject) -> Result<(), GitError> {
-        if safe_files::remove(&self.file_of(object.id)).is_err() {
+        if safe_files::remove(&self.loose_file(object.id)).is_err() {
             return Err(object.error());
         }
         // Where the index says that a file is unchanged, git does not read it again.

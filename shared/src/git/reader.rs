@@ -1,11 +1,15 @@
-//! What objects are and hold, and where names lead, asked of a git that stays.
+//! Where names lead, asked of a git that stays; and objects, where libgit2 cannot be used.
 
 use std::{
     io::{BufRead, Read},
     path::Path,
 };
 
-use super::{GitError, Repository, kept::Duty};
+use super::{
+    GitError, Repository,
+    kept::Duty,
+    odb::{StoredKind, StoredObject},
+};
 use crate::{
     name::{ObjectKind, Oid},
     process::Running,
@@ -19,18 +23,16 @@ struct Found {
 }
 
 impl Repository {
-    /// The object that a name made of an object's id leads to, such as `{id}^{tree}`. `None` outside if the git that stays
-    /// gave no answer.
-    pub(super) fn ask_for(&self, name: &str) -> Result<Option<Option<Oid>>, GitError> {
-        let found = self.look_up(&self.common_dir, &[name.to_owned()])?;
-        Ok(found.map(|found| found.into_iter().flatten().next().map(|found| found.id)))
-    }
-
-    /// The same for the commit that any revision names.
+    /// The commit that any revision names; `None` outside if the git that stays gave no answer.
     pub(super) fn ask_for_commit(&self, revision: &str) -> Result<Option<Option<Oid>>, GitError> {
-        let is_id = revision.parse::<Oid>().is_ok();
-        let git_dir = if is_id { &self.common_dir } else { &self.git_dir };
-        let found = self.look_up(git_dir, &[format!("{revision}^{{commit}}")])?;
+        if let Ok(id) = revision.parse::<Oid>() {
+            match self.find_object(id, "commit")?.map(|found| found.kind) {
+                Some(StoredKind::Known(ObjectKind::Commit)) => return Ok(Some(Some(id))),
+                Some(StoredKind::Known(_)) | None => return Ok(Some(None)),
+                Some(StoredKind::Tag) => {}
+            }
+        }
+        let found = self.look_up(&self.git_dir, &[format!("{revision}^{{commit}}")])?;
         let commit = |found: Found| found.is_commit.then_some(found.id);
         Ok(found.map(|found| found.into_iter().flatten().find_map(commit)))
     }
@@ -54,12 +56,22 @@ impl Repository {
         Ok(is_alone.then(|| own.map(|own| own.id)))
     }
 
-    /// What an object of this kind holds; `None` within if it is not here or of another kind.
-    pub(super) fn ask_content(&self, kind: ObjectKind, id: Oid) -> Result<Option<Option<Vec<u8>>>, GitError> {
+    /// The object with this id, as git reads it. git does not hash what it reads, so that is done here.
+    pub(super) fn ask_git_for_object(
+        &self,
+        id: Oid,
+        name: &'static str,
+    ) -> Result<Option<StoredObject>, GitError> {
         let kept = self.clerk(Duty::Read);
-        let told =
-            kept.ask(|| self.start_reader(&self.common_dir), |running| content_of(running, kind, id))?;
-        Ok(told.ok())
+        let start = || self.start_reader(&self.common_dir);
+        let corrupt = || GitError::Corrupt(id.to_string(), name);
+        // It ends where it cannot read a file.
+        let found = kept.ask(start, |running| content_of(running, id))?.map_err(|_| corrupt())?;
+        let is_false = found.as_ref().is_some_and(|found| match found.kind {
+            StoredKind::Known(kind) => Oid::of(kind, &found.content, id.format()) != id,
+            StoredKind::Tag => false,
+        });
+        if is_false { Err(corrupt()) } else { Ok(found) }
     }
 
     fn look_up(&self, git_dir: &Path, names: &[String]) -> Result<Option<Vec<Option<Found>>>, GitError> {
@@ -101,18 +113,23 @@ fn read_info(running: &mut Running) -> Option<Option<Found>> {
     Some(Some(Found { id, is_commit: words.next()? == "commit" }))
 }
 
-fn content_of(running: &mut Running, kind: ObjectKind, id: Oid) -> Option<Option<Vec<u8>>> {
+fn content_of(running: &mut Running, id: Oid) -> Option<Option<StoredObject>> {
     running.tell(format!("contents {id}\n").as_bytes()).ok()?;
     let line = read_line(running)?;
     if line.ends_with(" missing") {
         return Some(None);
     }
     let mut words = line.strip_prefix(&format!("{id} "))?.split(' ');
-    let found = words.next()?;
+    let kind = match words.next()? {
+        "blob" => StoredKind::Known(ObjectKind::Blob),
+        "tree" => StoredKind::Known(ObjectKind::Tree),
+        "commit" => StoredKind::Known(ObjectKind::Commit),
+        _ => StoredKind::Tag,
+    };
     let mut content = vec![0; words.next()?.parse::<usize>().ok()? + 1];
     running.output()?.read_exact(&mut content).ok()?;
     content.pop();
-    Some((found == kind.as_str()).then_some(content))
+    Some(Some(StoredObject { kind, content }))
 }
 
 fn read_line(running: &mut Running) -> Option<String> {

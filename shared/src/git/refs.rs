@@ -103,8 +103,20 @@ impl Repository {
         Ok(refs.into_iter().find(|found| found.name == name).map(|found| found.target))
     }
 
-    /// Where a branch is, and whether it is the one that is checked out here, in one question.
+    /// Where a branch is, and whether it is the one that is checked out here.
     pub fn find_head(&self, branch: &BranchName) -> Result<HeadOf, GitError> {
+        match self.glance_at_head(&self.git_dir) {
+            Some(head) => Ok(match self.find_branch(branch)? {
+                Some(tip) if head.branch.as_ref() == Some(branch) => HeadOf::Branch { tip },
+                Some(tip) => HeadOf::Elsewhere { tip },
+                None => HeadOf::Nowhere,
+            }),
+            None => self.ask_for_head(branch),
+        }
+    }
+
+    /// The same as git tells it, in one question.
+    fn ask_for_head(&self, branch: &BranchName) -> Result<HeadOf, GitError> {
         let name = branch.to_ref();
         let command = self.git("for-each-ref").arg("--format=%(HEAD)%(objectname) %(refname)").arg(&name);
         let printed = command.stdout()?;

@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::Identity,
-    kept::Clerks, register::Register,
+    kept::Clerks, odb::ObjectDatabase, register::Register,
 };
 use crate::name::{BranchName, ObjectFormat, Oid, RepoName};
 
@@ -48,6 +48,8 @@ pub struct Repository {
     pub(super) is_pinned: bool,
     /// The git directories as they were when it was opened.
     pub(super) homes: Arc<[Identity]>,
+    /// The objects, for all worktrees.
+    pub(super) objects: ObjectDatabase,
     /// The gits that stay, for all worktrees.
     pub(super) clerks: Clerks,
     /// As whom commits are written.
@@ -163,6 +165,7 @@ impl Repository {
             head,
             keeps_loose_refs: *refs != b"reftable",
             is_pinned: false,
+            objects: ObjectDatabase::default(),
             clerks: Clerks::default(),
             authors: Authors::default(),
             register: Register::default(),

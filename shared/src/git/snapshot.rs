@@ -354,28 +354,6 @@ pub(super) fn index_info(changes: &[Change], format: ObjectFormat) -> Vec<u8> {
     info
 }
 
-/// Records `:mode mode id id status NUL path NUL`.
-pub(super) fn parse_changes(printed: &[u8]) -> Result<Vec<Change>, GitError> {
-    let strange =
-        || GitError::Strange { command: "diff-tree".into(), what: "a record of another form".into() };
-    let mut fields = printed.split(|b| *b == 0);
-    let mut changes = Vec::new();
-    while let Some(head) = fields.next().filter(|head| !head.is_empty()) {
-        let head = std::str::from_utf8(head).map_err(|_| strange())?;
-        let mut words = head.trim_start_matches(':').split(' ');
-        let modes = [words.next(), words.next()]
-            .map(|mode| mode.and_then(|mode| u32::from_str_radix(mode, 8).ok()).ok_or_else(strange));
-        let ids = [words.next(), words.next()]
-            .map(|id| id.and_then(|id| id.parse::<Oid>().ok()).ok_or_else(strange));
-        let ([old_mode, mode], [old_id, id]) = (modes, ids);
-        let (before, after) = ((old_mode?, old_id?), (mode?, id?));
-        let path = fields.next().ok_or_else(strange)?.to_vec();
-        let there = |side: (u32, Oid)| (side.0 != 0).then_some(side);
-        changes.push(Change { path, before: there(before), after: there(after) });
-    }
-    Ok(changes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

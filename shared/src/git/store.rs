@@ -1,4 +1,4 @@
-//! Writing objects. For each kind one git stays and is told which file to take in: to start git costs more than that.
+//! Writing objects where libgit2 cannot be used. For each kind one git stays and is told which file to take in: to start git costs more than that.
 
 use std::{
     fs,
@@ -17,9 +17,8 @@ use crate::{
 };
 
 impl Repository {
-    /// Stores an object as it is.
-    pub(super) fn write_object(&self, kind: ObjectKind, content: &[u8]) -> Result<Oid, GitError> {
-        let id = Oid::of(kind, content, self.format);
+    /// Has git store an object whose id is known.
+    pub(super) fn have_git_write(&self, kind: ObjectKind, id: Oid, content: &[u8]) -> Result<Oid, GitError> {
         let told = self.told_to_write(kind, content)?;
         if told == Some(id) {
             return Ok(id);

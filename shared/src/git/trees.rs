@@ -1,17 +1,12 @@
 //! Trees: what differs between two of them, and one that differs from another.
 
-use std::{collections::BTreeMap, io::BufRead, path::Path};
+use std::{collections::BTreeMap, os::unix::ffi::OsStrExt, path::Path};
 
-use super::{Change, GitError, Repository, kept::Duty, snapshot::parse_changes};
-use crate::{
-    name::{ObjectKind, Oid},
-    process::Running,
-};
+use super::{Change, GitError, Repository};
+use crate::name::{ObjectKind, Oid};
 
 /// A folder's mode.
 const FOLDER: &[u8] = b"40000";
-/// Follows a question, to be given back by git as it is: the answer ends there.
-const END: &[u8] = b"the end\n";
 
 /// What stands in a tree.
 struct Entry {
@@ -24,6 +19,19 @@ impl Entry {
     /// Old trees have a zero before it.
     fn is_folder(&self) -> bool {
         self.mode.strip_prefix(b"0").unwrap_or(&self.mode) == FOLDER
+    }
+
+    /// Its mode as git shows it, and its id, unless it is a folder. Very old trees hold modes such as 100664.
+    fn as_file(&self) -> Option<(u32, Oid)> {
+        let mode = u32::from_str_radix(std::str::from_utf8(&self.mode).ok()?, 8).ok()?;
+        let shown = match mode & 0o170_000 {
+            0o040_000 => return None,
+            0o100_000 if mode & 0o100 != 0 => 0o100_755,
+            0o100_000 => 0o100_644,
+            0o120_000 => 0o120_000,
+            _ => 0o160_000,
+        };
+        Some((shown, self.id))
     }
 
     /// Folders are ordered as if their names ended in a slash.
@@ -46,23 +54,74 @@ struct Edit<'a> {
 type Step<'a> = (&'a [u8], Option<(u32, Oid)>);
 
 impl Repository {
-    /// The paths that differ between two trees.
+    /// The paths that differ between two trees, in the order of trees.
     pub fn changes(&self, before: Oid, after: Oid) -> Result<Vec<Change>, GitError> {
-        const OPTIONS: [&str; 5] = ["-r", "-z", "--raw", "--no-renames", "--no-abbrev"];
-        let command = || self.git("diff-tree").args(OPTIONS);
-        let question = format!("{before} {after}\n");
-        let start = || self.converse(command().arg("--stdin"));
-        let told = self.clerk(Duty::Compare).ask(start, |running| compared(running, question.as_bytes()))?;
-        match told {
-            Ok(printed) => parse_changes(&printed),
-            Err(_) => parse_changes(&command().args([before.to_string(), after.to_string()]).stdout()?),
+        let mut changes = Vec::new();
+        self.add_changes(&[], (Some(before), Some(after)), &mut changes)?;
+        // git compares names as if those of folders ended in a slash, which is the order of whole paths.
+        changes.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(changes)
+    }
+
+    /// Adds what differs between two folders at `path`.
+    fn add_changes(
+        &self,
+        path: &[u8],
+        (before, after): (Option<Oid>, Option<Oid>),
+        changes: &mut Vec<Change>,
+    ) -> Result<(), GitError> {
+        if before == after {
+            return Ok(());
         }
+        for (name, [before, after]) in self.pair_entries(before, after)? {
+            let path = [path, &name].concat();
+            let folder = |entry: &Option<Entry>| {
+                entry.as_ref().filter(|entry| entry.is_folder()).map(|entry| entry.id)
+            };
+            let file = |entry: &Option<Entry>| entry.as_ref().and_then(Entry::as_file);
+            let (was, is) = (file(&before), file(&after));
+            let folders = (folder(&before), folder(&after));
+            if was != is {
+                changes.push(Change { path: path.clone(), before: was, after: is });
+            }
+            self.add_changes(&[&path, b"/".as_slice()].concat(), folders, changes)?;
+        }
+        Ok(())
+    }
+
+    /// The entries of two folders by name, on both sides.
+    fn pair_entries(
+        &self,
+        before: Option<Oid>,
+        after: Option<Oid>,
+    ) -> Result<BTreeMap<Vec<u8>, [Option<Entry>; 2]>, GitError> {
+        let mut pairs: BTreeMap<Vec<u8>, [Option<Entry>; 2]> = BTreeMap::new();
+        for (side, tree) in [before, after].into_iter().enumerate() {
+            for entry in tree.map_or_else(|| Ok(Vec::new()), |tree| self.entries_of(tree))? {
+                let name = entry.name.clone();
+                pairs.entry(name).or_default()[side] = Some(entry);
+            }
+        }
+        Ok(pairs)
+    }
+
+    /// What stands at `path`, as bytes of a file name, in a tree.
+    pub fn find_entry(&self, tree: Oid, path: &[u8]) -> Result<Option<Oid>, GitError> {
+        let mut found = (tree, true);
+        for name in path.split(|byte| *byte == b'/') {
+            let (folder, true) = found else { return Ok(None) };
+            match self.entries_of(folder)?.into_iter().find(|entry| entry.name == name) {
+                Some(entry) => found = (entry.id, entry.is_folder()),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(found.0))
     }
 
     /// Whether a tree has a file or a folder at this path.
     pub fn has_path(&self, tree: Oid, path: &Path) -> Result<bool, GitError> {
-        let command = self.git("ls-tree").env("GIT_LITERAL_PATHSPECS", "1").args(["-z", "--full-tree"]);
-        Ok(!command.arg(tree.to_string()).arg("--").arg(path).stdout()?.is_empty())
+        let names: Vec<&[u8]> = path.iter().map(OsStrExt::as_bytes).collect();
+        Ok(self.find_entry(tree, &names.join(b"/".as_slice()))?.is_some())
     }
 
     /// The tree `base` with these changes.
@@ -123,11 +182,8 @@ impl Repository {
     }
 
     fn entries_of(&self, tree: Oid) -> Result<Vec<Entry>, GitError> {
-        let content = match self.ask_content(ObjectKind::Tree, tree)? {
-            Some(Some(content)) => content,
-            Some(None) => return Err(GitError::Unknown(tree.to_string(), "tree")),
-            None => self.change("cat-file").args(["tree", &tree.to_string()]).stdout()?,
-        };
+        let unknown = || GitError::Unknown(tree.to_string(), "tree");
+        let content = self.read_object(ObjectKind::Tree, tree)?.ok_or_else(unknown)?;
         parse_tree(&content, tree.as_bytes().len())
             .ok_or_else(|| GitError::Strange { command: "cat-file".into(), what: format!("tree {tree}") })
     }
@@ -155,29 +211,4 @@ fn parse_tree(mut content: &[u8], id_len: usize) -> Option<Vec<Entry>> {
         content = &content[end + 1 + id_len..];
     }
     Some(entries)
-}
-
-/// The records of one comparison: a line that repeats the question, then two NUL-terminated fields for each path.
-fn compared(running: &mut Running, question: &[u8]) -> Option<Vec<u8>> {
-    running.tell(&[question, END].concat()).ok()?;
-    let output = running.output()?;
-    let mut records = Vec::new();
-    // What git cannot read it passes over in silence.
-    let mut is_answered = false;
-    loop {
-        match *output.fill_buf().ok()?.first()? {
-            b':' => {
-                output.read_until(0, &mut records).ok()?;
-                output.read_until(0, &mut records).ok()?;
-            }
-            _ => {
-                let mut line = Vec::new();
-                output.read_until(b'\n', &mut line).ok()?;
-                if line == END {
-                    return is_answered.then_some(records);
-                }
-                is_answered |= line == question;
-            }
-        }
-    }
 }

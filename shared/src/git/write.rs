@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{GitCommand, GitError, Repository};
+use super::{GitCommand, GitError, RawCommit, Repository, odb::StoredKind};
 use crate::name::{ObjectFormat, ObjectKind, Oid};
 
 /// A commit to be written.
@@ -56,12 +56,21 @@ impl Repository {
 
     /// The tree of a commit.
     pub fn tree_of(&self, commit: Oid) -> Result<Oid, GitError> {
-        if let Some(Some(tree)) = self.ask_for(&format!("{commit}^{{tree}}"))? {
-            return Ok(tree);
+        self.find_tree(commit)?.ok_or_else(|| GitError::Unknown(commit.to_string(), "commit"))
+    }
+
+    /// The same; `None` if the commit is not here.
+    pub(super) fn find_tree(&self, commit: Oid) -> Result<Option<Oid>, GitError> {
+        let Some(found) = self.find_object(commit, "commit")? else { return Ok(None) };
+        match found.kind {
+            StoredKind::Known(ObjectKind::Commit) => Ok(RawCommit::new(commit, found.content).tree()),
+            StoredKind::Known(ObjectKind::Tree) => Ok(Some(commit)),
+            StoredKind::Known(ObjectKind::Blob) => Ok(None),
+            StoredKind::Tag => {
+                let command = self.git("rev-parse").args(["--verify", "--end-of-options"]);
+                id_of("rev-parse", &command.arg(format!("{commit}^{{tree}}")).stdout()?).map(Some)
+            }
         }
-        let command =
-            self.git("rev-parse").args(["--verify", "--end-of-options"]).arg(format!("{commit}^{{tree}}"));
-        id_of("rev-parse", &command.stdout()?)
     }
 
     /// Stores a blob.

@@ -70,6 +70,7 @@ pub(super) fn with_ancestors(table: &[Process], pid: u32) -> BTreeSet<u32> {
 mod system {
     use std::{
         fs::{self, Metadata},
+        io::Read,
         os::unix::fs::MetadataExt,
     };
 
@@ -82,7 +83,10 @@ mod system {
     }
 
     pub(super) fn one(pid: u32) -> Option<Process> {
-        parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+        // One read gives all of it. Asking for the end of the file would cost as much again, for every process there is.
+        let mut stat = [0; 1024];
+        let read = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
+        parse(pid, &String::from_utf8_lossy(&stat[..read]))
     }
 
     /// The name of the program stands in brackets and may hold anything, so the fields count from the last one.

@@ -3,8 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs, io,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use super::surface::{How, Item};
@@ -12,6 +14,8 @@ use crate::safe_files::{self, Enclosure, Kind};
 
 /// Larger files are only told by their size and time, and cannot be put back.
 const LARGEST: u64 = 1024 * 1024;
+/// After so many seconds without a change the stamp of a file is believed.
+const SETTLED: i64 = 1;
 /// So many files of a folder are looked at: a folder of hooks may be anything.
 const MOST: usize = 1000;
 /// Lines that we add to the exclude file ourselves, from whichever process.
@@ -21,15 +25,74 @@ const EXCLUDED: [&str; 3] = [Enclosure::DRAFTS, "/.arborist/worktrees/", "/spec/
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum There {
     Nothing,
-    File { bytes: Vec<u8>, mode: u32 },
+    File { bytes: Arc<[u8]>, mode: u32 },
     Large { size: u64, time: Option<std::time::SystemTime> },
     Folder,
     Link(PathBuf),
     Special,
 }
 
+/// What tells one writing of a file from the next. Only the system sets the time of a change, so that whoever writes the
+/// same number of bytes and sets the other times back is noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct FileStamp {
+    place: (u64, u64),
+    size: u64,
+    mode: u32,
+    changed: (i64, i64),
+}
+
+impl FileStamp {
+    fn of(found: &fs::Metadata) -> Self {
+        Self {
+            place: (found.dev(), found.ino()),
+            size: found.size(),
+            mode: found.mode(),
+            changed: (found.ctime(), found.ctime_nsec()),
+        }
+    }
+
+    /// Whether whatever is written from now on gets another stamp: clocks of file systems tick slowly.
+    fn is_settled(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(now.as_secs()).is_ok_and(|now| now > self.changed.0.saturating_add(SETTLED))
+    }
+}
+
+/// Files whose content is known by their stamps. Every agent, reviewer and test looks at all that is watched twice, and next
+/// to nothing of it ever changes.
+static READ: Mutex<BTreeMap<PathBuf, (FileStamp, There)>> = Mutex::new(BTreeMap::new());
+
+/// Whether an agent, a reviewer or a test may be running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AtWork {
+    /// None is, so that what is read now may be remembered.
+    Nobody,
+    /// One may be. A process that has mapped a file into its memory can change it without a trace for as long as the system
+    /// has not written it out, so nothing is remembered that was read meanwhile.
+    Somebody,
+}
+
 impl There {
-    fn at(path: &Path) -> Self {
+    fn at(path: &Path, at_work: AtWork) -> Self {
+        let Ok(found) = path.symlink_metadata() else { return Self::Nothing };
+        let stamp = FileStamp::of(&found);
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, there)) = read.get(path)
+            && *known == stamp
+        {
+            return there.clone();
+        }
+        let there = Self::look_at(path);
+        if at_work == AtWork::Nobody && matches!(there, Self::File { .. }) && stamp.is_settled() {
+            read.insert(path.to_owned(), (stamp, there.clone()));
+        } else {
+            read.remove(path);
+        }
+        there
+    }
+
+    fn look_at(path: &Path) -> Self {
         match safe_files::kind_of(path) {
             None => Self::Nothing,
             Some(Kind::Folder) => Self::Folder,
@@ -42,7 +105,7 @@ impl There {
     fn file(path: &Path) -> Self {
         let Ok(found) = path.symlink_metadata() else { return Self::Nothing };
         match safe_files::read_up_to(path, LARGEST) {
-            Ok(bytes) => Self::File { bytes, mode: found.permissions().mode() & 0o7777 },
+            Ok(bytes) => Self::File { bytes: bytes.into(), mode: found.permissions().mode() & 0o7777 },
             Err(_) => Self::Large { size: found.len(), time: found.modified().ok() },
         }
     }
@@ -67,8 +130,8 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    pub(super) fn take(items: Vec<Item>, inside: Vec<PathBuf>, aside: PathBuf) -> Self {
-        let there = look(&items);
+    pub(super) fn take(items: Vec<Item>, inside: Vec<PathBuf>, aside: PathBuf, at_work: AtWork) -> Self {
+        let there = look(&items, at_work);
         Self { items, there, inside, aside }
     }
 
@@ -89,7 +152,7 @@ impl Copy {
 
     /// Puts back what is not as it was, and names it.
     pub(super) fn restore(&self) -> Vec<String> {
-        let now = look(&self.items);
+        let now = look(&self.items, AtWork::Somebody);
         let paths: BTreeSet<&PathBuf> = self.there.keys().chain(now.keys()).collect();
         let mut found = Vec::new();
         // Folders come before what is in them, so that a link in the place of one is gone first.
@@ -97,7 +160,7 @@ impl Copy {
             let nothing = (How::Whole, There::Nothing);
             let (how, before) = self.there.get(path).unwrap_or(&nothing);
             // What was above may have been put back by now.
-            let after = There::at(path);
+            let after = There::at(path, AtWork::Somebody);
             let how = now.get(path).map_or(*how, |(how, _)| *how);
             if is_same(how, before, &after) || is_lane_gone(path, &after) {
                 continue;
@@ -162,12 +225,12 @@ fn write(path: &Path, before: &There) -> io::Result<()> {
     }
 }
 
-fn look(items: &[Item]) -> Known {
+fn look(items: &[Item], at_work: AtWork) -> Known {
     let mut found = BTreeMap::new();
     for Item { path, how } in items {
-        let there = There::at(path);
+        let there = There::at(path, at_work);
         if *how == How::Folder && there == There::Folder {
-            look_into(path, &mut found);
+            look_into(path, at_work, &mut found);
         }
         // What is watched by more than one name is watched as closely as any of them asks.
         let entry = found.entry(path.clone()).or_insert((*how, there));
@@ -176,14 +239,14 @@ fn look(items: &[Item]) -> Known {
     found
 }
 
-fn look_into(folder: &Path, found: &mut Known) {
+fn look_into(folder: &Path, at_work: AtWork, found: &mut Known) {
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
         for entry in safe_files::list(&folder).unwrap_or_default().into_iter().take(MOST) {
             if entry.kind == Kind::Folder {
                 open.push(entry.path.clone());
             }
-            found.insert(entry.path.clone(), (How::Whole, There::at(&entry.path)));
+            found.insert(entry.path.clone(), (How::Whole, There::at(&entry.path, at_work)));
         }
         if found.len() > MOST {
             return;
@@ -233,7 +296,7 @@ mod tests {
     use super::*;
 
     fn file(text: &str) -> There {
-        There::File { bytes: text.into(), mode: 0o644 }
+        There::File { bytes: text.as_bytes().into(), mode: 0o644 }
     }
 
     #[test]

@@ -6,10 +6,13 @@ mod surface;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
-use copy::{Copy, Known};
+use copy::{AtWork, Copy, Known};
 use surface::{How, Item};
 
 use crate::{
@@ -21,6 +24,9 @@ use crate::{
 /// it was before the first of them began, and every one that was at work has trespassed.
 #[derive(Debug, Clone, Default)]
 pub struct Sentry(Arc<Mutex<Post>>);
+
+/// How many agents, reviewers and tests are watched, in all repositories of this process.
+static WATCHES: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Debug, Default)]
 struct Post {
@@ -59,9 +65,13 @@ impl Sentry {
     #[must_use]
     pub fn watch(&self, repository: &Repository) -> Watch {
         let mut post = self.post();
+        let at_work = match WATCHES.fetch_add(1, Ordering::SeqCst) {
+            0 => AtWork::Nobody,
+            _ => AtWork::Somebody,
+        };
         if post.at_work == 0 {
             let outside = post.outside.take();
-            *post = Post::begin(repository, outside);
+            *post = Post::begin(repository, outside, at_work);
         } else {
             post.inspect();
         }
@@ -71,7 +81,7 @@ impl Sentry {
         Watch {
             sentry: self.clone(),
             known,
-            own: own(repository),
+            own: own(repository, at_work),
             modules: Modules::find(&repository.git_dir),
             special: repository.list_special(),
             repository: repository.clone(),
@@ -106,12 +116,12 @@ impl Sentry {
 
 /// What is watched for one agent alone: its git directory, the folder of hooks in its worktree, and the file that leads
 /// from there to the repository. Whoever works there can put another in its place, or a repository of their own.
-fn own(repository: &Repository) -> Copy {
+fn own(repository: &Repository, at_work: AtWork) -> Copy {
     let mut items = surface::own(repository);
     let top = repository.worktree.clone();
     items.extend(top.iter().map(|top| Item { path: top.join(".git"), how: How::Whole }));
     let inside = [Some(repository.git_dir.clone()), top].into_iter().flatten().collect();
-    Copy::take(items, inside, aside(&repository.git_dir))
+    Copy::take(items, inside, aside(&repository.git_dir), at_work)
 }
 
 /// Where a folder goes that took the place of something that is watched.
@@ -120,11 +130,11 @@ fn aside(git_dir: &Path) -> PathBuf {
 }
 
 impl Post {
-    fn begin(repository: &Repository, outside: Option<Known>) -> Self {
+    fn begin(repository: &Repository, outside: Option<Known>, at_work: AtWork) -> Self {
         let common_dir = &repository.common_dir;
         let inside = [Some(common_dir.clone()), repository.worktree.clone()].into_iter().flatten();
         let inside = inside.chain(surface::log_folders(repository)).collect();
-        let mut before = Copy::take(surface::shared(repository), inside, aside(common_dir));
+        let mut before = Copy::take(surface::shared(repository), inside, aside(common_dir), at_work);
         // An agent whose change cannot be put back must not have it accepted by the next attempt.
         let outside = before.keep_outside(outside);
         let modules = Modules::find(common_dir);
@@ -203,5 +213,6 @@ impl Drop for Watch {
     fn drop(&mut self) {
         let mut post = self.sentry.post();
         post.at_work -= 1;
+        WATCHES.fetch_sub(1, Ordering::SeqCst);
     }
 }
