@@ -102,7 +102,7 @@ fn reasons(files: &[SpecFile<'_>], draft: &Draft) -> Vec<Reason> {
     first
         .map(|DraftNeed { on, place, basis }| {
             let file = &files[place.file];
-            let text = (*basis == Basis::Stated).then(|| file.line_text(place.at).trim().to_owned());
+            let text = (*basis == Basis::Stated).then(|| file.excerpt(place.at));
             Reason { on: on.clone(), basis: *basis, file: place.file, line: file.line_of(place.at), text }
         })
         .collect()

@@ -46,6 +46,22 @@ impl<'a> SpecFile<'a> {
         self.text.get(self.starts[line - 1]..end).unwrap_or_default().trim_end_matches(['\r', '\n'])
     }
 
+    /// The line around a byte, or a part of it where the line is so long that nobody would read it: a whole JSON file may be
+    /// one line.
+    pub(super) fn excerpt(&self, at: Offset) -> String {
+        const LONGEST: usize = 400;
+        let line = self.line_text(at).trim();
+        if line.len() <= LONGEST {
+            return line.to_owned();
+        }
+        let start = self.starts[self.line_of(at) - 1];
+        let boundary = |at: Offset| (0..=at).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
+        let from = boundary(at.saturating_sub(LONGEST / 2).max(start));
+        let to = boundary((from + LONGEST).min(self.text.len()));
+        let part = self.text[from..to].lines().next().unwrap_or_default().trim();
+        format!("{}{part}…", if from > start { "…" } else { "" })
+    }
+
     /// A problem at a byte of this file.
     pub(super) fn problem(&self, at: Offset, what: impl Into<String>, fix: impl Into<String>) -> Problem {
         let line = self.line_of(at);
