@@ -138,20 +138,49 @@ fn in_place() -> Garden {
     garden
 }
 
+/// Kills a run at every n-th cut of all transactions, and runs it again. `ARBORIST_EVERY_CALL=1` for all.
+fn survives_everywhere(
+    (args, stride): (&[&str], usize),
+    branch: impl Fn(&Garden) -> String + Sync,
+    status: &str,
+) {
+    let undisturbed = in_place();
+    gardener(&undisturbed, args, "").succeeds();
+    let asked = std::env::var("ARBORIST_EVERY_CALL").ok().and_then(|stride| stride.parse().ok());
+    let cuts: Vec<String> =
+        cuts(&undisturbed, "refs/").into_iter().step_by(asked.unwrap_or(stride)).collect();
+    survives_all(&cuts, |cut| {
+        let garden = in_place();
+        let killed = gardener(&garden, args, cut);
+        assert_eq!(killed.code(), 137, "cut at {cut}: {}", killed.report());
+        let again = gardener(&garden, args, "");
+        assert_eq!(again.code(), 0, "cut at {cut}: {}", again.report());
+        let branch = branch(&garden);
+        complete_once(&garden, cut, &branch);
+        assert_eq!(garden.git(["status", "--porcelain"]).answer(), status, "cut at {cut}");
+        for refs in ["refs/arborist/wip", "refs/arborist/queue/tickets"] {
+            assert_eq!(garden.git(["for-each-ref", refs]).answer(), "", "cut at {cut}");
+        }
+        records_are_whole(&garden, cut, &branch, None);
+    });
+}
+
 #[test]
 fn a_transaction_that_was_cut_in_place_leaves_branch_index_and_files_in_agreement() {
-    let undisturbed = in_place();
-    gardener(&undisturbed, &[], "").succeeds();
-    survives_all(&cuts(&undisturbed, "refs/"), |cut| {
-        let garden = in_place();
-        let killed = gardener(&garden, &[], cut);
-        assert_eq!(killed.code(), 137, "cut at {cut}: {}", killed.report());
-        let again = gardener(&garden, &[], "");
-        assert_eq!(again.code(), 0, "cut at {cut}: {}", again.report());
-        complete_once(&garden, cut, "main");
-        tidy(&garden, cut, &garden.path(""));
-        records_are_whole(&garden, cut, "main", None);
-    });
+    survives_everywhere((&[], 1), |_| "main".into(), "");
+}
+
+#[test]
+fn a_transaction_that_was_cut_in_a_lane_lands_once() {
+    survives_everywhere((&["--isolate"], 1), |_| "main".into(), "");
+}
+
+#[test]
+fn a_transaction_that_was_cut_on_a_session_branch_goes_on_there() {
+    let branch = |garden: &Garden| {
+        garden.git(["for-each-ref", "--format=%(refname:short)", "refs/heads/arborist/tasks"]).answer()
+    };
+    survives_everywhere((&["--session-branch"], 4), branch, "?? tasks.md");
 }
 
 fn two_repositories() -> Town {

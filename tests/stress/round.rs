@@ -72,7 +72,7 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// The tasks of every plan.
 pub(crate) const TASKS: [&str; 3] = ["T001", "T002", "T003"];
 
-/// Writes the same however often it is called, in two turns where it tells of turns.
+/// Writes something else whenever it is called, in two turns where it tells of turns.
 const AGENT: &str = r#"
 case "$prompt" in "Review"*) echo APPROVED; exit ;; esac
 task=$ARBORIST_TASK
@@ -80,11 +80,11 @@ if [ -n "$TURNS" ]; then
   echo '{"type":"system","subtype":"init","session_id":"s","model":"m"}'
   say() { printf '{"type":"assistant","message":{"id":"m%s","content":[{"type":"text","text":"Add part %s"},{"type":"tool_use","id":"t%s","name":"Bash","input":{}}]}}\n' $1 $1 $1; }
   answer() { printf '{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t%s"}]}}\n' $1; sleep 0.03; }
-  say 1; mkdir -p src; echo "part of $task" > "src/$task.part"; answer 1
-  say 2; echo "work of $task" > "$task.txt"; echo "$task" >> /dev/null; answer 2
+  say 1; mkdir -p src; echo "part of $task, call $n" > "src/$task.part"; answer 1
+  say 2; echo "work of $task, call $n" > "$task.txt"; answer 2
   printf '{"type":"result","subtype":"success","is_error":false,"result":"done"}\n'
 else
-  mkdir -p src; echo "part of $task" > "src/$task.part"; echo "work of $task" > "$task.txt"; echo done
+  mkdir -p src; echo "part of $task, call $n" > "src/$task.part"; echo "work of $task, call $n" > "$task.txt"; echo done
 fi
 "#;
 

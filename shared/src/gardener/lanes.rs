@@ -14,8 +14,8 @@ use crate::{
     name::{Oid, SessionId, TaskId},
     process::{Attendance, FileLock},
     queue,
-    record::{Tip, Unfinished},
-    worktree::{Lease, Pool},
+    record::{Tip, Unfinished, settle_lane},
+    worktree::{Begun, Lease, Pool},
 };
 
 /// What a crashed agent gets to end by itself.
@@ -71,6 +71,9 @@ impl Lanes<'_> {
         let lease = self.pool.lease(task, ground.base)?;
         let attendance = self.attend(&lease.path)?;
         let mut head = tip_of(&lease)?;
+        if lease.begun == Begun::Adopted {
+            settle_lane(&lease.repository, head)?;
+        }
         if self.queue.distrusted.has(task) || is_stale(&lease, head, ground)? {
             put_aside(&lease, head, ground.base)?;
             head = ground.base;

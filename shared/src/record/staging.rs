@@ -6,8 +6,9 @@ use std::collections::HashSet;
 
 use super::{Announcement, Entry, Prepared, RecordError, Recorder};
 use crate::{
-    git::{Change, GitError, IndexFile, RefMove, Repository},
+    git::{Change, GitError, IndexFile, RawCommit, RefMove, Repository},
     history::Event,
+    message::Status,
     name::{BranchName, Oid},
 };
 
@@ -168,6 +169,44 @@ pub fn settle(repository: &Repository, branch: &BranchName, head: Oid) -> Result
         end(repository, &mark.name, mark.target)?;
     }
     Ok(())
+}
+
+/// So many commits of a lane are looked at. Its index follows each of them, so a crash leaves it one commit behind; more only
+/// where an agent's git held it for several turns.
+const LANE_COMMITS: usize = 20;
+
+/// Brings the index of a lane that a crashed run has left to the newest commit of its branch. A lane has no marks: they would
+/// cost two more transactions for each commit, and nobody but its agent stages anything there. Without this, files of an
+/// earlier turn would look as if somebody else had staged their removal.
+pub fn settle_lane(repository: &Repository, head: Oid) -> Result<(), GitError> {
+    let mut ahead: HashSet<Vec<u8>> = repository.staged_since(head)?.into_iter().collect();
+    if ahead.is_empty() {
+        return Ok(());
+    }
+    let mut behind = HashSet::new();
+    let revisions = ["--first-parent".into(), format!("-n{LANE_COMMITS}"), head.to_string()];
+    let commits: Vec<RawCommit> = repository.stream_commits(&revisions)?.collect::<Result<_, _>>()?;
+    for earlier in commits.iter().skip(1) {
+        let others: HashSet<Vec<u8>> = repository.staged_since(earlier.id)?.into_iter().collect();
+        behind.extend(ahead.extract_if(|path| !others.contains(path)));
+        if ahead.is_empty() {
+            break;
+        }
+    }
+    let named = |path: &Vec<u8>| Change { path: path.clone(), before: None, after: None };
+    repository.stage(&behind.iter().map(named).collect::<Vec<_>>())?;
+    // After a turn, the agent may have deleted a file. Only the report of a completed task is not its to write.
+    match commits.as_slice() {
+        [newest, before, ..] if is_complete(newest) => {
+            let changes = repository.changes(repository.tree_of(before.id)?, repository.tree_of(head)?)?;
+            repository.write_missing(&changes)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_complete(commit: &RawCommit) -> bool {
+    Event::of(commit).is_some_and(|event| event.status() == Status::Complete)
 }
 
 /// What becomes of files that are missing in the checkout.
