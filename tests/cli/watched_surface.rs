@@ -136,3 +136,96 @@ fn what_we_write_ourselves_while_agents_run_is_no_trespass() {
         garden("git arborist worktree list > /dev/null; echo '/spec/logs/' >> \"$git/info/exclude\"");
     garden.arborist(["gardener", "--isolate"]).succeeds().never("while it ran");
 }
+
+/// Where git itself writes or reads: each becomes a link to a file of the user's. `$own` is the git directory
+/// of the agent's worktree.
+const PLACES: [&str; 17] = [
+    "$git/logs/HEAD",
+    "$own/logs/HEAD",
+    "$git/logs/refs/heads/main",
+    "$git/logs/refs/heads/new/deep",
+    "$git/refs/heads/planted",
+    "$git/refs/stash",
+    "$own/ORIG_HEAD",
+    "$git/FETCH_HEAD",
+    "$own/CHERRY_PICK_HEAD",
+    "$own/BISECT_LOG",
+    "$git/objects/zz",
+    "$git/objects/info/packs",
+    "$git/objects/pack/pack-1.idx",
+    "$git/objects/4b/825dc642cb6eb9a060e54bf8d69288fbee4904",
+    "$git/worktrees/planted/gitdir",
+    "$git/worktrees/planted/HEAD",
+    "$own/index",
+];
+
+/// What is neither a file nor a folder below a folder.
+fn odd_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut odd = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            odd.extend(odd_below(&entry.path()));
+        } else if !kind.is_file() {
+            odd.push(entry.path());
+        }
+    }
+    odd
+}
+
+#[test]
+fn links_where_git_reads_and_writes_are_removed_before_git_is_asked() {
+    for (plant, args) in [
+        ("ln -s \"$ROOT/precious\"", &["gardener"][..]),
+        ("ln -s \"$ROOT/precious\"", &["gardener", "--isolate"]),
+    ] {
+        let deeds = PLACES
+            .map(|path| format!("mkdir -p \"$(dirname \"{path}\")\"; rm -rf \"{path}\"; {plant} \"{path}\""));
+        // The agent ends at once: a git of its own would wait at a queue.
+        let deeds = format!("own=$(git rev-parse --absolute-git-dir)\n{}\nexit", deeds.join("\n"));
+        let garden = garden(&deeds);
+        let precious = garden.home().parent().unwrap().join("precious");
+        fs::write(&precious, "precious\n").unwrap();
+        // A link of the user's own stays.
+        std::os::unix::fs::symlink(&precious, garden.path(".git/users-own")).unwrap();
+        garden.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "precious\n", "{plant} {args:?}");
+        let odd: Vec<_> = odd_below(&garden.path(".git"));
+        assert_eq!(odd, [garden.path(".git/users-own")], "{plant} {args:?}");
+        let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        for place in PLACES {
+            let name = place.rsplit('/').next().unwrap();
+            assert!(body.contains(name), "{place} is not named in: {body}");
+        }
+        let log = garden.git(["log", "--format=%s"]).answer();
+        assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{log}");
+    }
+}
+
+#[test]
+fn caches_that_were_written_while_an_agent_ran_are_removed_and_named() {
+    let garden = garden("git commit-graph write --reachable; git repack -adq; git multi-pack-index write");
+    garden.arborist(["gardener", "--max-retries", "2"]).succeeds();
+    let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+    for name in ["info/commit-graph", "pack/multi-pack-index"] {
+        assert!(!garden.path(&format!(".git/objects/{name}")).exists(), "{name}");
+        assert!(body.contains(name), "{name} is not named in: {body}");
+    }
+}
+
+#[test]
+fn a_folder_of_hooks_that_overflows_is_moved_and_put_back() {
+    let deed = "i=0; while [ $i -lt 1100 ]; do : > \"$git/hooks/a$i\"; i=$((i+1)); done
+printf '#!/bin/sh\\ntouch \"%s/ran\"\\n' \"$ROOT\" > \"$git/hooks/post-commit\"; chmod +x \"$git/hooks/post-commit\"
+echo '#' > \"$git/hooks/commit-msg\"";
+    for args in [&["gardener"][..], &["gardener", "--isolate"]] {
+        let garden = garden(deed);
+        let list = |garden: &Garden| fs::read_dir(garden.path(".git/hooks")).unwrap().count();
+        let (count, hook) = (list(&garden), look(&garden, ".git/hooks/commit-msg"));
+        garden.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
+        assert_eq!((list(&garden), look(&garden, ".git/hooks/commit-msg")), (count, hook));
+        let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains("hooks"), "{body}");
+        assert!(!garden.home().parent().unwrap().join("ran").exists());
+    }
+}

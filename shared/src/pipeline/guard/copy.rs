@@ -16,7 +16,8 @@ use crate::safe_files::{self, Enclosure, Kind};
 const LARGEST: u64 = 1024 * 1024;
 /// After so many seconds without a change the stamp of a file is believed.
 const SETTLED: i64 = 1;
-/// So many files of a folder are looked at: a folder of hooks may be anything.
+/// Of so many files of a folder the content is kept: a folder of hooks may be anything. A folder that comes to hold more
+/// is moved as a whole.
 const MOST: usize = 1000;
 /// Lines that we add to the exclude file ourselves, from whichever process.
 const EXCLUDED: [&str; 3] = [Enclosure::DRAFTS, "/.arborist/worktrees/", "/spec/logs/"];
@@ -25,8 +26,15 @@ const EXCLUDED: [&str; 3] = [Enclosure::DRAFTS, "/.arborist/worktrees/", "/spec/
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum There {
     Nothing,
-    File { bytes: Arc<[u8]>, mode: u32 },
-    Large { size: u64, time: Option<std::time::SystemTime> },
+    File {
+        bytes: Arc<[u8]>,
+        mode: u32,
+    },
+    /// The time is that of the last change of any kind, which nobody can set.
+    Large {
+        size: u64,
+        time: (i64, i64),
+    },
     Folder,
     Link(PathBuf),
     Special,
@@ -106,7 +114,21 @@ impl There {
         let Ok(found) = path.symlink_metadata() else { return Self::Nothing };
         match safe_files::read_up_to(path, LARGEST) {
             Ok(bytes) => Self::File { bytes: bytes.into(), mode: found.permissions().mode() & 0o7777 },
-            Err(_) => Self::Large { size: found.len(), time: found.modified().ok() },
+            Err(_) => Self::large(&found),
+        }
+    }
+
+    fn large(found: &fs::Metadata) -> Self {
+        Self::Large { size: found.len(), time: (found.ctime(), found.ctime_nsec()) }
+    }
+
+    /// What is there, in the way that it was looked at `before`.
+    fn again(path: &Path, before: &Self) -> Self {
+        match (before, Self::at(path, AtWork::Somebody)) {
+            (Self::Large { .. }, Self::File { .. }) => {
+                path.symlink_metadata().map_or(Self::Nothing, |found| Self::large(&found))
+            }
+            (_, there) => there,
         }
     }
 
@@ -152,15 +174,15 @@ impl Copy {
 
     /// Puts back what is not as it was, and names it.
     pub(super) fn restore(&self) -> Vec<String> {
+        let mut found = self.move_crowded();
         let now = look(&self.items, AtWork::Somebody);
         let paths: BTreeSet<&PathBuf> = self.there.keys().chain(now.keys()).collect();
-        let mut found = Vec::new();
         // Folders come before what is in them, so that a link in the place of one is gone first.
         for path in paths {
             let nothing = (How::Whole, There::Nothing);
             let (how, before) = self.there.get(path).unwrap_or(&nothing);
             // What was above may have been put back by now.
-            let after = There::at(path, AtWork::Somebody);
+            let after = There::again(path, before);
             let how = now.get(path).map_or(*how, |(how, _)| *how);
             if is_same(how, before, &after) || is_lane_gone(path, &after) {
                 continue;
@@ -170,12 +192,30 @@ impl Copy {
         found
     }
 
+    /// A folder that came to hold more than can be compared file by file is moved, and begins anew with what is known.
+    fn move_crowded(&self) -> Vec<String> {
+        let folders = self.items.iter().filter(|item| item.how == How::Folder).map(|item| &item.path);
+        let is_crowded = |folder: &&PathBuf| {
+            let mut now = Known::new();
+            self.count_in(folder) <= MOST && !look_into(folder, AtWork::Somebody, &mut now, Some(MOST))
+        };
+        folders
+            .filter(is_crowded)
+            .map(|folder| self.put_back(folder, &There::Folder, &There::Folder))
+            .collect()
+    }
+
+    fn count_in(&self, folder: &Path) -> usize {
+        let below = self.there.range(folder.to_owned()..).skip_while(|(path, _)| *path == folder);
+        below.take_while(|(path, _)| path.starts_with(folder)).count()
+    }
+
     fn put_back(&self, path: &Path, before: &There, after: &There) -> String {
         let mut words = self.sentence(path, before);
         if !self.inside.iter().any(|folder| path.starts_with(folder)) {
             return format!("{words}, and is not put back: it is outside of the repository and its worktree");
         }
-        match self.clear(path, after).and_then(|kept| write(path, before).map(|()| kept)) {
+        match self.clear(path, before, after).and_then(|kept| write(path, before).map(|()| kept)) {
             Ok(Some(kept)) => words += &format!(": what stood there is kept in {}", kept.display()),
             Ok(None) => {}
             Err(error) => words += &format!(", and could not be put back: {error}"),
@@ -183,11 +223,11 @@ impl Copy {
         words
     }
 
-    /// Takes away what is there. A folder may hold work, so it is moved.
-    fn clear(&self, path: &Path, after: &There) -> io::Result<Option<PathBuf>> {
-        match after {
-            There::Nothing => Ok(None),
-            There::Folder => {
+    /// Takes away what is there. A folder may hold work, so it is moved, and so is a file of which there is no copy.
+    fn clear(&self, path: &Path, before: &There, after: &There) -> io::Result<Option<PathBuf>> {
+        match (before, after) {
+            (_, There::Nothing) => Ok(None),
+            (_, There::Folder) | (There::Large { .. }, _) => {
                 let free =
                     (1..).map(|n| self.aside.with_extension(n.to_string())).find(|path| !path.exists());
                 let free = free.unwrap_or_else(|| self.aside.clone());
@@ -230,7 +270,7 @@ fn look(items: &[Item], at_work: AtWork) -> Known {
     for Item { path, how } in items {
         let there = There::at(path, at_work);
         if *how == How::Folder && there == There::Folder {
-            look_into(path, at_work, &mut found);
+            look_into(path, at_work, &mut found, None);
         }
         // What is watched by more than one name is watched as closely as any of them asks.
         let entry = found.entry(path.clone()).or_insert((*how, there));
@@ -239,19 +279,28 @@ fn look(items: &[Item], at_work: AtWork) -> Known {
     found
 }
 
-fn look_into(folder: &Path, at_work: AtWork, found: &mut Known) {
+/// Looks at everything in a folder. False if there is more than `most`, and then the rest is left out.
+fn look_into(folder: &Path, at_work: AtWork, found: &mut Known, most: Option<usize>) -> bool {
     let mut open = vec![folder.to_owned()];
+    let mut count = 0;
     while let Some(folder) = open.pop() {
-        for entry in safe_files::list(&folder).unwrap_or_default().into_iter().take(MOST) {
+        let entries = safe_files::list(&folder).unwrap_or_default();
+        count += entries.len();
+        if most.is_some_and(|most| count > most) {
+            return false;
+        }
+        for entry in entries {
+            let there = match (entry.kind, entry.path.symlink_metadata()) {
+                (Kind::File, Ok(file)) if count > MOST => There::large(&file),
+                _ => There::at(&entry.path, at_work),
+            };
             if entry.kind == Kind::Folder {
                 open.push(entry.path.clone());
             }
-            found.insert(entry.path.clone(), (How::Whole, There::at(&entry.path, at_work)));
-        }
-        if found.len() > MOST {
-            return;
+            found.insert(entry.path, (How::Whole, there));
         }
     }
+    true
 }
 
 fn is_same(how: How, before: &There, after: &There) -> bool {

@@ -2,6 +2,7 @@
 //! share, and what leads from a worktree to its repository.
 
 mod copy;
+mod links;
 mod surface;
 
 use std::{
@@ -13,6 +14,7 @@ use std::{
 };
 
 use copy::{AtWork, Copy, Known};
+use links::Links;
 use surface::{How, Item};
 
 use crate::{
@@ -35,6 +37,8 @@ struct Post {
     modules: Modules,
     /// What is watched and never put back, as it was before the first agent of all.
     outside: Option<Known>,
+    /// Links and queues in the git directories, as they were before the first agent of all.
+    links: Option<Links>,
     /// Everything that was put back since the first of them began.
     changes: Vec<String>,
 }
@@ -70,8 +74,8 @@ impl Sentry {
             _ => AtWork::Somebody,
         };
         if post.at_work == 0 {
-            let outside = post.outside.take();
-            *post = Post::begin(repository, outside, at_work);
+            let (outside, links) = (post.outside.take(), post.links.take());
+            *post = Post::begin(repository, (outside, links), at_work);
         } else {
             post.inspect();
         }
@@ -130,7 +134,11 @@ fn aside(git_dir: &Path) -> PathBuf {
 }
 
 impl Post {
-    fn begin(repository: &Repository, outside: Option<Known>, at_work: AtWork) -> Self {
+    fn begin(
+        repository: &Repository,
+        (outside, links): (Option<Known>, Option<Links>),
+        at_work: AtWork,
+    ) -> Self {
         let common_dir = &repository.common_dir;
         let inside = [Some(common_dir.clone()), repository.worktree.clone()].into_iter().flatten();
         let inside = inside.chain(surface::log_folders(repository)).collect();
@@ -138,7 +146,8 @@ impl Post {
         // An agent whose change cannot be put back must not have it accepted by the next attempt.
         let outside = before.keep_outside(outside);
         let modules = Modules::find(common_dir);
-        Self { at_work: 0, before: Some(before), modules, outside: Some(outside), changes: Vec::new() }
+        let links = Some(Links::begin(common_dir, links));
+        Self { at_work: 0, before: Some(before), modules, outside: Some(outside), links, changes: Vec::new() }
     }
 
     fn inspect(&mut self) {
@@ -146,6 +155,8 @@ impl Post {
             self.changes.extend(before.restore());
         }
         self.changes.extend(self.modules.move_new());
+        // Last: what is watched more closely has been put back by now.
+        self.changes.extend(self.links.as_mut().map(Links::remove_new).unwrap_or_default());
     }
 }
 

@@ -75,8 +75,8 @@ pub(super) const OWN: [(&str, How); 7] = [
 ];
 
 /// In the git directory of every other worktree. Lanes come and go while agents are at work.
-const LINKED: [(&str, How); 3] =
-    [("config.worktree", How::Whole), ("commondir", How::Whole), ("gitdir", How::Whole)];
+const LINKED: [(&str, How); 4] =
+    [("config.worktree", How::Whole), ("commondir", How::Whole), ("gitdir", How::Whole), ("HEAD", How::Sort)];
 
 /// In the git directory of a submodule.
 const MODULE: [(&str, How); 6] = [

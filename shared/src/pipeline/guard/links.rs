@@ -1,0 +1,184 @@
+//! Links, queues and devices in git directories. Git writes through a link that has the name of a log or of a ref, and
+//! waits for ever at a queue, so those that a child process planted are gone before git is asked anything.
+//!
+//! Caches that git believes without a check are watched here, too: they answer what the parents of a commit are.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use super::surface;
+use crate::{
+    message::visible,
+    safe_files::{self, Entry, Kind},
+};
+
+/// What git reads and writes in a git directory, with everything below. What lies at its top is always looked at; other
+/// folders there belong to other programs, or are watched by themselves.
+const FOLDERS: [&str; 9] =
+    ["logs", "refs", "reftable", "info", "branches", "remotes", "rebase-merge", "rebase-apply", "sequencer"];
+/// Git's own watcher of files listens here.
+const LISTENER: &str = "fsmonitor--daemon.ipc";
+/// Two changes of a folder within so many nanoseconds may have the same time: clocks of file systems tick at up to 10 ms.
+const TICK: i128 = 20_000_000;
+
+/// When a file or a folder was last changed, which nobody can set, and which file it is.
+type Stamp = (u64, i64, i64);
+
+/// What is known of the git directories of a repository.
+#[derive(Debug)]
+pub(super) struct Links {
+    common_dir: PathBuf,
+    /// Those that are the user's.
+    known: BTreeSet<PathBuf>,
+    /// Folders of objects in which there was nothing new at that time.
+    seen: BTreeMap<PathBuf, Stamp>,
+    caches: BTreeMap<PathBuf, Stamp>,
+}
+
+/// What a walk found.
+#[derive(Debug, Default)]
+struct Found {
+    odd: Vec<PathBuf>,
+    caches: BTreeMap<PathBuf, Stamp>,
+}
+
+impl Links {
+    /// A child process begins. Links stay known from the first one on: one that could not be removed is never the user's.
+    pub(super) fn begin(common_dir: &Path, before: Option<Self>) -> Self {
+        if let Some(mut before) = before.filter(|before| before.common_dir == common_dir) {
+            before.caches = before.walk().caches;
+            return before;
+        }
+        let mut links = Self {
+            common_dir: common_dir.to_owned(),
+            known: BTreeSet::new(),
+            seen: BTreeMap::new(),
+            caches: BTreeMap::new(),
+        };
+        let Found { odd, caches } = links.walk();
+        (links.known, links.caches) = (odd.into_iter().collect(), caches);
+        links
+    }
+
+    /// Removes those that are new, and caches that are not as they were, and names them.
+    pub(super) fn remove_new(&mut self) -> Vec<String> {
+        let Found { odd, caches } = self.walk();
+        let odd = odd.into_iter().filter(|path| !self.known.contains(path));
+        let mut words: Vec<String> = odd
+            .map(|path| self.remove(&path, "became a link, a queue or a device while it ran, and is removed"))
+            .collect();
+        for path in
+            caches.iter().filter(|(path, stamp)| self.caches.get(*path) != Some(stamp)).map(|(path, _)| path)
+        {
+            words.push(self.remove(path, "was written while it ran, and is removed: git can make it again"));
+        }
+        self.caches.retain(|path, stamp| caches.get(path) == Some(stamp));
+        words
+    }
+
+    fn remove(&self, path: &Path, what: &str) -> String {
+        let shown = path.strip_prefix(&self.common_dir).unwrap_or(path).to_string_lossy();
+        let shown = visible(&shown);
+        match safe_files::remove(path) {
+            Ok(()) => format!("{shown} {what}"),
+            Err(error) => format!("{shown} {what}, but that failed: {error}"),
+        }
+    }
+
+    fn walk(&mut self) -> Found {
+        let mut found = Found::default();
+        let mut open = vec![self.common_dir.clone()];
+        while let Some(git_dir) = open.pop() {
+            for folder in found.take(list(&git_dir)) {
+                match folder.file_name().and_then(|name| name.to_str()) {
+                    Some("objects") => self.walk_objects(&folder, &mut found),
+                    Some("worktrees") => open.extend(found.take(list(&folder))),
+                    Some("modules") => open.extend(surface::modules(&git_dir)),
+                    Some(name) if FOLDERS.contains(&name) => found.take_all(&folder),
+                    _ => {}
+                }
+            }
+        }
+        found.odd.sort();
+        found.odd.dedup();
+        found
+    }
+
+    /// Objects are many, so folders of them are only listed again once something in them has changed.
+    fn walk_objects(&mut self, objects: &Path, found: &mut Found) {
+        for folder in found.take(list(objects)) {
+            if folder.ends_with("info") || folder.ends_with("pack") {
+                found.take_all(&folder);
+                continue;
+            }
+            let stamp = stamp_of(&folder);
+            if stamp.is_some() && self.seen.get(&folder) == stamp.as_ref() {
+                continue;
+            }
+            let before = found.odd.len();
+            found.take(list(&folder));
+            self.seen.remove(&folder);
+            if let Some(stamp) = stamp.filter(|stamp| found.odd.len() == before && !is_fresh(stamp)) {
+                self.seen.insert(folder, stamp);
+            }
+        }
+    }
+}
+
+impl Found {
+    /// Takes in what is in a folder, and gives the folders in it.
+    fn take(&mut self, entries: Vec<Entry>) -> Vec<PathBuf> {
+        let mut folders = Vec::new();
+        for Entry { path, kind } in entries {
+            match kind {
+                Kind::Folder => folders.push(path),
+                Kind::Special if path.ends_with(LISTENER) => {}
+                Kind::Link | Kind::Special => self.odd.push(path),
+                Kind::File if is_cache(&path) => {
+                    self.caches.extend(stamp_of(&path).map(|stamp| (path, stamp)))
+                }
+                Kind::File => {}
+            }
+        }
+        folders
+    }
+
+    fn take_all(&mut self, folder: &Path) {
+        let mut open = vec![folder.to_owned()];
+        while let Some(folder) = open.pop() {
+            open.extend(self.take(list(&folder)));
+        }
+    }
+}
+
+/// Whether git takes from here what commits and packs hold, without looking at them.
+fn is_cache(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let folder =
+        path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy()).unwrap_or_default();
+    match &*folder {
+        "info" => name == "commit-graph",
+        "commit-graphs" => !name.ends_with(".lock"),
+        "pack" => name.starts_with("multi-pack-index") && !name.ends_with(".lock"),
+        "multi-pack-index.d" => !name.ends_with(".lock"),
+        _ => false,
+    }
+}
+
+fn list(folder: &Path) -> Vec<Entry> {
+    safe_files::list_kinds(folder).unwrap_or_default()
+}
+
+fn stamp_of(path: &Path) -> Option<Stamp> {
+    path.symlink_metadata().ok().map(|found| (found.ino(), found.ctime(), found.ctime_nsec()))
+}
+
+fn is_fresh((_, seconds, nanoseconds): &Stamp) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let changed = i128::from(*seconds) * 1_000_000_000 + i128::from(*nanoseconds);
+    i128::try_from(now.as_nanos()).is_ok_and(|now| now - changed < TICK)
+}
