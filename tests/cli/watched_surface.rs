@@ -174,15 +174,18 @@ fn odd_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn links_where_git_reads_and_writes_are_removed_before_git_is_asked() {
+fn links_and_queues_where_git_reads_and_writes_are_removed_before_git_is_asked() {
     for (plant, args) in [
         ("ln -s \"$ROOT/precious\"", &["gardener"][..]),
         ("ln -s \"$ROOT/precious\"", &["gardener", "--isolate"]),
+        ("mkfifo", &["gardener"]),
+        ("mkfifo", &["gardener", "--isolate"]),
     ] {
         let deeds = PLACES
             .map(|path| format!("mkdir -p \"$(dirname \"{path}\")\"; rm -rf \"{path}\"; {plant} \"{path}\""));
-        // The agent ends at once: a git of its own would wait at a queue.
-        let deeds = format!("own=$(git rev-parse --absolute-git-dir)\n{}\nexit", deeds.join("\n"));
+        // No git of the agent's own runs any more, not even the one of the kit at its end: it would wait at a queue.
+        let deeds =
+            format!("own=$(git rev-parse --absolute-git-dir)\n{}\ntrap - EXIT; exit", deeds.join("\n"));
         let garden = garden(&deeds);
         let precious = garden.home().parent().unwrap().join("precious");
         fs::write(&precious, "precious\n").unwrap();
@@ -227,5 +230,35 @@ echo '#' > \"$git/hooks/commit-msg\"";
         let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
         assert!(body.contains("hooks"), "{body}");
         assert!(!garden.home().parent().unwrap().join("ran").exists());
+    }
+}
+
+#[test]
+fn a_worktree_that_becomes_a_link_is_never_written_through() {
+    for deed in [
+        // The lane itself, and the folder that it is in.
+        "lane=$(pwd); cp .git \"$ROOT/victim/.git\"; cd /; mv \"$lane\" \"$ROOT/gone\"; ln -s \"$ROOT/victim\" \"$lane\"",
+        "lane=$(pwd); base=$(dirname \"$lane\"); name=$(basename \"$lane\"); mkdir \"$ROOT/victim/$name\"; cp .git \"$ROOT/victim/$name\"
+cd /; mv \"$base\" \"$ROOT/gone\"; ln -s \"$ROOT/victim\" \"$base\"",
+    ] {
+        let garden = garden(&format!("trap - EXIT; {deed}"));
+        let victim = garden.root().join("victim");
+        fs::create_dir(&victim).unwrap();
+        fs::write(victim.join("tasks.md"), "precious\n").unwrap();
+        let run = garden.arborist(["gardener", "--isolate", "--max-retries", "1"]);
+        assert_ne!(run.code(), 0, "{}", run.report());
+        let mut left: Vec<String> = Vec::new();
+        let mut open = vec![victim.clone()];
+        while let Some(folder) = open.pop() {
+            for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+                match entry.file_type().unwrap().is_dir() {
+                    true => open.push(entry.path()),
+                    false => left.push(entry.file_name().into_string().unwrap()),
+                }
+            }
+        }
+        left.sort();
+        assert_eq!(left, [".git", "tasks.md"], "{deed}");
+        assert_eq!(fs::read_to_string(victim.join("tasks.md")).unwrap(), "precious\n");
     }
 }
