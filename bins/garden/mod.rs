@@ -62,7 +62,7 @@ pub struct GardenArgs {
 pub fn run(mut args: GardenArgs, ui: &mut Ui) -> Outcome {
     args.common.is_unplanned = args.message.is_some();
     let mut opened = open(&args.common, ui)?;
-    let run = opened.scan()?;
+    let run = opened.scan_to_show()?;
     let planned = match &args.message {
         Some(words) => opened.worded(&args.common, &run, words)?,
         None => opened.plan(&args.common, &run)?,

@@ -214,7 +214,7 @@ pub fn run(mut args: GardenerArgs, ui: &mut Ui) -> Outcome {
 
 fn grow(args: &mut GardenerArgs, ui: &mut Ui) -> Outcome {
     let mut opened = open(&args.common, ui)?;
-    let run = opened.scan()?;
+    let run = opened.scan_to_show()?;
     let planned = opened.plan(&args.common, &run)?;
     let wish = args.wish();
     if let Some(unknown) = wish.unknown(&planned.plan) {

@@ -19,7 +19,7 @@ use arborist_core::{
     progress::{Boxes, Progress, Totals},
     queue::Target,
     record::{Hand, Recorder, settle},
-    session::{Chronicle, finish_turns},
+    session::{Chronicle, finish_turns, forget_unrecorded},
     settings::Settings,
     workspace::{Supply, Workspace},
 };
@@ -161,10 +161,20 @@ impl Opened {
         self.scan_at(self.head)
     }
 
+    /// The same as every command shows it: without work on task branches that no record knows. A run that begins sets such
+    /// branches aside itself.
+    pub(crate) fn scan_to_show(&self) -> Result<Run, Failure> {
+        let mut run = self.scan()?;
+        forget_unrecorded(&self.repository, &mut run)?;
+        Ok(run)
+    }
+
     /// Where the branch is now, and what history says there.
     pub(crate) fn scan_now(&self) -> Result<(Oid, Run), Failure> {
         let tip = self.repository.find_branch(&self.branch)?.unwrap_or(self.head);
-        Ok((tip, self.scan_at(tip)?))
+        let mut run = self.scan_at(tip)?;
+        forget_unrecorded(&self.repository, &mut run)?;
+        Ok((tip, run))
     }
 
     fn scan_at(&self, tip: Oid) -> Result<Run, Failure> {

@@ -11,6 +11,7 @@ use arborist_core::{
     plan::Plan,
     process::Cancel,
     queue::{Claim, QueueError, Store, Target, opened_for},
+    session::forget_unrecorded,
     settings::Settings,
 };
 
@@ -101,7 +102,14 @@ impl Site {
 
     /// What history says, with what is parked for the run's branch.
     pub(super) fn scan(&self, reading: Reading) -> Result<Run, Failure> {
-        Ok(self.try_scan(reading)??)
+        Ok(self.scan_with_unrecorded(reading)?.0)
+    }
+
+    /// The same, and the tasks whose work on their own branches no record knows.
+    pub(super) fn scan_with_unrecorded(&self, reading: Reading) -> Result<(Run, Vec<TaskId>), Failure> {
+        let mut run = self.try_scan(reading)??;
+        let unrecorded = forget_unrecorded(&self.repository, &mut run)?;
+        Ok((run, unrecorded))
     }
 
     fn try_scan(&self, reading: Reading) -> Result<Result<Run, HistoryError>, Failure> {

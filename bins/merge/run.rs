@@ -13,7 +13,7 @@ use arborist_core::{
     process::{Cancel, FileLock},
     progress::{Boxes, Progress, Standing},
     queue::{FanIn, Gate, News, Options, Outcome as Became, Queue, Report, Stored},
-    session::{Archive, Chronicle, Draft, Driver, End, Happening, SessionError, Verdict, find_unrecorded},
+    session::{Archive, Chronicle, Draft, Driver, End, Happening, SessionError, Verdict},
     settings::Origin,
     workspace::Workspace,
 };
@@ -194,7 +194,7 @@ pub(super) fn options(
     args: &LandingArgs,
     ui: &mut Ui,
 ) -> Result<Options, Failure> {
-    let run = site.scan(Reading::Fresh)?;
+    let (run, unrecorded) = site.scan_with_unrecorded(Reading::Fresh)?;
     site.refuse_changed_settings(&run)?;
     let secrets = Secrets::of_environment(std::env::vars_os())
         .map_err(|error| Failure::new(Exit::Fatal, error.to_string()))?;
@@ -211,7 +211,7 @@ pub(super) fn options(
     if let Some(plan) = site.plan(&run)? {
         options = options.briefed(&plan).spread(&workspace.sections, &plan);
     }
-    find_unrecorded(&site.repository, &run)?.into_iter().for_each(|task| options.distrusted.add(task));
+    unrecorded.into_iter().for_each(|task| options.distrusted.add(task));
     let tickets = site.store().load(Some(&site.scope.branch))?;
     // Tickets are read again when they land. What they name by then and is not asked about here is not run.
     let is_named = |phase: &TaskId| tickets.iter().any(|stored| stored.ticket.phases.contains(phase));

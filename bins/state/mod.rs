@@ -19,6 +19,7 @@ use arborist_core::{
     plan::Plan,
     progress::{Progress, Standing, Totals},
     record::Unfinished,
+    session::forget_unrecorded,
     settings::Settings,
 };
 use clap::Parser;
@@ -110,7 +111,12 @@ pub fn run(args: StateArgs, ui: &mut Ui) -> Outcome {
     let scope = scope::find(&repository, &settings, args.scope.as_ref())?;
     let refs = refs.finish()?;
     let is_gone = args.scope.is_some() && repository.find_branch(&scope.branch)?.is_none();
-    let (work, run, parked) = read(&repository, scope, &refs)?;
+    let (work, mut run, parked) = read(&repository, scope, &refs)?;
+    for task in forget_unrecorded(&repository, &mut run)? {
+        ui.warn(&format!(
+            "the branch of '{task}' holds work that no record of the session knows: it does not count"
+        ));
+    }
     // The process ends when it is shown: to free ten thousand commits one by one would be a tenth of its time.
     let run: &Run = Box::leak(Box::new(run));
     if is_gone && run.start.is_none() && run.tasks.is_empty() {

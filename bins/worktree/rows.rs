@@ -10,6 +10,7 @@ use arborist_core::{
     name::{BranchName, Oid, TASK_BRANCHES, TaskId},
     process::Holder,
     record::Unfinished,
+    session::forget_unrecorded,
     worktree::{Kind, Pool, Standing},
 };
 
@@ -151,7 +152,7 @@ impl Known {
     fn read(repository: &Repository, run: &BranchName, tip: Oid) -> Result<Self, Failure> {
         let mut distances = HashMap::new();
         let scope = Scope { branch: run.clone(), tip: Some(tip) };
-        let read = thread::scope(|threads| {
+        let mut read = thread::scope(|threads| {
             let asked = threads.spawn(|| repository.distances(&run.task_refs(), tip));
             Run::scan_beside(repository, scope, Reading::Cached, || {
                 let found = asked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
@@ -160,6 +161,7 @@ impl Known {
                 Ok(ahead.map(|(branch, _)| branch).collect())
             })
         })?;
+        forget_unrecorded(repository, &mut read)?;
         let marks = repository.list_refs(&[Unfinished::REFS])?;
         Ok(Self { run: read, work: Work::find(repository, run, &marks), distances })
     }

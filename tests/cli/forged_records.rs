@@ -179,3 +179,39 @@ fn an_option_in_a_session_record_never_becomes_an_option_of_an_agent() {
     assert_eq!(garden.calls(), calls, "nobody was called");
     assert!(!garden.path("was-here").exists());
 }
+
+#[test]
+fn every_command_gives_the_same_answer_on_a_chain_that_no_record_knows() {
+    let agent = "case \"$ARBORIST_TASK$prompt\" in T002*) exit 1 ;; *Review*) echo APPROVED ;; *) echo x > \"$ARBORIST_TASK.txt\" ;; esac";
+    let garden = Garden::planned("tasks.md", "- [ ] T001 do a\n- [ ] T002 do b\n", agent);
+    garden.arborist(["gardener", "--isolate", "--max-retries", "1"]).exits(1);
+    let session =
+        garden.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();
+    let blob = garden.git(["hash-object", "-w", "tasks.md"]).answer();
+    let base = garden.git(["ls-tree", "main"]).answer();
+    let listed = format!("{base}\n100644 blob {blob}\tevil.txt\n");
+    let tree =
+        arborist_testkit::Run::of(garden.command("git", &garden.path("")).arg("mktree"), listed.as_bytes())
+            .answer();
+    let complete = TaskCommit::new("T002", "complete").trailer("Session", &session);
+    let mut tip = garden.git(["rev-parse", "main"]).answer();
+    for step in complete.steps_before().into_iter().chain([complete]) {
+        tip = garden.commit_object(&tree, &[tip], step.to_string());
+    }
+    garden.git(["update-ref", "refs/heads/arborist/task/main/T002", &tip]).succeeds();
+
+    let state: Value =
+        serde_json::from_str(&garden.arborist(["state", "--json"]).succeeds().stdout()).unwrap();
+    let task = state["tasks"].as_array().unwrap().iter().find(|task| task["id"] == "T002").unwrap();
+    assert_eq!((&task["state"], &task["ready"]), (&"pending".into(), &true.into()), "{task}");
+    garden.arborist(["state", "--exit-code"]).exits(1).err("no record");
+    garden.arborist(["merge", "T002"]).exits(1).err("not complete");
+    let list = garden.arborist(["worktree", "list"]).succeeds().stdout();
+    let row = list.lines().find(|line| line.contains("T002")).unwrap_or_default().to_owned();
+    assert!(!row.contains("complete"), "{list}");
+    let told = garden.arborist(["gardener", "--isolate", "--dry-run"]).succeeds().stdout();
+    assert!(told.contains("T002") && !told.contains("would be landed"), "{told}");
+    garden.arborist(["garden", "--dry-run", "T002"]).succeeds();
+    garden.arborist(["merge", "run"]).succeeds();
+    assert!(!garden.git(["ls-tree", "--name-only", "main"]).answer().contains("evil"));
+}

@@ -46,7 +46,7 @@ pub use trail::{Trail, turn_of};
 pub use transcript::{Line, Transcript, Voice};
 pub use turn::{TurnCommit, TurnDraft, UNKNOWN, value_of};
 pub use turn_record::{OtherCommit, TokenCount, ToolCall, Turn};
-pub use witness::find_unrecorded;
+pub use witness::{find_unrecorded, forget_unrecorded};
 
 use crate::name::SessionId;
 

@@ -37,6 +37,14 @@ pub fn find_unrecorded(repository: &Repository, run: &Run) -> Result<Vec<TaskId>
     Ok(unknown)
 }
 
+/// Takes from a run what [`find_unrecorded`] finds, and gives those tasks. Whoever shows or acts on the state of a run
+/// calls this, so that all commands give the same answer: such work does not count, and is done again.
+pub fn forget_unrecorded(repository: &Repository, run: &mut Run) -> Result<Vec<TaskId>, GitError> {
+    let unknown = find_unrecorded(repository, run)?;
+    unknown.iter().for_each(|task| run.forget(task));
+    Ok(unknown)
+}
+
 /// Whether nobody would look at the work again before it lands.
 fn is_approved(history: &TaskHistory) -> bool {
     let is_last_word = |event: &Event| matches!(event.status(), Status::ReviewApproved | Status::Complete);
