@@ -245,7 +245,7 @@ fn a_long_change_is_cut_for_the_reviewer() {
     let by_default = garden(work, "say APPROVED", "");
     by_default.arborist(["garden"]).succeeds();
     let prompt = by_default.prompt(1);
-    assert!(prompt.contains("[the diff was cut here") && prompt.contains("short.txt | "), "{prompt}");
+    assert!(prompt.contains("[the diff was cut here") && prompt.contains("+3 -0 short.txt"), "{prompt}");
     assert!(prompt.len() < 9000 && prompt.len() > 7000, "{}", prompt.len());
     for (settings, flags) in [("[review]\ndiff-limit = 100000", &[][..]), ("", &["--diff-limit", "100000"])] {
         let garden = garden(work, "say APPROVED", settings);
@@ -260,4 +260,24 @@ fn a_budget_that_is_none_is_refused() {
     garden.arborist(["garden", "--max-cost=-1"]).exits(129).err("not a sum of US dollars");
     garden.git(["config", "arborist.budget.cost", "much"]).succeeds();
     garden.arborist(["garden"]).exits(128).err("'budget.cost' must be US dollars");
+}
+
+#[test]
+fn a_file_behind_many_others_is_shown_to_the_reviewer_with_the_command_for_all_of_it() {
+    let work = "for i in 1 2 3 4 5 6; do seq 1 3000 > a$i.txt; done; echo 'os.system(evil)' > z.py; say done";
+    let garden = garden(work, "say APPROVED", "");
+    garden.arborist(["garden"]).succeeds();
+    let prompt = garden.prompt(1);
+    assert!(prompt.contains("+os.system(evil)") && prompt.contains("All 7 changed files"), "{prompt}");
+    let command = prompt.lines().find(|line| line.starts_with("git diff --text ")).unwrap();
+    let args: Vec<&str> = command.split(' ').skip(1).collect();
+    assert!(garden.git(args).answer().contains("+3000"), "{command}");
+}
+
+#[test]
+fn a_script_before_a_binary_end_is_shown_to_the_reviewer() {
+    let work = "{ echo 'rm -rf /'; echo exit; head -c 4000 /dev/zero | tr '\\0' '\\1'; printf '\\0'; } > tool; say done";
+    let garden = garden(work, "say APPROVED", "");
+    garden.arborist(["garden"]).succeeds();
+    assert!(garden.prompt(1).contains("\n+rm -rf /\n"), "{}", garden.prompt(1));
 }

@@ -2,10 +2,19 @@
 //! anything of them.
 
 use super::{GitCommand, GitError, Repository};
-use crate::name::Oid;
+use crate::{message::visible, name::Oid};
 
 /// How the part of a patch for one file begins. Every line of a file has a sign before it.
 const HEADER: &[u8] = b"diff --git ";
+
+/// What differs between two commits or trees.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// The patch for each file.
+    pub files: Vec<String>,
+    /// A line for each file: how many lines were added and removed, and its name.
+    pub list: Vec<String>,
+}
 
 impl Repository {
     /// The change from one commit to another, and its paths with how much of each. What is text is told by content alone:
@@ -18,6 +27,24 @@ impl Repository {
         let stat = String::from_utf8_lossy(stat).trim_end_matches('\n').to_owned();
         let stat = if stat.is_empty() { stat } else { stat + "\n" };
         Ok((files_of(patch).into_iter().map(shown).collect(), stat))
+    }
+
+    /// The same by file, with the list of all files.
+    pub fn difference(&self, from: Oid, to: Oid) -> Result<Difference, GitError> {
+        let command =
+            self.git("diff-tree").args(["-r", "-M", "--text", "--no-color", "--numstat", "--patch"]);
+        let printed = command.args([from.to_string(), to.to_string()]).stdout()?;
+        let (list, patch) = printed.split_at(next_header(&printed, 0).unwrap_or(printed.len()));
+        let list = String::from_utf8_lossy(list);
+        let line = |line: &str| {
+            let mut fields = line.splitn(3, '\t');
+            let (added, removed) = (fields.next()?, fields.next()?);
+            Some(format!("+{added} -{removed} {}", visible(fields.next()?)))
+        };
+        Ok(Difference {
+            files: files_of(patch).into_iter().map(shown).collect(),
+            list: list.lines().filter_map(line).collect(),
+        })
     }
 
     /// Whether a path that these pathspecs name differs between two commits or trees. They count from the top.
@@ -44,7 +71,8 @@ fn files_of(patch: &[u8]) -> Vec<&[u8]> {
     files
 }
 
-/// The part for one file. Where both sides are no text, it says only that they differ.
+/// The part for one file. Where both sides are no text, it says that they differ, and shows the lines that are text: a
+/// script can have anything behind its last command.
 fn shown(file: &[u8]) -> String {
     let text = String::from_utf8_lossy(file).replace('\0', "\u{fffd}");
     if !is_binary(file, &text) {
@@ -55,13 +83,41 @@ fn shown(file: &[u8]) -> String {
     let differ = format!("Binary files {} and {} differ", side("--- "), side("+++ "));
     let is_side = |line: &str| line.starts_with("--- ") || line.starts_with("+++ ");
     let kept = head.iter().copied().filter(|line| !is_side(line));
-    kept.chain([differ.as_str()]).map(|line| format!("{line}\n")).collect()
+    let words: String = kept.chain([differ.as_str()]).map(|line| format!("{line}\n")).collect();
+    words + &text_lines(&text)
+}
+
+/// The lines of a patch that are text, if there are any. Numbers stand for the others.
+fn text_lines(text: &str) -> String {
+    let is_text = |line: &str| line.len() > 1 && !line.chars().any(|c| is_odd(&c));
+    let lines = || text.lines().skip_while(|line| !line.starts_with("@@ "));
+    if !lines().any(|line| !line.starts_with("@@ ") && is_text(line)) {
+        return String::new();
+    }
+    let (mut shown, mut others) = (String::new(), 0);
+    for line in lines().map(Some).chain([None]) {
+        let Some(line) = line.filter(|line| is_text(line)) else {
+            others += 1;
+            continue;
+        };
+        if others > 0 {
+            shown += &format!("[{others} lines that are no text]\n");
+        }
+        others = 0;
+        shown += line;
+        shown.push('\n');
+    }
+    // The end itself is counted, too.
+    if others > 1 { shown + &format!("[{} lines that are no text]\n", others - 1) } else { shown }
 }
 
 /// Whether it holds a zero byte, and more than a tenth of it is no text: one such byte in a script hides nothing.
 fn is_binary(file: &[u8], text: &str) -> bool {
-    let is_odd = |c: &char| *c == '\u{fffd}' || (c.is_control() && !c.is_whitespace());
     file.contains(&0) && text.chars().filter(is_odd).count() * 10 > text.chars().count()
+}
+
+fn is_odd(c: &char) -> bool {
+    *c == '\u{fffd}' || (c.is_control() && !c.is_whitespace())
 }
 
 #[cfg(test)]
@@ -76,6 +132,9 @@ mod tests {
         let picture = [head.as_bytes(), b"+", &[0, 1, 2, 255].repeat(40)].concat();
         let words = shown(&picture);
         assert_eq!(words, "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n");
+        let hidden = [head.as_bytes(), b"+rm -rf /\n+", &[0, 1, 2, 255].repeat(40)].concat();
+        let words = shown(&hidden);
+        assert!(words.ends_with("differ\n@@ -1 +1 @@\n+rm -rf /\n[1 lines that are no text]\n"), "{words}");
     }
 
     #[test]

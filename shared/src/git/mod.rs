@@ -57,6 +57,7 @@ pub use command::{GitCommand, GitError};
 pub use commits::{CommitStream, RawCommit};
 pub use config::{Config, ConfigEntry, ConfigReader};
 pub use deepen::{DeepenError, Deepened, More};
+pub use diff::Difference;
 pub use distance::Distance;
 pub use files::FileNames;
 pub use forward::Taken;

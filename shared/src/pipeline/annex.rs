@@ -9,6 +9,7 @@ use super::{
     folded,
     kept::Kept,
     place::{self, Begun, Work},
+    review_diff::Section,
 };
 use crate::{
     git::{Change, GitError, Repository},
@@ -48,10 +49,15 @@ pub(super) struct Room<'a> {
 }
 
 impl Annex {
-    /// What the task has changed there so far, as a patch and in a few words.
-    pub(super) fn diff(&self) -> Result<(String, String), GitError> {
+    /// What the task has changed there so far.
+    pub(super) fn section(&self) -> Result<Section, GitError> {
         self.repository.require_proven(self.base.tree, self.tip.tree)?;
-        self.repository.diff(self.base.tree, self.tip.tree)
+        let place = self.repository.top().display();
+        Ok(Section {
+            repository: Some(self.name.to_string()),
+            difference: self.repository.difference(self.base.tree, self.tip.tree)?,
+            command: format!("git -C '{place}' diff --text {} {}", self.base.tree, self.tip.head),
+        })
     }
 
     /// Finds what the work of this task there is compared with. It may have begun long ago.

@@ -35,6 +35,7 @@ mod reason;
 mod recall;
 mod report;
 mod resume;
+mod review_diff;
 mod review_place;
 mod reviewing;
 mod scribe;

@@ -5,11 +5,12 @@ use std::{path::Path, thread, time::Duration};
 
 use super::{
     Annex, Called, Crew, Doubt, Errand, Expense, Happening, PipelineError, Reply, Resume, ReviewPlace,
-    ReviewPlaces, Sessions, Stage, TaskRun, Verdict, cut_diff,
+    ReviewPlaces, Sessions, Stage, TaskRun, Verdict,
     guard::{Watch, joined},
     idle,
     plain::Changed,
     reading, review,
+    review_diff::{self, Section},
     task::{Step, last_line},
     turn_note::TurnsOf,
     turns::TurnKeeper,
@@ -168,14 +169,15 @@ impl TaskRun<'_, '_, '_> {
         let longest = self.shop.options.diff_limit;
         // Tests ran since the work was taken in.
         repository.require_proven(self.base.tree, self.recorder.tree())?;
-        let (mut patch, mut stat) = repository.diff(self.base.tree, self.recorder.tree())?;
+        let mut sections = vec![Section {
+            repository: None,
+            difference: repository.difference(self.base.tree, self.recorder.tree())?,
+            command: format!("git diff --text {} {}", self.base.tree, self.recorder.head()),
+        }];
         for annex in &self.shop.annexes {
-            let (more, lines) = annex.diff()?;
-            patch += &format!("\nIn the repository {}:\n{more}", annex.name);
-            stat += &format!("\nIn the repository {}:\n{lines}", annex.name);
+            sections.push(annex.section()?);
         }
-        let patch = if patch.trim().is_empty() { "(no file was changed)".to_owned() } else { patch };
-        let diff = cut_diff(&patch, &stat, longest) + &self.words_on_ignored()?;
+        let diff = review_diff::render(&sections, longest) + &self.words_on_ignored()?;
         let idle = idle::recorded_reason(&self.events);
         Ok(review(self.subject(), &diff, idle.as_deref()))
     }

@@ -1,0 +1,133 @@
+//! The change that a reviewer is shown. Where it is too long, every file gets its share, so that no number of harmless files
+//! before it hides another, all files are listed, and the prompt says how to see the rest.
+
+use std::fmt::Write;
+
+use crate::git::Difference;
+
+/// So long the list of changed files may be. A reviewer is told how many more there are.
+const LONGEST_LIST: usize = 20_000;
+
+/// What a task has changed in one repository.
+#[derive(Debug)]
+pub(super) struct Section {
+    /// What the repository is called, if it is not the one that has the plan.
+    pub(super) repository: Option<String>,
+    pub(super) difference: Difference,
+    /// The command that shows all of it.
+    pub(super) command: String,
+}
+
+impl Section {
+    fn heading(&self) -> String {
+        self.repository.as_ref().map(|name| format!("\nIn the repository {name}:\n")).unwrap_or_default()
+    }
+}
+
+/// The change for a prompt, in about `longest` characters.
+pub(super) fn render(sections: &[Section], longest: usize) -> String {
+    let files = || sections.iter().flat_map(|section| &section.difference.files);
+    let sizes: Vec<usize> = files().map(|file| file.chars().count()).collect();
+    if sizes.is_empty() {
+        return "(no file was changed)".to_owned();
+    }
+    if sizes.iter().sum::<usize>() <= longest {
+        return sections
+            .iter()
+            .map(|section| section.heading() + &section.difference.files.concat())
+            .collect();
+    }
+    let mut shares = shares(&sizes, longest).into_iter();
+    let mut text = String::from(
+        "[The diff is longer than can be shown here, and is cut below. See all of it before you decide:]\n",
+    );
+    for section in sections {
+        let _ = writeln!(text, "{}", section.command);
+    }
+    for section in sections {
+        text += &section.heading();
+        for file in &section.difference.files {
+            text += &cut(file, shares.next().unwrap_or(0));
+        }
+    }
+    text + &list(sections)
+}
+
+/// How much of each file is shown: short ones as a whole, and what they leave goes to the long ones in equal parts.
+fn shares(sizes: &[usize], longest: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|at| sizes[*at]);
+    let mut shares = vec![0; sizes.len()];
+    let mut left = longest;
+    for (done, at) in order.into_iter().enumerate() {
+        shares[at] = sizes[at].min(left / (sizes.len() - done));
+        left -= shares[at];
+    }
+    shares
+}
+
+/// The first lines of a file's part, and how many follow.
+fn cut(file: &str, longest: usize) -> String {
+    if file.chars().count() <= longest {
+        return file.to_owned();
+    }
+    let kept: String = file.chars().take(longest).collect();
+    let kept = kept.rfind('\n').map_or("", |end| &kept[..=end]);
+    if kept.is_empty() {
+        return String::new();
+    }
+    let more = file[kept.len()..].lines().count();
+    format!("{kept}[the diff was cut here: {more} more lines of this file]\n")
+}
+
+/// All files with the numbers of their lines that were added and removed.
+fn list(sections: &[Section]) -> String {
+    let count: usize = sections.iter().map(|section| section.difference.list.len()).sum();
+    let mut text = format!("\nAll {count} changed files, with the lines added and removed:\n");
+    let mut listed = 0;
+    for section in sections {
+        text += &section.heading();
+        for line in &section.difference.list {
+            if text.len() + line.len() > LONGEST_LIST {
+                let _ = writeln!(text, "[{} more changed files are not listed]", count - listed);
+                return text;
+            }
+            listed += 1;
+            let _ = writeln!(text, "{line}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(files: &[String]) -> Section {
+        let list = (0..files.len()).map(|at| format!("+1 -0 file{at}")).collect();
+        let difference = Difference { files: files.to_vec(), list };
+        Section { repository: None, difference, command: "git diff a b".into() }
+    }
+
+    #[test]
+    fn a_short_change_is_shown_as_it_is() {
+        assert_eq!(render(&[section(&["+one\n".into(), "+two\n".into()])], 100), "+one\n+two\n");
+        assert_eq!(render(&[section(&[])], 100), "(no file was changed)");
+    }
+
+    #[test]
+    fn a_file_behind_many_others_is_still_shown() {
+        let harmless = "+harmless\n".repeat(2000);
+        let text = render(&[section(&[harmless.clone(), harmless, "+evil\n".into()])], 4000);
+        assert!(text.contains("+evil\n") && text.contains("git diff a b\n"), "{text}");
+        assert!(text.contains("more lines of this file") && text.len() < 5000, "{text}");
+        assert!(text.contains("All 3 changed files") && text.contains("+1 -0 file2\n"), "{text}");
+    }
+
+    #[test]
+    fn a_list_that_is_too_long_says_how_many_files_it_leaves_out() {
+        let text = render(&[section(&vec!["+x\n+y\n".to_owned(); 5000])], 100);
+        let listed = text.lines().filter(|line| line.starts_with("+1 -0 ")).count();
+        assert!(text.contains(&format!("[{} more changed files are not listed]", 5000 - listed)), "{text}");
+    }
+}
