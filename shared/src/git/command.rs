@@ -8,7 +8,11 @@ use std::{
     time::Duration,
 };
 
-use super::{GitVersion, identity::Identity, locks};
+use super::{
+    GitVersion,
+    identity::{Identity, require_plain_top},
+    locks,
+};
 use crate::{
     failure::{Exit, Explain},
     process::{Awaited, DRIVER, Finished, LockError, ProcessError, Program, Running, driver_mark},
@@ -92,6 +96,20 @@ pub enum GitError {
         /// What became of it.
         why: &'static str,
     },
+    /// A link leads away from a worktree.
+    #[error("a link has taken the place of the worktree '{}', or of a folder above it", path.display())]
+    LinkedWorktree {
+        /// Where the worktree was.
+        path: PathBuf,
+    },
+    /// The exclude file is a link, and a line is missing in it.
+    #[error("'{}' is a link, and nothing is written through it", path.display())]
+    LinkedExclude {
+        /// The exclude file.
+        path: PathBuf,
+        /// The line.
+        line: String,
+    },
     /// git would wait for ever at something that is no file.
     #[error("'{}' is a queue, a socket or a device, and git would wait for it", path.display())]
     Special {
@@ -146,6 +164,14 @@ impl Explain for GitError {
                 "nothing was written elsewhere; bring '{}' back, then run this again",
                 path.display()
             )),
+            Self::LinkedWorktree { path } => Some(format!(
+                "nothing was written through it; find the link with: namei -l '{}', remove it, then run this again",
+                path.display()
+            )),
+            Self::LinkedExclude { path, line } => Some(format!(
+                "add this line to the file that it leads to: echo '{line}' >> '{}'",
+                path.display()
+            )),
             Self::Special { path } => Some(format!("remove it: rm '{}'", path.display())),
             Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
             Self::Process(error) if error.source.kind() == std::io::ErrorKind::NotFound => {
@@ -173,19 +199,22 @@ pub struct GitCommand {
     waits_for_locks: bool,
     /// The git directories that it must find as they were when the repository was opened.
     homes: Arc<[Identity]>,
+    /// The worktree, which must not be behind a link.
+    top: Option<PathBuf>,
 }
 
 /// Settings that could run a program or change an answer, pinned for every reading call.
-const PINNED: [&str; 5] = [
+const PINNED: [&str; 6] = [
     "advice.graftFileDeprecated=false",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
     "i18n.logOutputEncoding=",
     "log.showSignature=false",
+    "submodule.recurse=false",
 ];
 
 /// What is pinned for calls that change something.
-const CHANGING: [&str; 7] = [
+const CHANGING: [&str; 8] = [
     "advice.graftFileDeprecated=false",
     "core.fsmonitor=false",
     "core.hooksPath=/dev/null",
@@ -194,6 +223,8 @@ const CHANGING: [&str; 7] = [
     "advice.addEmbeddedRepo=false",
     // What was once resolved stands in a folder that anybody can write to.
     "rerere.enabled=false",
+    // An agent can put any repository in the place of a submodule.
+    "submodule.recurse=false",
 ];
 
 /// A command meets at most so many locks on its way: an index, `HEAD`, a branch, packed refs.
@@ -238,7 +269,7 @@ impl GitCommand {
             .env("GIT_FLUSH", "0")
             .arg(name)
             .args(comparison_options(name));
-        Self { name: name.to_owned(), program, waits_for_locks: false, homes: Arc::default() }
+        Self { name: name.to_owned(), program, waits_for_locks: false, homes: Arc::default(), top: None }
     }
 
     /// `git {name}` in `dir`, to change objects, refs or an index, with settings for this one call. It runs no hooks
@@ -254,7 +285,7 @@ impl GitCommand {
             .env("GIT_LITERAL_PATHSPECS", "0")
             .arg(name)
             .args(comparison_options(name));
-        Self { name: name.to_owned(), program, waits_for_locks: true, homes: Arc::default() }
+        Self { name: name.to_owned(), program, waits_for_locks: true, homes: Arc::default(), top: None }
     }
 
     /// The same in the repository of its directory, whichever our own environment names.
@@ -284,9 +315,17 @@ impl GitCommand {
         self
     }
 
+    /// The same for as long as no link leads away from this worktree.
+    #[must_use]
+    pub(super) fn of_top(mut self, top: &Path) -> Self {
+        self.top = Some(top.to_owned());
+        self
+    }
+
     /// An error if the repository that it is meant for is not there any more.
     pub(super) fn require_homes(&self) -> Result<(), GitError> {
-        self.homes.iter().try_for_each(Identity::require)
+        self.homes.iter().try_for_each(Identity::require)?;
+        self.top.as_deref().map_or(Ok(()), require_plain_top)
     }
 
     /// The same out of reach of Ctrl-C on the terminal: what it writes must not be left half done.
@@ -307,7 +346,7 @@ impl GitCommand {
     #[must_use]
     pub fn acting(name: &str, dir: &Path) -> Self {
         let program = Self::plain_program(dir).arg(name);
-        Self { name: name.to_owned(), program, waits_for_locks: false, homes: Arc::default() }
+        Self { name: name.to_owned(), program, waits_for_locks: false, homes: Arc::default(), top: None }
     }
 
     /// `git {name}` in `dir` for a person to watch: in their language, and in no other repository than that of `dir`.
@@ -319,6 +358,7 @@ impl GitCommand {
             program: program.arg(name),
             waits_for_locks: false,
             homes: Arc::default(),
+            top: None,
         }
     }
 
@@ -456,13 +496,15 @@ impl GitCommand {
 }
 
 /// What every comparison is told. `.gitmodules` is a file that an agent can write, and `ignore = all` in it would leave moves
-/// of a submodule out even where two trees are compared; attributes could have a program show another text.
+/// of a submodule out even where two trees are compared; attributes could have a program show another text. What is not
+/// committed in a submodule is left out: to find it, git would run `git status` there, with the settings of whatever
+/// repository an agent has put in its place. [`super::Repository::dirty_submodules`] asks for that.
 fn comparison_options(name: &str) -> &'static [&'static str] {
     match name {
         "diff-tree" | "diff-index" | "diff-files" => {
-            &["--ignore-submodules=none", "--no-ext-diff", "--no-textconv"]
+            &["--ignore-submodules=dirty", "--no-ext-diff", "--no-textconv"]
         }
-        "status" => &["--ignore-submodules=none"],
+        "status" => &["--ignore-submodules=dirty"],
         _ => &[],
     }
 }

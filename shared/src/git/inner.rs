@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Dirt, GitCommand, GitError, PrivateIndex, Repository};
+use super::{Dirt, GitError, PrivateIndex, Repository, command::checked, submodules::list_gitlinks};
 
 /// So deep below what git does not know repositories are looked for.
 const DEPTH: usize = 3;
@@ -33,38 +33,65 @@ impl Repository {
 
 /// What git says of a repository inside the repository in which nothing was committed yet.
 const UNBORN: &str = "does not have a commit checked out";
+/// So many of them are left out one by one; where there are more, all repositories that git does not know are.
+const MOST_UNBORN: usize = 20;
 
 impl PrivateIndex<'_> {
     /// Takes in all that git can. A repository without a commit would make it take in nothing; such are left out, and given.
+    /// git names one at a time. They are not asked themselves: that would read their settings.
     pub(super) fn add_what_can_be(&self) -> Result<Vec<Vec<u8>>, GitError> {
-        match self.add_without(&[]) {
-            Err(GitError::Failed { complaint, .. }) if complaint.contains(UNBORN) => {
-                let unborn = self.list_unborn()?;
-                self.add_without(&unborn)?;
-                Ok(unborn)
+        let mut left_out: Vec<Vec<u8>> = Vec::new();
+        loop {
+            let complaint = match self.add_without(&left_out) {
+                Err(GitError::Failed { complaint, .. }) if complaint.contains(UNBORN) => complaint,
+                added => return added.map(|()| left_out),
+            };
+            let is_named = |path: &Vec<u8>| {
+                complaint.contains(&format!("'{}/' {UNBORN}", String::from_utf8_lossy(path)))
+            };
+            let inner = self.list_inner()?;
+            let named = inner.iter().find(|path| !left_out.contains(path) && is_named(path));
+            match named.filter(|_| left_out.len() < MOST_UNBORN) {
+                Some(path) => left_out.push(path.clone()),
+                None => {
+                    self.add_without(&inner)?;
+                    return Ok(inner);
+                }
             }
-            added => added.map(|()| Vec::new()),
         }
     }
 
+    /// `git add` runs `git status` in every submodule that the index has, and with it whatever the settings there name. An
+    /// agent can put any repository in the place of a submodule, so those paths are left out of it.
     fn add_without(&self, left_out: &[Vec<u8>]) -> Result<(), GitError> {
-        let excluded = left_out.iter().map(|path| [b":(top,exclude,literal)", path.as_slice()].concat());
-        let excluded = excluded.map(OsString::from_vec);
-        let command = self.git("add").args(["-A", "--sparse", "--", ":/"]).args(excluded);
-        command.stdout().map(drop)
+        let gitlinks = self.list_gitlinks()?;
+        let excluded = left_out.iter().chain(&gitlinks);
+        let excluded = excluded.map(|path| [b":(top,exclude,literal)", path.as_slice()].concat());
+        let command = self.git("add").args(["-A", "--sparse", "--", ":/"]);
+        command.args(excluded.map(OsString::from_vec)).stdout()?;
+        if gitlinks.is_empty() { Ok(()) } else { self.update_gitlinks() }
+    }
+
+    /// Takes in which commit each submodule is at. This reads `HEAD` there, and starts nothing.
+    fn update_gitlinks(&self) -> Result<(), GitError> {
+        // What was added may have taken the place of some.
+        let names: Vec<u8> =
+            self.list_gitlinks()?.iter().flat_map(|path| path.iter().copied().chain([0])).collect();
+        let command = self.git("update-index").dir(self.repository.top());
+        let command = command.args(["--add", "--remove", "-z", "--stdin"]);
+        checked("update-index", command.finish_with(&names)?).map(drop)
+    }
+
+    fn list_gitlinks(&self) -> Result<Vec<Vec<u8>>, GitError> {
+        list_gitlinks(&self.file.path, self.repository.format, || self.git("ls-files"))
     }
 
     /// git lists a repository that it does not know as one path, which ends in a slash.
-    fn list_unborn(&self) -> Result<Vec<Vec<u8>>, GitError> {
+    fn list_inner(&self) -> Result<Vec<Vec<u8>>, GitError> {
         let command = self.git("ls-files").args(["-z", "--others", "--exclude-standard", "--full-name"]);
         let printed = command.args(["--", ":/"]).stdout()?;
         let inner = printed.split(|byte| *byte == 0).filter_map(|path| path.strip_suffix(b"/"));
-        let is_unborn = |path: &&[u8]| {
-            let folder = self.repository.top().join(OsStr::from_bytes(path));
-            let head = GitCommand::reading("rev-parse", &folder).at_home().not_above(&folder);
-            !head.args(["-q", "--verify", "HEAD"]).finish().is_ok_and(|ended| ended.status.success())
-        };
-        Ok(inner.filter(is_unborn).map(<[u8]>::to_vec).collect())
+        Ok(inner.map(<[u8]>::to_vec).collect())
     }
 }
 

@@ -14,6 +14,7 @@ use std::{
 
 use super::{
     GitError, RefMove, Repository,
+    identity::note_child,
     loose::{Loose, PackedStamp},
     stale,
 };
@@ -179,6 +180,7 @@ impl Repository {
     /// A child process begins.
     #[must_use]
     pub fn watch_refs(&self) -> RefWatch {
+        note_child();
         let known = OwnedRefs::of(self).lock().changes.len();
         RefWatch { repository: self.clone(), known }
     }

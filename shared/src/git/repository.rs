@@ -212,7 +212,7 @@ impl Repository {
             .env("GIT_DIR", &self.git_dir)
             .env("GIT_COMMON_DIR", &self.common_dir);
         let command = match &self.worktree {
-            Some(top) => command.env("GIT_WORK_TREE", top),
+            Some(top) => command.of_top(top).env("GIT_WORK_TREE", top),
             // Otherwise git takes the directory that it is run in for the worktree.
             None => command.env("GIT_IMPLICIT_WORK_TREE", "0"),
         };
@@ -233,7 +233,7 @@ impl Repository {
     /// there, and many a hook makes repositories of its own, so only what lies around it is closed to them.
     pub(super) fn pin_hook(&self, command: GitCommand) -> GitCommand {
         match &self.worktree {
-            Some(top) if !self.is_pinned => command.of_homes(&self.homes).not_above(top),
+            Some(top) if !self.is_pinned => command.of_homes(&self.homes).of_top(top).not_above(top),
             _ => self.pin(command),
         }
     }

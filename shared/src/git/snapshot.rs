@@ -116,16 +116,16 @@ impl Repository {
         self.refuse_special()?;
         let hidden = self.start_hidden();
         let status = self.git("status").args(["--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
-        let is_clean = status.arg("--ignore-submodules=none").stdout()?.is_empty();
+        let is_clean = status.stdout()?.is_empty();
         let hidden = hidden.finish(self.top())?;
-        Ok(is_clean && self.hidden_dirt(&hidden)?.is_empty())
+        Ok(is_clean && self.hidden_dirt(&hidden)?.is_empty() && self.dirty_submodules(None)?.is_empty())
     }
 
     /// What git says of the branch, the index and the worktree, for comparing.
     pub fn status(&self) -> Result<Vec<u8>, GitError> {
         self.refuse_special()?;
         let status = self.git("status").args(["--porcelain=v2", "--branch", "-z", "--untracked-files=all"]);
-        status.args(["--no-renames", "--no-ahead-behind", "--ignore-submodules=none"]).stdout()
+        status.args(["--no-renames", "--no-ahead-behind"]).stdout()
     }
 
     /// What lies in the worktree now, ignored files aside.

@@ -234,10 +234,15 @@ impl Repository {
         self.refuse_special()?;
         let command =
             self.git("status").args(["--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames"]);
-        let status = command.args(["--ignore-submodules=none"]).finish_later();
+        let status = command.finish_later();
         let hidden = self.start_hidden();
         let mut dirt = parse_status(&checked("status", status.finish()?)?);
         dirt.extend(self.hidden_dirt(&hidden.finish(self.top())?)?);
+        for path in self.dirty_submodules(None)? {
+            // One whose commit was moved is among them already.
+            dirt.retain(|dirt| dirt.path != path);
+            dirt.push(Dirt { path, is_untracked: false, is_inside_submodule: true });
+        }
         Ok(dirt)
     }
 
@@ -360,10 +365,7 @@ fn parse_status(printed: &[u8]) -> Vec<Dirt> {
         };
         let words: Vec<&[u8]> = record.splitn(fields, |b| *b == b' ').collect();
         let path = words.get(fields - 1)?.to_vec();
-        let submodule = words.get(2).filter(|_| fields > 2).and_then(|word| word.strip_prefix(b"S"));
-        let is_inside_submodule =
-            submodule.is_some_and(|flags| flags.iter().any(|flag| b"MU".contains(flag)));
-        Some(Dirt { path, is_untracked: record[0] == b'?', is_inside_submodule })
+        Some(Dirt { path, is_untracked: record[0] == b'?', is_inside_submodule: false })
     };
     records.filter_map(dirt).collect()
 }

@@ -14,6 +14,7 @@ use crate::{
         self, Change, FalseObject, FloatingRef, GitError, HeadOf, IndexFile, NewCommit, PrivateIndex,
         RefMove, Repository, Signing, Stamp, Stock,
     },
+    message::visible,
     name::{Attempt, Oid, TaskId},
     record::{Delivery, Mark, Recorder, Unfinished},
 };
@@ -38,7 +39,7 @@ pub struct Begun {
     /// Locks of git that were there.
     locks: Vec<PathBuf>,
     /// Submodules with something in them that is not committed there.
-    inside: Vec<String>,
+    inside: Vec<Vec<u8>>,
     watch: Watch,
     /// What becomes of the branch is decided here, and not by whoever compares the refs of the run: commits of the agent's
     /// own are folded in.
@@ -127,7 +128,7 @@ pub fn begin(
         let Stock { tree: before, left_out, .. } = repository.take_snapshot()?;
         (before, Dirt::of_checkout(repository, recorder.tree(), before)?, left_out)
     };
-    let inside = inside_submodules(repository)?;
+    let inside = repository.dirty_submodules(Some(recorder.tree()))?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
     let mark = Mark { task, attempt, head, head_tree, tree: before };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
@@ -234,14 +235,7 @@ pub fn end(
     let touched = repository.changes(begun.before, after)?;
     let before = Before { tree: begun.before, head: recorder.head(), left_out: &begun.left_out };
     trespasses.extend(planted::move_out(repository, before, &touched, &left_out)?);
-    let inside: Vec<String> =
-        inside_submodules(repository)?.into_iter().filter(|path| !begun.inside.contains(path)).collect();
-    if !inside.is_empty() {
-        trespasses.push(format!(
-            "it changed files in a submodule, which are not committed here: {}",
-            inside.join(", ")
-        ));
-    }
+    trespasses.extend(look_into_submodules(repository, begun)?);
     let is_all = begun.before == recorder.tree();
     let all = if is_all { touched.clone() } else { repository.changes(recorder.tree(), after)? };
     let files = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
@@ -318,13 +312,14 @@ pub(super) fn ask_hook(
     }
 }
 
-/// The submodules in which something is not committed. Only their own repositories could hold it.
-fn inside_submodules(repository: &Repository) -> Result<Vec<String>, GitError> {
-    if repository.top().join(".gitmodules").symlink_metadata().is_err() {
-        return Ok(Vec::new());
-    }
-    let dirt = repository.dirt()?;
-    Ok(dirt.iter().filter(|dirt| dirt.is_inside_submodule).map(git::Dirt::shown).collect())
+/// Says in which submodules something was changed and not committed. Only their own repositories could hold it.
+fn look_into_submodules(repository: &Repository, begun: &Begun) -> Result<Option<String>, GitError> {
+    let dirty = repository.dirty_submodules(Some(begun.tree))?;
+    let new = dirty.iter().filter(|path| !begun.inside.contains(path));
+    let shown: Vec<String> = new.map(|path| visible(&String::from_utf8_lossy(path))).collect();
+    let words =
+        || format!("it changed files in a submodule, which are not committed here: {}", shown.join(", "));
+    Ok((!shown.is_empty()).then(words))
 }
 
 /// `HEAD` is on the run's branch again. Commits of the agent's own are saved under a ref, which is given; the branch itself is

@@ -39,7 +39,10 @@ pub(super) fn move_out(
 ) -> Result<Option<String>, GitError> {
     let links: Vec<&Change> = touched.iter().filter(|change| change.is_gitlink()).collect();
     let was_there = |path: &Vec<u8>| before.left_out.contains(path);
-    let unborn = left_out.iter().filter(|path| !was_there(path));
+    // Where git names too many, those are left out as well that were taken in before.
+    let known =
+        if left_out.iter().all(was_there) { Vec::new() } else { repository.list_gitlinks_of(before.tree)? };
+    let unborn = left_out.iter().filter(|path| !was_there(path) && !known.contains(path));
     let paths: Vec<&Vec<u8>> = links.iter().map(|change| &change.path).chain(unborn.clone()).collect();
     if paths.is_empty() {
         return Ok(None);

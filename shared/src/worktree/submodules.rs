@@ -21,6 +21,7 @@ impl Pool {
                 without.push(format!("'{}' is not initialised in the main checkout", submodule.path));
                 continue;
             };
+            lane.mend_submodule(&submodule)?;
             self.keep_old(lane, &submodule)?;
             match lane.update_submodule(&submodule, &module)? {
                 Ok(()) => lane.branch_submodule(&submodule, branch)?,
@@ -35,7 +36,11 @@ impl Pool {
         let Some(tip) = lane.find_commit("HEAD")? else {
             return Ok(());
         };
-        lane.list_submodules(tip)?.iter().try_for_each(|submodule| self.keep_old(lane, submodule))
+        for submodule in lane.list_submodules(tip)? {
+            lane.mend_submodule(&submodule)?;
+            self.keep_old(lane, &submodule)?;
+        }
+        Ok(())
     }
 
     fn keep_old(&self, lane: &Repository, submodule: &Submodule) -> Result<(), WorktreeError> {

@@ -19,6 +19,8 @@ const SETTLED: i64 = 1;
 /// Of so many files of a folder the content is kept: a folder of hooks may be anything. A folder that comes to hold more
 /// is moved as a whole.
 const MOST: usize = 1000;
+/// Links that lead to folders with links are followed so often.
+const ROUNDS: usize = 4;
 /// Lines that we add to the exclude file ourselves, from whichever process.
 const EXCLUDED: [&str; 3] = [Enclosure::DRAFTS, "/.arborist/worktrees/", "/spec/logs/"];
 
@@ -152,8 +154,18 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    pub(super) fn take(items: Vec<Item>, inside: Vec<PathBuf>, aside: PathBuf, at_work: AtWork) -> Self {
-        let there = look(&items, at_work);
+    pub(super) fn take(mut items: Vec<Item>, inside: Vec<PathBuf>, aside: PathBuf, at_work: AtWork) -> Self {
+        let mut there = look(&items, at_work);
+        // What a link of the user's leads to is watched, too: a folder of hooks or a file of settings that several
+        // repositories share. Each round finds the links in what the last one added.
+        for _ in 0..ROUNDS {
+            let targets = targets_of(&there, &items);
+            if targets.is_empty() {
+                break;
+            }
+            there.extend(look(&targets, at_work));
+            items.extend(targets);
+        }
         Self { items, there, inside, aside }
     }
 
@@ -184,7 +196,10 @@ impl Copy {
             // What was above may have been put back by now.
             let after = There::again(path, before);
             let how = now.get(path).map_or(*how, |(how, _)| *how);
-            if is_same(how, before, &after) || is_lane_gone(path, &after) {
+            if is_same(how, before, &after)
+                || is_lane_gone(path, &after)
+                || (how == How::Submodule && is_submodule_gone(path))
+            {
                 continue;
             }
             found.push(self.put_back(path, before, &after));
@@ -265,6 +280,22 @@ fn write(path: &Path, before: &There) -> io::Result<()> {
     }
 }
 
+/// What links lead to that is not watched yet.
+fn targets_of(there: &Known, items: &[Item]) -> Vec<Item> {
+    let is_closely = |how: How| matches!(how, How::Whole | How::Folder | How::Excludes);
+    let links = there.iter().filter(|(_, (how, there))| is_closely(*how) && matches!(there, There::Link(_)));
+    let mut targets: Vec<Item> = Vec::new();
+    for (path, (how, _)) in links {
+        let Ok(target) = path.canonicalize() else { continue };
+        let how = if target.is_dir() { How::Folder } else { *how };
+        let is_known = |item: &Item| item.path == target;
+        if !there.contains_key(&target) && !items.iter().chain(&targets).any(is_known) {
+            targets.push(Item { path: target, how });
+        }
+    }
+    targets
+}
+
 fn look(items: &[Item], at_work: AtWork) -> Known {
     let mut found = BTreeMap::new();
     for Item { path, how } in items {
@@ -305,8 +336,10 @@ fn look_into(folder: &Path, at_work: AtWork, found: &mut Known, most: Option<usi
 
 fn is_same(how: How, before: &There, after: &There) -> bool {
     match how {
+        _ if before == after => true,
+        How::Submodule => false,
         // A folder that git, or an agent, made where none was holds only what is looked at by itself.
-        _ if before == after || (*before == There::Nothing && *after == There::Folder) => true,
+        _ if *before == There::Nothing && *after == There::Folder => true,
         How::Whole | How::Folder => false,
         How::Sort => match (before, after) {
             (There::Nothing, after) => !after.is_odd(),
@@ -338,6 +371,11 @@ fn others(text: &[u8]) -> Vec<&[u8]> {
 fn is_lane_gone(path: &Path, after: &There) -> bool {
     let home = path.parent().filter(|home| home.parent().is_some_and(|all| all.ends_with("worktrees")));
     *after == There::Nothing && home.is_some_and(|home| !home.exists())
+}
+
+/// git looks into no submodule that has no folder.
+fn is_submodule_gone(path: &Path) -> bool {
+    path.parent().is_none_or(|folder| safe_files::kind_of(folder) != Some(Kind::Folder))
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 //! a file or a commit.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -19,6 +21,8 @@ pub(super) enum How {
     Whole,
     /// The same for all that is in it.
     Folder,
+    /// The `.git` of a submodule. It may go with the whole submodule; whatever else becomes of it is a change.
+    Submodule,
     /// Only that it does not become a link, a queue or a device: git changes its content all the time.
     Sort,
     /// Only that it does not appear: git itself changes it where it is there.
@@ -181,10 +185,40 @@ pub(super) fn own(repository: &Repository) -> Vec<Item> {
     for module in modules(&repository.git_dir) {
         items.extend(self::items(&module, &MODULE));
     }
+    items.extend(submodules(repository));
     let top = repository.worktree.iter();
     let hooks = Named::find(repository).hooks.filter(|path| path.is_relative());
     items.extend(top.zip(hooks).map(|(top, hooks)| folder(plain(&top.join(hooks)))));
     items
+}
+
+/// What leads from a worktree to the repositories of its submodules. A repository that is put there has settings of its own,
+/// and git obeys them as soon as it looks into the submodule.
+fn submodules(repository: &Repository) -> Vec<Item> {
+    let Some(top) = &repository.worktree else { return Vec::new() };
+    let mut items = Vec::new();
+    for path in known_gitlinks(repository) {
+        let path = top.join(OsStr::from_bytes(&path)).join(".git");
+        if safe_files::kind_of(&path) == Some(Kind::Folder) {
+            items.extend(self::items(&path, &MODULE));
+        }
+        items.push(Item { path, how: How::Submodule });
+    }
+    items
+}
+
+/// The paths of submodules: those that the commit had when the first child began, and all that an index had since. One that
+/// an agent takes out of the index stays known.
+fn known_gitlinks(repository: &Repository) -> BTreeSet<Vec<u8>> {
+    static KNOWN: Mutex<BTreeMap<PathBuf, BTreeSet<Vec<u8>>>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = known.entry(repository.common_dir.clone()).or_insert_with(|| {
+        let tree = repository.head.commit.and_then(|commit| repository.tree_of(commit).ok());
+        let found = tree.and_then(|tree| repository.list_gitlinks_of(tree).ok());
+        found.unwrap_or_default().into_iter().collect()
+    });
+    known.extend(repository.list_gitlinks().unwrap_or_default());
+    known.clone()
 }
 
 /// The git directories of submodules.

@@ -1,0 +1,175 @@
+//! Repositories inside the repository: whatever an agent or a test puts in the place of a submodule, or beside it, no git of
+//! the driver's runs a program that its settings name.
+
+use std::fs;
+
+use arborist_testkit::Garden;
+
+/// Gives the repository whose git directory is `$1` a filter for all files, which leaves a mark if it is run. The kit's own
+/// look at the end of the agent would run it, too, so that is turned off.
+const FILTER: &str = r#"
+trap - EXIT
+filter() {
+  git config -f "$1/config" filter.mark.clean "touch '$ROOT/ran'; cat"
+  mkdir -p "$1/info"; echo '* filter=mark' > "$1/info/attributes"
+}
+"#;
+
+/// A repository with a submodule at `lib`, and an agent that does this once. `$module` is where the submodule's repository is.
+fn garden(deed: &str) -> Garden {
+    let agent = format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+{FILTER}
+echo work >> work.txt
+[ -e \"$ROOT/once\" ] && exit
+touch \"$ROOT/once\"
+module=$(git -C lib rev-parse --absolute-git-dir)
+{{
+{deed}
+}} >&2
+true"
+    );
+    let garden = Garden::planned("tasks.md", "- [ ] T001 do it\n", &agent);
+    add_submodule(&garden);
+    garden
+}
+
+fn add_submodule(garden: &Garden) {
+    let origin = garden.root().join("origin");
+    garden.git(["clone", "-q", ".", origin.to_str().unwrap()]).succeeds();
+    garden.git(["config", "--global", "protocol.file.allow", "always"]).succeeds();
+    garden.git(["submodule", "--quiet", "add", origin.to_str().unwrap(), "lib"]).succeeds();
+    garden.commit("a submodule\n");
+}
+
+fn assert_nothing_ran(garden: &Garden, deed: &str) {
+    assert!(!garden.root().join("ran").exists(), "a filter ran: {deed}");
+}
+
+const MODES: [&[&str]; 2] = [&["gardener"], &["gardener", "--isolate"]];
+
+/// How the `.git` of the submodule is replaced.
+const REPLACEMENTS: [&str; 4] = [
+    "cp -r \"$module\" \"$ROOT/copy\"; rm lib/.git; mv \"$ROOT/copy\" lib/.git; filter lib/.git",
+    "cp -r \"$module\" \"$ROOT/copy\"; filter \"$ROOT/copy\"; echo \"gitdir: $ROOT/copy\" > lib/.git",
+    "cp -r \"$module\" \"$ROOT/copy\"; filter \"$ROOT/copy\"; rm lib/.git; ln -s \"$ROOT/copy\" lib/.git",
+    // Taken out of the index, and changed inside.
+    "git rm -q --cached lib; cp -r \"$module\" \"$ROOT/copy\"; rm lib/.git; mv \"$ROOT/copy\" lib/.git; filter lib/.git",
+];
+
+#[test]
+fn the_git_file_of_a_submodule_is_put_back_before_any_git_looks_into_it() {
+    for deed in REPLACEMENTS {
+        for args in MODES {
+            let garden = garden(&format!(
+                "{deed}\ngit config -f \"$ROOT/copy/config\" --unset core.worktree; touch lib/*"
+            ));
+            let before = fs::read(garden.path("lib/.git")).unwrap();
+            garden.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
+            assert_nothing_ran(&garden, deed);
+            assert_eq!(fs::read(garden.path("lib/.git")).unwrap(), before, "{deed}");
+            let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+            assert!(body.contains("lib/.git was changed"), "{deed}: {body}");
+        }
+    }
+}
+
+/// A new repository with a filter, in all the ways in which git may come to know of it.
+const PLANTED: [&str; 4] = [
+    "",
+    "git add nested",
+    "git add nested; git -c user.name=a -c user.email=a@b commit -qm mine",
+    "git add nested; printf '[submodule \"nested\"]\\n\\tpath = nested\\n\\turl = ./nested\\n' >> .gitmodules; git add .gitmodules",
+];
+
+#[test]
+fn a_repository_that_an_agent_makes_is_moved_away_and_no_git_looks_into_it() {
+    for how in PLANTED {
+        for args in MODES {
+            let garden = garden(&format!(
+                "git init -q nested; cp work.txt nested; git -C nested add -A; git -C nested -c user.name=a -c user.email=a@b commit -qm x
+{how}
+filter nested/.git; echo more >> nested/work.txt"
+            ));
+            garden.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
+            assert_nothing_ran(&garden, how);
+            assert!(!garden.path("nested").exists(), "{how}");
+            let tree = garden.git(["ls-tree", "-r", "HEAD"]).answer();
+            assert!(!tree.contains("nested"), "{how}: {tree}");
+        }
+    }
+}
+
+#[test]
+fn a_repository_without_a_commit_is_moved_away_and_no_git_looks_into_it() {
+    let garden = garden(
+        "git init -q nested; echo x > nested/x; filter nested/.git
+git init -q other; cp work.txt other; git -C other add -A; git -C other -c user.name=a -c user.email=a@b commit -qm x
+filter other/.git; echo more >> other/work.txt",
+    );
+    garden.arborist(["gardener", "--max-retries", "2"]).succeeds();
+    assert_nothing_ran(&garden, "unborn");
+    assert!(!garden.path("nested").exists() && !garden.path("other").exists());
+}
+
+#[test]
+fn what_a_test_puts_in_the_place_of_a_submodule_is_put_back() {
+    for deed in [
+        "cp -r .git/modules/lib lib/copy; rm lib/.git; mv lib/copy lib/.git; filter lib/.git",
+        "git init -q nested; cp tasks.md nested; git -C nested add -A; git -C nested -c user.name=a -c user.email=a@b commit -qm x; git add nested; filter nested/.git; echo more >> nested/tasks.md",
+    ] {
+        let garden = garden("");
+        // The first run is the baseline.
+        let script = format!(
+            "ROOT='{}'\n{FILTER}\n[ -e \"$ROOT/tested\" ] && exit 0\n[ -e work.txt ] || exit 0\ntouch \"$ROOT/tested\"\n{deed}\n",
+            garden.root().display()
+        );
+        garden.write("test.sh", script);
+        garden.commit("a test\n");
+        garden.git(["config", "arborist.test-command", "sh test.sh"]).succeeds();
+        let _ = garden.arborist(["gardener", "--max-retries", "3"]);
+        assert!(garden.root().join("tested").exists(), "the test did not run");
+        assert_nothing_ran(&garden, deed);
+    }
+}
+
+#[test]
+fn work_in_a_submodule_of_a_submodule_is_noticed() {
+    let garden = garden("");
+    garden.agent(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo work >> work.txt
+[ -e \"$ROOT/once\" ] && { git -C lib/inner checkout -q .; exit; }
+touch \"$ROOT/once\"
+echo changed >> lib/inner/tasks.md",
+    );
+    let origin = garden.root().join("origin");
+    let outer = garden.root().join("outer");
+    garden.git(["clone", "-q", origin.to_str().unwrap(), outer.to_str().unwrap()]).succeeds();
+    garden.git_in(&outer, ["submodule", "--quiet", "add", origin.to_str().unwrap(), "inner"]).succeeds();
+    garden.git_in(&outer, ["commit", "-qam", "inner"]).succeeds();
+    garden.git_in(&garden.path("lib"), ["pull", "-q", outer.to_str().unwrap(), "main"]).succeeds();
+    garden.git_in(&garden.path("lib"), ["submodule", "--quiet", "update", "--init"]).succeeds();
+    garden.commit("with an inner one\n");
+    garden.arborist(["gardener", "--max-retries", "2"]).succeeds().err("changed files in a submodule");
+}
+
+#[test]
+fn a_submodule_with_its_repository_in_the_worktree_works_as_before() {
+    let garden = garden("");
+    let inside = garden.path("old");
+    let origin = garden.root().join("origin");
+    garden.git(["clone", "-q", origin.to_str().unwrap(), inside.to_str().unwrap()]).succeeds();
+    garden.git(["submodule", "--quiet", "add", origin.to_str().unwrap(), "old"]).succeeds();
+    garden.commit("an old one\n");
+    assert!(inside.join(".git").is_dir());
+    garden.agent(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo work >> work.txt
+[ -e \"$ROOT/once\" ] && { git -C old checkout -q .; exit; }
+touch \"$ROOT/once\"
+echo changed >> old/tasks.md",
+    );
+    garden.arborist(["gardener", "--max-retries", "2"]).succeeds().err("changed files in a submodule");
+    assert!(inside.join(".git").is_dir());
+}
