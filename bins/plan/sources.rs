@@ -50,7 +50,8 @@ impl Sources {
                 paths.push(usual_place(repository, &Settings::load(repository, &config)?)?);
             }
         }
-        let documents = paths.into_iter().map(load).collect::<Result<_, _>>()?;
+        let place = repository.as_ref().and_then(|found| Some((&*found.dir, found.worktree.as_deref()?)));
+        let documents = paths.into_iter().map(|path| load(path, place)).collect::<Result<_, _>>()?;
         Ok(Self { documents, repository })
     }
 
@@ -119,9 +120,15 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-fn load(path: PathBuf) -> Result<Document, Failure> {
+/// Reads a file. One of the worktree may have been committed by anybody, so no link leads from there to another place.
+/// `place` is the current directory and the top of the worktree.
+fn load(path: PathBuf, place: Option<(&Path, &Path)>) -> Result<Document, Failure> {
     let label = path.display().to_string();
-    match safe_files::read_users(&path) {
+    let bytes = match place {
+        Some((here, top)) => safe_files::read_named(Some(top), &normal(&here.join(&path))),
+        None => safe_files::read_users(&path),
+    };
+    match bytes {
         Ok(bytes) => Ok(Document { path, label, bytes }),
         Err(error) => Err(PlanError::Unreadable { file: label, why: error.to_string() }.into()),
     }
@@ -133,7 +140,8 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {
         for entry in entries(&folder)? {
-            if entry.is_dir() && !is_hidden(&entry) {
+            // A link may lead anywhere, also back to a folder above.
+            if entry.is_dir() && !entry.is_symlink() && !is_hidden(&entry) {
                 open.push(entry);
             } else if entry.file_name().is_some_and(|name| name == TASK_LIST) {
                 lists.push(entry);
@@ -176,6 +184,11 @@ fn usual_place(repository: &Repository, settings: &Settings) -> Result<PathBuf, 
         Failure::new(Exit::Fatal, "this repository has no worktree to find a plan in").hint("name a file")
     })?;
     if let Some(place) = settings.tree() {
+        // The setting may come from a tracked file.
+        if !normal(&top.join(place)).starts_with(top) {
+            let why = "it leads out of the repository".to_owned();
+            return Err(PlanError::Unreadable { file: place.to_owned(), why }.into());
+        }
         return Ok(from_here(&repository.dir, top, place));
     }
     let branch = repository.head.branch.as_ref();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::Repository,
+    git::{Repository, plain_path},
     history::Run,
     message::PlanRef,
     plan::{Plan, usual_places},
@@ -48,7 +48,10 @@ pub(super) fn find(
 ) -> Result<Found, Failure> {
     let boxes = if run.start.is_some() { Boxes::Ignore } else { Boxes::Count };
     if let Some(file) = tree {
-        return load(file, file.display().to_string(), boxes);
+        // A file of the worktree may have been committed by anybody, so it is read as such also where the user names it.
+        let full = plain_path(&repository.dir.join(file));
+        let bytes = safe_files::read_named(repository.worktree.as_deref(), &full);
+        return load(file.display().to_string(), bytes, boxes);
     }
     if let Some(frozen) = run.start.as_ref().and_then(|start| start.plan.as_ref()) {
         return load_frozen(repository, frozen);
@@ -57,18 +60,23 @@ pub(super) fn find(
         return Ok(Found { plan: None, shown: Shown::Nothing, boxes });
     };
     if let Some(named) = settings.tree() {
-        return load(&top.join(named), named.to_owned(), boxes);
+        let full = plain_path(&top.join(named));
+        let path = full.strip_prefix(top).unwrap_or(Path::new(named));
+        return load(named.to_owned(), safe_files::read_beneath(top, path), boxes);
     }
     match usual_places(Some(&run.scope.branch)).into_iter().find(|name| top.join(name).is_file()) {
-        Some(name) => load(&top.join(&name), name, boxes),
+        Some(name) => {
+            let bytes = safe_files::read_beneath(top, &name);
+            load(name, bytes, boxes)
+        }
         None => Ok(Found { plan: None, shown: Shown::Nothing, boxes }),
     }
 }
 
-fn load(file: &Path, label: String, boxes: Boxes) -> Result<Found, Failure> {
-    let bytes = safe_files::read_users(file).map_err(|error| {
+fn load(label: String, bytes: std::io::Result<Vec<u8>>, boxes: Boxes) -> Result<Found, Failure> {
+    let bytes = bytes.map_err(|error| {
         Failure::new(Exit::Fatal, format!("could not read the plan '{label}': {error}"))
-            .hint("it is named by --tree, ARBORIST_TREE, git config arborist.tree or a config.toml")
+            .hint("name another file with --tree, ARBORIST_TREE, git config arborist.tree or a config.toml")
     })?;
     let plan = Plan::read(&label, &bytes)?;
     Ok(Found { plan: Some(plan), shown: Shown::File(label), boxes })

@@ -8,20 +8,47 @@ use crate::{
     safe_files,
 };
 
+/// Hides everything in a folder, the file that says so as well.
+const ALL: &str = "*";
+
 /// How long another process may take to add its line.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Repository {
     /// Adds a line to the exclude file, unless it stands there. Whoever reads meanwhile finds the old file or the new
     /// one, and of two who write neither loses a line.
+    ///
+    /// A user may have linked the file to one that other repositories share. That one is read, as git does, but nothing is
+    /// written through a link: a folder is then hidden by a `.gitignore` in it.
     pub fn exclude(&self, line: &str) -> Result<(), GitError> {
         let file = self.common_dir.join("info/exclude");
+        if file.is_symlink() || self.common_dir.join("info").is_symlink() {
+            return self.hide_without_exclude(&file, line);
+        }
         if read(&file).is_ok_and(|text| holds(&text, line)) {
             return Ok(());
         }
         let lock = self.common_dir.join("arborist/locks/exclude");
         let _lock = FileLock::take_within(&lock, "git arborist", PATIENCE, &Cancel::new())?;
         add(&file, line).map_err(|source| GitError::File { path: file.display().to_string(), source })
+    }
+}
+
+impl Repository {
+    fn hide_without_exclude(&self, file: &Path, line: &str) -> Result<(), GitError> {
+        if safe_files::read_users(file).is_ok_and(|text| holds(&text, line)) {
+            return Ok(());
+        }
+        let folder = line.strip_prefix('/').and_then(|line| line.strip_suffix('/'));
+        let main = self.common_dir.parent().filter(|_| self.common_dir.ends_with(".git"));
+        let (Some(folder), Some(top)) = (folder, main.or(self.worktree.as_deref())) else {
+            return Err(GitError::LinkedExclude { path: file.to_owned(), line: line.to_owned() });
+        };
+        let ignore = top.join(folder).join(".gitignore");
+        if read(&ignore).is_ok_and(|text| holds(&text, ALL)) {
+            return Ok(());
+        }
+        add(&ignore, ALL).map_err(|source| GitError::File { path: ignore.display().to_string(), source })
     }
 }
 

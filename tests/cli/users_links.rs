@@ -1,0 +1,96 @@
+//! Links that the user made before a run: git follows them, and what they lead to is watched like a file in their place. Links
+//! that a repository brings along lead nowhere outside of it.
+
+use std::{fs, os::unix::fs::symlink};
+
+use arborist_testkit::{Garden, WORKER};
+
+fn link_out(garden: &Garden, path: &str, name: &str, text: &str) -> std::path::PathBuf {
+    let target = garden.root().join(name);
+    fs::write(&target, text).unwrap();
+    let _ = fs::remove_file(garden.path(path));
+    symlink(&target, garden.path(path)).unwrap();
+    target
+}
+
+#[test]
+fn an_exclude_file_that_is_a_link_is_read_and_not_written() {
+    for args in [&["gardener"][..], &["gardener", "--isolate"]] {
+        let garden = Garden::planned("tasks.md", "- [ ] T001 do it\n", WORKER);
+        let target = link_out(&garden, ".git/info/exclude", "excludes", "*.tmp\n");
+        garden.write("mine.tmp", "mine");
+        garden.arborist(args).succeeds();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "*.tmp\n");
+        assert!(garden.path(".git/info/exclude").is_symlink());
+        let tree = garden.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer();
+        assert!(tree.contains("T001.txt") && !tree.contains("spec/logs") && !tree.contains(".tmp"), "{tree}");
+        assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+    }
+}
+
+#[test]
+fn what_a_users_link_leads_to_is_watched_and_named() {
+    for (path, change) in [
+        (".git/info/exclude", "echo secret >> \"$ROOT/outside\""),
+        (".git/info/attributes", "echo '* -diff' >> \"$ROOT/outside\""),
+        (".git/hooks/pre-commit", "echo 'touch \"$ROOT/ran\"' >> \"$ROOT/outside\""),
+        (".git/hooks/pre-commit", "rm .git/hooks/pre-commit; ln -s /bin/true .git/hooks/pre-commit"),
+    ] {
+        let agent = format!(
+            "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho work >> work.txt\n[ -e \"$ROOT/once\" ] && exit\ntouch \"$ROOT/once\"\n{change}"
+        );
+        let garden = Garden::planned("tasks.md", "- [ ] T001 do it\n", &agent);
+        fs::create_dir_all(garden.path(".git/hooks")).unwrap();
+        let target = link_out(&garden, path, "outside", "#!/bin/sh\n");
+        std::process::Command::new("chmod").arg("+x").arg(&target).status().unwrap();
+        let run = garden.arborist(["gardener", "--max-retries", "1"]);
+        assert_ne!(run.code(), 0, "{change}: {}", run.report());
+        let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains("while it ran"), "{change}: {body}");
+        assert_eq!(fs::read_link(garden.path(path)).unwrap(), target, "{change}");
+        assert!(!garden.root().join("ran").exists(), "{change}");
+    }
+}
+
+#[test]
+fn a_tracked_plan_that_is_a_link_to_another_place_is_refused() {
+    let garden = Garden::sprout();
+    fs::write(garden.root().join("outside.md"), "- [ ] T001 a secret task\n").unwrap();
+    symlink("../outside.md", garden.path("tasks.md")).unwrap();
+    garden.commit("a plan\n");
+    for args in
+        [&["state"][..], &["state", "--tree", "tasks.md"], &["plan"], &["plan", "tasks.md"], &["gardener"]]
+    {
+        let run = garden.arborist(args);
+        assert_ne!(run.code(), 0, "{args:?}: {}", run.report());
+        assert!(run.stderr().contains("out of the repository"), "{args:?}: {}", run.report());
+        assert!(!run.report().contains("secret"), "{args:?}: {}", run.report());
+    }
+    // A setting of a tracked file leads nowhere else, either.
+    fs::remove_file(garden.path("tasks.md")).unwrap();
+    garden.write(".arborist/config.toml", "tree = \"../outside.md\"\n");
+    garden.commit("settings\n");
+    for args in [&["state"][..], &["plan"], &["gardener"]] {
+        let run = garden.arborist(args);
+        assert_ne!(run.code(), 0, "{args:?}: {}", run.report());
+        assert!(!run.report().contains("secret"), "{args:?}: {}", run.report());
+    }
+}
+
+#[test]
+fn a_plan_that_is_a_link_to_a_file_of_the_repository_is_read() {
+    let garden = Garden::sprout();
+    garden.write("docs/list.md", "- [ ] T001 do it\n");
+    symlink("docs/list.md", garden.path("tasks.md")).unwrap();
+    garden.commit("a plan\n");
+    garden.arborist(["state"]).succeeds().out("T001");
+    garden.arborist(["plan"]).succeeds().out("T001");
+}
+
+#[test]
+fn a_folder_of_plans_with_a_link_to_itself_is_read_to_its_end() {
+    let garden = Garden::sprout();
+    garden.write("specs/a/tasks.md", "- [ ] T001 do it\n");
+    symlink("..", garden.path("specs/a/up")).unwrap();
+    garden.arborist(["plan", "specs"]).succeeds().out("T001");
+}
