@@ -17,7 +17,7 @@ use arborist_core::{
     pipeline::{IgnoredFiles, KnownRed, Options, PreCommit, Scribe, Sentry, Words},
     process::{Attendance, Cancel, FileLock, interrupt, is_executable},
     progress::{Boxes, Progress, Totals},
-    queue::Target,
+    queue::{Claim, Target},
     record::{Hand, Recorder, settle},
     session::{Chronicle, finish_turns, forget_unrecorded},
     settings::Settings,
@@ -86,6 +86,7 @@ pub(crate) fn open(args: &GardeningArgs, ui: &mut Ui) -> Result<Opened, Failure>
     let has_crashed = repository.recover_locks()?;
     if has_crashed {
         repository.undo_updates(&branch)?;
+        Claim::release_dead(&repository, &branch)?;
     }
     // Another command may have recovered from the crash and forgotten it, so this does not depend on it.
     let is_moved = !finish_turns(&repository, &branch)?.is_empty();

@@ -180,6 +180,24 @@ fn a_lock_of_a_git_that_lives_is_left_alone_after_a_crash_too() {
     assert_eq!(garden.git(["log", "-1", "--format=%s"]).answer(), "mine");
 }
 
+/// A driver that is killed behind its last landing. Nothing is left to land, so nobody takes the claim over.
+#[test]
+fn the_claim_of_a_driver_that_died_behind_its_last_landing_is_removed() {
+    let garden = garden();
+    gardener(&garden, &["--jobs", "2"]).exits(137);
+    let lock = fs::read_to_string(garden.path(".git/arborist/locks/run-main")).unwrap();
+    let dead: serde_json::Value = serde_json::from_str(&lock).unwrap();
+    gardener(&garden, &["--jobs", "2"]).succeeds();
+    let claim = serde_json::json!({ "into": "main", "holder": dead["process"], "since": 0, "until": 1 });
+    let (tree, text) = (garden.git(["mktree"]).answer(), format!("claim: main\n\n{claim}\n"));
+    let commit = garden.commit_object(&tree, &[], text);
+    garden.git(["update-ref", "refs/arborist/claims/main", &commit]).succeeds();
+    // As that driver left it.
+    fs::write(garden.path(".git/arborist/locks/run-main"), lock).unwrap();
+    gardener(&garden, &["--jobs", "2"]).succeeds();
+    assert_eq!(garden.git(["for-each-ref", "refs/arborist/claims"]).answer(), "");
+}
+
 /// A child that was just being started has a copy of the lock's descriptor, and may die after the driver.
 #[test]
 fn the_lock_of_a_driver_that_died_is_waited_for_while_its_last_child_is_dying() {

@@ -76,6 +76,23 @@ impl Claim {
         Ok(notes.iter().map(|(found, body)| (target(&found.name), claimant(body))).collect())
     }
 
+    /// Removes the claim of a target whose holder was a process of this machine and is dead. A driver that is killed
+    /// behind its last landing leaves one, and nobody would take it over before something else is to land.
+    pub fn release_dead(repository: &Repository, into: &BranchName) -> Result<(), QueueError> {
+        let name = format!("{CLAIMS}{}", into.component());
+        let notes = repository.start_listing_notes(&[&name])?.finish()?;
+        for (found, body) in notes.into_iter().filter(|(found, _)| found.name == name) {
+            let claim: Option<Self> = serde_json::from_str(&body).ok();
+            let is_dead = |claim: Self| claim.holder.is_of_this_machine() && !claim.holder.is_here();
+            if claim.is_some_and(is_dead) {
+                // Whoever takes it over at this moment has it: then it is not what we saw any more.
+                let gone = RefMove { name: &name, new: None, old: Some(found.target) };
+                let _ = repository.move_refs_again(&[gone]);
+            }
+        }
+        Ok(())
+    }
+
     /// A process of this machine is asked for; of another one only its lease is known.
     fn is_alive(&self, now: i64) -> bool {
         if self.holder.is_of_this_machine() { self.holder.is_here() } else { now < self.until }
