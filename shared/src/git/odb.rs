@@ -50,9 +50,17 @@ pub(super) enum StoredKind {
 impl ObjectDatabase {
     /// Runs `action` with libgit2's object database; `None` where libgit2 cannot be used.
     fn with<T>(&self, repository: &Repository, action: impl FnOnce(&git2::Odb<'_>) -> T) -> Option<T> {
+        self.with_repository(repository, |opened| opened.odb().ok().map(|odb| action(&odb)))?
+    }
+
+    fn with_repository<T>(
+        &self,
+        repository: &Repository,
+        action: impl FnOnce(&git2::Repository) -> T,
+    ) -> Option<T> {
         let opened = self.0.get_or_init(|| open(repository).map(Mutex::new));
         let opened = opened.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner);
-        opened.odb().ok().map(|odb| action(&odb))
+        Some(action(&opened))
     }
 }
 
@@ -68,6 +76,9 @@ fn open(repository: &Repository) -> Option<git2::Repository> {
     if SETTINGS_FOR_GIT_ONLY.iter().any(|name| config.get_entry(name).is_ok()) {
         return None;
     }
+    // Whoever writes a tree has just written what is new in it. To look for every other file of it takes as long as all the
+    // rest, and what is new is hashed before it counts.
+    git2::opts::strict_object_creation(false);
     // Only the objects are kept: what an agent writes into the configuration later is never read by libgit2.
     git2::Repository::from_odb(opened.odb().ok()?).ok()
 }
@@ -108,6 +119,13 @@ impl Repository {
             Some(Ok(written)) if written.as_bytes() == id.as_bytes() => Ok(id),
             _ => self.have_git_write(kind, id, content),
         }
+    }
+
+    /// The tree that an index of our own holds. It is not asked whether all of its files are stored.
+    pub(super) fn write_tree_of(&self, index: &Path) -> Option<Oid> {
+        let write = |objects: &git2::Repository| git2::Index::open(index)?.write_tree_to(objects);
+        let written = self.objects.with_repository(self, write)?;
+        Oid::from_bytes(written.ok()?.as_bytes())
     }
 
     /// Where the file of an object is, unless it is packed.
@@ -180,6 +198,8 @@ mod tests {
             let [old, new] = ["HEAD~", "HEAD"].map(|name| repository.require_commit(name).unwrap());
             let [old, new] = [old, new].map(|commit| repository.tree_of(commit).unwrap());
             assert_eq!(run(folder.path(), "git rev-parse 'HEAD^{tree}'").trim(), new.to_string());
+            let of_index = repository.write_tree_of(&folder.path().join(".git/index"));
+            assert_eq!(of_index, (format == "sha1").then_some(new));
             let printed = run(folder.path(), "git diff-tree -r --no-renames --no-abbrev HEAD~ HEAD");
             let shown = |side: Option<(u32, Oid)>| {
                 side.map_or_else(

@@ -138,7 +138,10 @@ impl Repository {
     pub fn take_snapshot(&self) -> Result<Stock, GitError> {
         let index = self.private_index("snapshot")?;
         let left_out = index.add_all()?;
-        let tree = id_of("write-tree", &index.git("write-tree").arg("--missing-ok").stdout()?)?;
+        let tree = match self.write_tree_of(&index.file.path) {
+            Some(tree) => tree,
+            None => id_of("write-tree", &index.git("write-tree").arg("--missing-ok").stdout()?)?,
+        };
         Ok(Stock { tree, index: index.file, left_out })
     }
 

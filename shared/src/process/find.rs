@@ -8,7 +8,7 @@ use std::{
 /// The first executable file called `name` in the directories of `path` (the value of `PATH`).
 #[must_use]
 pub fn find_program(name: &str, path: &OsStr) -> Option<PathBuf> {
-    std::env::split_paths(path).map(|dir| dir.join(name)).find(|file| is_executable(file))
+    which::which_in(name, Some(path), std::env::current_dir().ok()?).ok()
 }
 
 /// Whether `file` is a file that may be executed by somebody.
