@@ -4,7 +4,7 @@ use arborist_core::{
     agent::redact::Secrets,
     failure::{Exit, Failure},
     gardener::approval::foreign_runner,
-    git::{Config, Repository},
+    git::{Config, HiddenMarks, Repository},
     pipeline::{Caller, Crew, CrewFlags, Expense, Named, News, Staff, backoff, call_limits},
     plan::{Plan, Problem},
     planner::{Planner, require_runner},
@@ -63,6 +63,8 @@ pub(super) fn plan(
     let brought = foreign_runner(&crew, &settings).into_iter().collect();
     approval::require(&brought, approval::consent(args.yes), ui)?;
     crew.require_program()?;
+    // What the agent writes into the index is not believed afterwards.
+    repository.settle_index(HiddenMarks::Kept)?;
     let before = repository.snapshot()?;
     let made = ask(ui, sources, (repository, &settings, &crew), strictness);
     warn_of_changes(ui, repository, before)?;

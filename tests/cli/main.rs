@@ -26,6 +26,7 @@ mod environment;
 mod ephemeral;
 mod ephemeral_consent;
 mod foreign_paths;
+mod forged_index;
 mod forged_records;
 mod frozen_plan;
 mod garden;

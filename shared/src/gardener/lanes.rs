@@ -9,7 +9,7 @@ use std::{
 
 use super::{GardenerError, Proofs, Site};
 use crate::{
-    git::{NewCommit, RefMove, Repository, Signing},
+    git::{HiddenMarks, NewCommit, RefMove, Repository, Signing},
     history::Event,
     name::{Oid, SessionId, TaskId},
     process::{Attendance, FileLock},
@@ -164,6 +164,7 @@ fn is_stale(lease: &Lease, head: Oid, ground: &Ground) -> Result<bool, GardenerE
 /// Saves a branch and what lies in its worktree, and lets both begin anew.
 fn put_aside(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
     let repository = &lease.repository;
+    repository.settle_index(HiddenMarks::Cleared)?;
     let tree = repository.snapshot()?;
     let saved = if tree == repository.tree_of(head)? {
         head
@@ -178,7 +179,8 @@ fn put_aside(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
         let kept = RefMove { name: &name, new: Some(saved), old: None };
         repository.move_refs(&[kept], "arborist: begun anew")?;
     }
-    repository.change("reset").args(["-q", "--hard", &base.to_string()]).stdout()?;
+    let reset = repository.change("reset").args(["-q", "--hard", &base.to_string()]);
+    repository.write_index(|| reset.stdout())?;
     repository.note_moved(&lease.branch.to_ref(), Some(base));
     repository.change("clean").args(["-q", "-f", "-d"]).stdout()?;
     Ok(())

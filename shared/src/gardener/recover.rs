@@ -2,7 +2,7 @@
 
 use super::GardenerError;
 use crate::{
-    git::Change,
+    git::{Change, HiddenMarks, Repository},
     history::{Event, Run},
     message::{Status, Wording},
     name::{Oid, TaskId},
@@ -117,8 +117,15 @@ fn write_one(
 ) -> Result<Recovered, GardenerError> {
     let repository = recorder.repository();
     let before = repository.tree_of(attempt.before)?;
+    // The agent of that attempt could write the index, and nobody has looked at it since.
+    repository.settle_index(HiddenMarks::Kept)?;
     let after = repository.snapshot()?;
-    let dirt = Dirt::of_worktree(repository, branch_before(recorder, &attempt)?, before)?;
+    let branch = branch_before(recorder, &attempt)?;
+    let staged_before = attempt.find_staged(repository)?;
+    let dirt = Dirt::of_checkout(repository, branch, (before, staged_before.unwrap_or(branch)))?;
+    if let Some(staged) = staged_before {
+        put_back_staged(repository, staged, [branch, before])?;
+    }
     let touched = repository.changes(before, after)?;
     let Sorted { trespass, .. } = dirt.sort(repository, &attempt, (before, after), touched)?;
     let left = repository.changes(recorder.tree(), after)?;
@@ -137,6 +144,18 @@ fn write_one(
     let event = recorder.deliver(entry, delivery, &[attempt.ended()])?;
     let [files, inner] = [&changes, &inner].map(|changes| changes.iter().map(Change::shown).collect());
     Ok(Recovered { attempt, event, files, staged, inner })
+}
+
+/// Stages again what was staged when the attempt began and is in none of these trees: an agent may have unstaged it.
+fn put_back_staged(repository: &Repository, staged: Oid, known: [Oid; 2]) -> Result<(), GardenerError> {
+    // With a conflict in it, an index is no tree: somebody is at work on that.
+    let Ok(now) = repository.staged() else { return Ok(()) };
+    let mut lost = repository.changes(now, staged)?;
+    for tree in known {
+        let other = repository.changes(tree, staged)?;
+        lost.retain(|change| other.iter().any(|other| other.path == change.path));
+    }
+    Ok(repository.enter(&lost)?)
 }
 
 /// Those of these changes that are staged. In a lane nobody but an agent can have done that.

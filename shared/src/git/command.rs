@@ -204,9 +204,15 @@ pub struct GitCommand {
 }
 
 /// Settings that could run a program or change an answer, pinned for every reading call.
-const PINNED: [&str; 6] = [
+const PINNED: [&str; 10] = [
     "advice.graftFileDeprecated=false",
+    // All that git compares of a file: the time of its last change of status is what nobody can set.
+    "core.checkStat=default",
+    "core.trustctime=true",
     "core.fsmonitor=false",
+    // These remember in the index what lies in folders, and which files need not be looked at.
+    "core.ignoreStat=false",
+    "core.untrackedCache=false",
     "core.hooksPath=/dev/null",
     "i18n.logOutputEncoding=",
     "log.showSignature=false",
@@ -214,9 +220,14 @@ const PINNED: [&str; 6] = [
 ];
 
 /// What is pinned for calls that change something.
-const CHANGING: [&str; 8] = [
+const CHANGING: [&str; 13] = [
     "advice.graftFileDeprecated=false",
+    "core.checkStat=default",
+    "core.trustctime=true",
     "core.fsmonitor=false",
+    "core.ignoreStat=false",
+    "core.splitIndex=false",
+    "core.untrackedCache=false",
     "core.hooksPath=/dev/null",
     "gc.auto=0",
     "maintenance.auto=false",

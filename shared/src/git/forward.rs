@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, RefMove, Repository, Usage, Worktree,
+    GitCommand, GitError, HiddenMarks, RefMove, Repository, Usage, Worktree,
     command::without_prefix,
     interrupted::{Update, UpdateNote},
 };
@@ -88,6 +88,8 @@ impl Repository {
             return Ok(Taken::Overtaken);
         }
         self.undo_update(branch, place, from)?;
+        // git writes over a file of the user's that it believes to be unchanged.
+        checkout.home.settle_index(HiddenMarks::Kept)?;
         if let Some(why) = checkout.find_obstacle(&self.added(from, to)?)? {
             return Ok(Taken::Refused(why));
         }
@@ -135,7 +137,8 @@ impl Checkout<'_> {
     fn update(&self, from: Oid, to: Oid, note: &UpdateNote) -> Result<(Taken, NoteIs), GitError> {
         if self.bring(from, to)?.is_err() {
             // A file that was only touched stands in the way until git has looked at it again.
-            self.change("update-index").args(["-q", "--refresh"]).finish()?;
+            let refresh = self.change("update-index").args(["-q", "--refresh"]);
+            self.home.write_index(|| refresh.finish())?;
             if let Err(why) = self.bring(from, to)? {
                 return Ok((Taken::Refused(why), self.take_back(from, to)));
             }
@@ -170,8 +173,8 @@ impl Checkout<'_> {
 
     /// Brings index and files from one commit to another, or gives git's reason why not.
     fn bring(&self, from: Oid, to: Oid) -> Result<Result<(), String>, GitError> {
-        let ended =
-            self.change("read-tree").args(["-m", "-u", &from.to_string(), &to.to_string()]).finish()?;
+        let command = self.change("read-tree").args(["-m", "-u", &from.to_string(), &to.to_string()]);
+        let ended = self.home.write_index(|| command.finish())?;
         if ended.status.success() {
             return Ok(Ok(()));
         }

@@ -40,6 +40,11 @@ impl Repository {
         HiddenReader::of(self.index_file().as_deref(), self.format, || self.git("ls-files"))
     }
 
+    /// The same by another index, if one is given.
+    pub(super) fn start_hidden_in(&self, view: Option<&PrivateIndex<'_>>) -> HiddenReader {
+        view.map_or_else(|| self.start_hidden(), PrivateIndex::start_hidden)
+    }
+
     /// The hidden files that lie in the worktree.
     pub fn hidden(&self) -> Result<HashSet<Vec<u8>>, GitError> {
         Ok(self.start_hidden().finish(self.top())?.into_iter().collect())

@@ -6,7 +6,7 @@ use std::{io, path::Path};
 use crate::{name::ObjectFormat, safe_files};
 
 /// An index of a repository with tens of millions of files is not larger.
-const LARGEST: u64 = 8 << 30;
+pub(super) const LARGEST: u64 = 8 << 30;
 
 /// What stands before the name of an entry, but for the object's id and the flags.
 const FACTS: usize = 40;

@@ -46,6 +46,8 @@ impl Repository {
     pub fn install(&self, index: &IndexFile, changes: &[Change]) -> Result<bool, GitError> {
         let is_in_place = self.put_in_place(index);
         if is_in_place {
+            // Ours has taken in all files, and began with what is known.
+            self.note_index();
             self.write_missing(changes)?;
         } else {
             self.bring(changes)?;
@@ -82,6 +84,6 @@ impl Repository {
 }
 
 /// Our index is for the same people as the one that it replaces.
-fn give_to_readers_of(own: &Path, index: &Path) -> io::Result<()> {
+pub(super) fn give_to_readers_of(own: &Path, index: &Path) -> io::Result<()> {
     safe_files::set_mode(index, fs::metadata(own)?.permissions().mode())
 }

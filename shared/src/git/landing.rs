@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::{
-    Change, GitCommand, GitError, Merge, RawCommit, Ref, Repository, Worktree, command::without_prefix,
+    Change, GitCommand, GitError, HiddenMarks, Merge, RawCommit, Ref, Repository, Worktree,
+    command::without_prefix,
 };
 use crate::{
     message::{self, Reading, Status},
@@ -124,7 +125,11 @@ impl Repository {
 
     /// Puts a worktree of ours to `commit`, on no branch, and throws away what stands in the way.
     pub fn check_out_commit(&self, commit: Oid) -> Result<(), GitError> {
+        // git leaves a file alone that it believes to be unchanged.
+        self.settle_index(HiddenMarks::Cleared)?;
         let command = self.change("checkout").args(["--quiet", "--force", "--detach"]);
-        command.args([&commit.to_string(), "--"]).stdout().map(drop)
+        self.write_index(|| command.args([&commit.to_string(), "--"]).stdout())?;
+        self.note_staged_tree(self.tree_of(commit)?);
+        Ok(())
     }
 }

@@ -7,10 +7,11 @@ use std::{
     os::unix::ffi::OsStrExt,
     os::unix::fs::MetadataExt,
     path::{Component, Path},
-    sync::atomic::{AtomicUsize, Ordering},
 };
 
-use super::{GitCommand, GitError, IndexFile, Repository, command::checked, write::id_of};
+use super::{
+    GitCommand, GitError, IndexFile, Repository, command::checked, known_index::seen_by, write::id_of,
+};
 use crate::{
     message::visible,
     name::{ObjectFormat, Oid},
@@ -99,23 +100,13 @@ fn is_gitlink(side: Option<(u32, Oid)>) -> bool {
 }
 
 impl Repository {
-    /// An index of our own that begins as a copy of the user's, so that unchanged files need not be read.
-    pub fn private_index(&self, name: &str) -> Result<PrivateIndex<'_>, GitError> {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let folder = self.git_dir.join("arborist");
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let file = folder.join(format!("index-{name}-{}-{count}", std::process::id()));
-        let origin = Stamp::of(&self.git_dir.join("index"));
-        copy_index(&self.git_dir.join("index"), &file)
-            .map_err(|source| ProcessError { program: "git".into(), source })?;
-        Ok(PrivateIndex { repository: self, file: IndexFile { path: file, origin } })
-    }
-
     /// Whether worktree and index are as `HEAD` says, ignored files aside.
     pub fn is_clean(&self) -> Result<bool, GitError> {
         self.refuse_special()?;
-        let hidden = self.start_hidden();
-        let status = self.git("status").args(["--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
+        let view = self.find_view()?;
+        let hidden = self.start_hidden_in(view.as_ref());
+        let status = seen_by(view.as_ref(), self.git("status"));
+        let status = status.args(["--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
         let is_clean = status.stdout()?.is_empty();
         let hidden = hidden.finish(self.top())?;
         Ok(is_clean && self.hidden_dirt(&hidden)?.is_empty() && self.dirty_submodules(None)?.is_empty())
@@ -124,7 +115,9 @@ impl Repository {
     /// What git says of the branch, the index and the worktree, for comparing.
     pub fn status(&self) -> Result<Vec<u8>, GitError> {
         self.refuse_special()?;
-        let status = self.git("status").args(["--porcelain=v2", "--branch", "-z", "--untracked-files=all"]);
+        let view = self.find_view()?;
+        let status = seen_by(view.as_ref(), self.git("status"));
+        let status = status.args(["--porcelain=v2", "--branch", "-z", "--untracked-files=all"]);
         status.args(["--no-renames", "--no-ahead-behind"]).stdout()
     }
 
@@ -189,7 +182,7 @@ impl Repository {
 
     /// The same with what another commit holds.
     pub fn stage_as_in(&self, commit: &str, changes: &[Change]) -> Result<(), GitError> {
-        self.stage_by(self.change("reset"), commit, changes)
+        self.write_index(|| self.stage_by(self.change("reset"), commit, changes))
     }
 
     fn stage_by(&self, reset: GitCommand, commit: &str, changes: &[Change]) -> Result<(), GitError> {
@@ -211,7 +204,7 @@ impl Repository {
 
     /// Makes the user's own index what `tree` holds. Files stay as they are.
     pub fn stage_tree(&self, tree: Oid) -> Result<(), GitError> {
-        self.change("read-tree").arg(tree.to_string()).stdout().map(drop)
+        self.write_index(|| self.change("read-tree").arg(tree.to_string()).stdout().map(drop))
     }
 
     /// Whether a file should be in the checkout and is not.
@@ -236,7 +229,8 @@ impl Repository {
         let command =
             self.change("checkout").args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"]);
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
-        checked("checkout", command.finish_with(&paths.flatten().copied().collect::<Vec<u8>>())?).map(drop)
+        let paths: Vec<u8> = paths.flatten().copied().collect();
+        self.write_index(|| checked("checkout", command.finish_with(&paths)?).map(drop))
     }
 
     /// Writes those of these files that are not in the checkout, as the index has them.
@@ -247,8 +241,8 @@ impl Repository {
         }
         let paths = missing.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
         let command = self.change("checkout-index").args(["-q", "-u", "-z", "--stdin"]);
-        checked("checkout-index", command.finish_with(&paths.flatten().copied().collect::<Vec<u8>>())?)
-            .map(drop)
+        let paths: Vec<u8> = paths.flatten().copied().collect();
+        self.write_index(|| checked("checkout-index", command.finish_with(&paths)?).map(drop))
     }
 }
 
@@ -258,9 +252,11 @@ impl Repository {
         if changes.is_empty() {
             return Ok(());
         }
-        let command = self.change("update-index").args(["-z", "--index-info"]);
-        checked("update-index", command.finish_with(&index_info(changes, self.format))?)?;
-        self.change("update-index").args(["-q", "--refresh"]).finish().map(drop)
+        self.write_index(|| {
+            let command = self.change("update-index").args(["-z", "--index-info"]);
+            checked("update-index", command.finish_with(&index_info(changes, self.format))?)?;
+            self.change("update-index").args(["-q", "--refresh"]).finish().map(drop)
+        })
     }
 }
 
@@ -331,18 +327,6 @@ fn is_behind_a_link(top: &Path, path: &Path) -> bool {
         .any(|folder| top.join(folder).symlink_metadata().is_ok_and(|found| found.is_symlink()))
 }
 
-/// A copy as old as the original. git reads a file anew that is not older than the index, since it may have been changed
-/// in the same moment; an index that seemed younger would hide such a change.
-fn copy_index(from: &Path, to: &Path) -> std::io::Result<()> {
-    let age = match fs::metadata(from) {
-        Ok(file) => file.modified()?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    };
-    // What a killed process left under this name, or an agent put there, is replaced and not written into.
-    safe_files::copy(from, to)?.set_modified(age)
-}
-
 /// Records `mode SP id TAB path NUL`; mode 0 removes.
 pub(super) fn index_info(changes: &[Change], format: ObjectFormat) -> Vec<u8> {
     let nothing = "0".repeat(format.hex_len());
@@ -355,20 +339,4 @@ pub(super) fn index_info(changes: &[Change], format: ObjectFormat) -> Vec<u8> {
         info.push(0);
     }
     info
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_copy_is_never_written_into_what_lies_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let [index, left] = ["index", "left"].map(|name| folder.path().join(name));
-        fs::write(&index, "the user's").unwrap();
-        fs::hard_link(&index, &left).unwrap();
-        copy_index(&index, &left).unwrap();
-        fs::write(&left, "ours").unwrap();
-        assert_eq!(fs::read_to_string(&index).unwrap(), "the user's");
-    }
 }

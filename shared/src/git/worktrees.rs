@@ -13,6 +13,7 @@ use std::{
 use super::{
     Change, GitError, Head, Repository,
     command::{checked, without_prefix},
+    known_index::seen_by,
     register::Signs,
 };
 use crate::{
@@ -172,7 +173,7 @@ impl Repository {
                 command.args(["--no-guess", "--ignore-other-worktrees", branch.as_str()])
             }
         };
-        command.arg("--").stdout().map(drop)
+        self.write_index(|| command.arg("--").stdout().map(drop))
     }
 
     /// Puts `HEAD` on a branch whose commit is checked out.
@@ -192,7 +193,8 @@ impl Repository {
         let command = command.args(["--pathspec-from-file=-", "--pathspec-file-nul"]);
         let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
-        checked("restore", command.finish_with(&paths.flatten().copied().collect::<Vec<u8>>())?).map(drop)
+        let paths: Vec<u8> = paths.flatten().copied().collect();
+        self.write_index(|| checked("restore", command.finish_with(&paths)?).map(drop))
     }
 
     /// The branch that `HEAD` is on now, unless it is detached.
@@ -213,7 +215,7 @@ impl Repository {
         settings: &[&str],
     ) -> Result<Result<(), String>, GitError> {
         let command = self.change_with("read-tree", settings).args(["-m", "-u"]);
-        let ended = command.args([from.to_string(), to.to_string()]).finish()?;
+        let ended = self.write_index(|| command.args([from.to_string(), to.to_string()]).finish())?;
         Ok(if ended.status.success() { Ok(()) } else { Err(without_prefix(&ended.complaint())) })
     }
 
@@ -232,10 +234,11 @@ impl Repository {
     /// What no commit holds, ignored files aside.
     pub fn dirt(&self) -> Result<Vec<Dirt>, GitError> {
         self.refuse_special()?;
-        let command =
-            self.git("status").args(["--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames"]);
+        let view = self.find_view()?;
+        let command = seen_by(view.as_ref(), self.git("status"));
+        let command = command.args(["--porcelain=v2", "-z", "--untracked-files=normal", "--no-renames"]);
         let status = command.finish_later();
-        let hidden = self.start_hidden();
+        let hidden = self.start_hidden_in(view.as_ref());
         let mut dirt = parse_status(&checked("status", status.finish()?)?);
         dirt.extend(self.hidden_dirt(&hidden.finish(self.top())?)?);
         for path in self.dirty_submodules(None)? {

@@ -32,10 +32,14 @@ impl Dirt {
         Ok(Self(repository.changes(branch, worktree)?.into_iter().map(|change| change.path).collect()))
     }
 
-    /// The same, and those that are staged.
-    pub fn of_checkout(repository: &Repository, branch: Oid, worktree: Oid) -> Result<Self, GitError> {
+    /// The same, and those that its index holds otherwise.
+    pub fn of_checkout(
+        repository: &Repository,
+        branch: Oid,
+        (worktree, staged): (Oid, Oid),
+    ) -> Result<Self, GitError> {
         let mut dirt = Self::of_worktree(repository, branch, worktree)?;
-        let staged = repository.changes(branch, repository.staged()?)?;
+        let staged = repository.changes(branch, staged)?;
         dirt.0.extend(staged.into_iter().map(|change| change.path));
         Ok(dirt)
     }
@@ -49,7 +53,17 @@ impl Dirt {
     /// Whether a change is of something that is the user's.
     #[must_use]
     pub fn holds(&self, change: &Change) -> bool {
-        self.0.contains(&change.path)
+        self.has(&change.path)
+    }
+
+    /// Whether this path is the user's, or cannot be there together with one that is: below a file of theirs, or in the
+    /// place of a folder that leads to one.
+    #[must_use]
+    pub fn has(&self, path: &[u8]) -> bool {
+        let folders = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
+        let below = [path, b"/"].concat();
+        let is_folder = self.0.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below));
+        self.0.contains(path) || is_folder || folders.into_iter().any(|folder| self.0.contains(folder))
     }
 
     /// Takes the user's paths out of `changes`, which led from the tree `before` to the tree `after`. They are put back as

@@ -6,7 +6,10 @@ use super::{
     guard::{Watch, joined},
     place,
 };
-use crate::{git::GitError, record::Recorder};
+use crate::{
+    git::{Change, GitError},
+    record::Recorder,
+};
 
 /// Everything that is compared once the child has ended.
 #[derive(Debug)]
@@ -28,7 +31,7 @@ impl Guarded {
         recorder: &Recorder<'_>,
         attempt: Option<&str>,
     ) -> Result<Option<String>, GitError> {
-        let mut found: Vec<String> = self.watches.iter().flat_map(Watch::restore).collect();
+        let mut found: Vec<String> = self.watches.iter().flat_map(Watch::end).collect();
         if let Some(attempt) = attempt
             && !place::is_untouched(recorder)?
         {
@@ -36,6 +39,34 @@ impl Guarded {
         }
         Ok(joined(&found))
     }
+}
+
+/// The tracked files of a lane that are not what the commit under test has, before the test. In the user's checkout nothing
+/// is looked at: there they may have changed what they like, and nobody else is at work.
+pub(super) fn look_at_lane(recorder: &Recorder<'_>) -> Result<Option<Vec<Change>>, GitError> {
+    let is_lane = recorder.branch() != recorder.run();
+    is_lane.then(|| recorder.repository().find_tracked_changes(recorder.tree())).transpose()
+}
+
+/// Puts tracked files of a lane back that are not what they were before the test, and says which: a test that passed with
+/// other files says nothing about the commit. Who changed them cannot be told.
+pub(super) fn put_back_lane(
+    recorder: &Recorder<'_>,
+    before: &Option<Vec<Change>>,
+) -> Result<Option<String>, GitError> {
+    let Some(before) = before else { return Ok(None) };
+    let repository = recorder.repository();
+    let mut changed = repository.find_tracked_changes(recorder.tree())?;
+    changed.retain(|change| !before.contains(change));
+    if changed.is_empty() {
+        return Ok(None);
+    }
+    repository.put_back(recorder.tree(), &changed)?;
+    let paths: Vec<String> = changed.iter().map(Change::shown).collect();
+    Ok(Some(format!(
+        "tracked files were changed while the tests ran, by themselves or by another process: {}",
+        paths.join(", ")
+    )))
 }
 
 /// Puts `HEAD` and the branch of a checkout back where the run left them, and says what was done to them. Commits are kept

@@ -160,7 +160,8 @@ impl TaskRun<'_, '_, '_> {
             .chain(beside.iter().filter_map(|(room, work)| room.words_on_folded(work)))
             .collect();
         let judgement = judgement.map(|judgement| judgement.folding(&folded));
-        for words in folded {
+        let notes = std::mem::take(&mut work.notes);
+        for words in folded.into_iter().chain(notes) {
             let words = format!("  {}: {words}", self.task.id);
             self.shop.tell(&self.task.id, Happening::Note { words });
         }

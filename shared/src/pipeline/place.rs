@@ -1,7 +1,7 @@
 //! Where an agent works: the user's own checkout, or a lane. What was there before is told from what the agent did, and
 //! what the agent did to the repository itself is undone.
 
-use std::{path::PathBuf, thread};
+use std::{path::PathBuf, sync::Arc, thread};
 
 use super::{
     Dirt, PipelineError, PreCommit, Sentry,
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     git::{
-        self, Change, FalseObject, FloatingRef, GitError, HeadOf, IndexFile, NewCommit, PrivateIndex,
-        RefMove, Repository, Signing, Stamp, Stock,
+        self, Change, FalseObject, FloatingRef, GitError, HeadOf, IndexFile, KnownIndex, NewCommit,
+        PrivateIndex, RefMove, Repository, Signing, Stamp, Stock,
     },
     message::visible,
     name::{Attempt, Oid, TaskId},
@@ -34,6 +34,8 @@ pub struct Begun {
     dirt: Dirt,
     /// The user's index then. If that is not what it was, somebody has staged something.
     index: Option<Stamp>,
+    /// What was staged then, where not all of the worktree was committed.
+    staged: Option<Arc<KnownIndex>>,
     /// Repositories without a commit that lay there.
     left_out: Vec<Vec<u8>>,
     /// Locks of git that were there.
@@ -47,13 +49,15 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// Undoes what was done to the repository since it was last looked at, and adds what it was, once.
+    /// Undoes what was done to the repository since it was last looked at, and adds what it was, once. The agent is still
+    /// at work.
     pub fn look_again(&self, noticed: &mut Vec<String>) {
-        for trespass in self.watch.restore() {
-            if !noticed.contains(&trespass) {
-                noticed.push(trespass);
-            }
-        }
+        add(noticed, self.watch.restore());
+    }
+
+    /// The same once the agent, or the hook, has ended.
+    fn look_at_end(&self, noticed: &mut Vec<String>) {
+        add(noticed, self.watch.end());
     }
 
     /// What may be committed of `all` that differs between our last commit and a worktree that holds `after`, with the tree
@@ -80,6 +84,45 @@ impl Begun {
     }
 }
 
+impl Begun {
+    /// Stages of the user's paths what was staged of them when the attempt began: an agent's `git add`, `git reset` or `git
+    /// stash` is not about them. What stands there instead and nowhere else is kept, for it may have been the user who
+    /// staged it meanwhile.
+    fn put_back_staged(&self, recorder: &Recorder<'_>, after: Oid) -> Result<Vec<String>, GitError> {
+        let repository = recorder.repository();
+        let Some(before) = &self.staged else { return Ok(Vec::new()) };
+        if repository.find_known_index().as_ref() == Some(before) {
+            return Ok(Vec::new());
+        }
+        // With a conflict in it, an index is no tree.
+        let found = repository.staged().ok();
+        if !repository.put_back_entries(before, |path| self.dirt.has(path))? {
+            return Ok(Vec::new());
+        }
+        let Some(found) = found else { return Ok(Vec::new()) };
+        let mut lost: Vec<Change> =
+            repository.changes(found, after)?.into_iter().filter(|change| self.dirt.holds(change)).collect();
+        for tree in [self.before, recorder.tree(), repository.staged()?] {
+            let other = repository.changes(found, tree)?;
+            lost.retain(|change| other.iter().any(|other| other.path == change.path));
+        }
+        if lost.iter().all(|change| change.before.is_none()) {
+            return Ok(Vec::new());
+        }
+        let kept = save_tree(repository, &self.unfinished.name, (found, self.unfinished.before))?;
+        let paths: Vec<String> = lost.iter().map(Change::shown).collect();
+        Ok(vec![format!("what was staged meanwhile of {} is kept in {kept}", paths.join(", "))])
+    }
+}
+
+fn add(noticed: &mut Vec<String>, found: Vec<String>) {
+    for trespass in found {
+        if !noticed.contains(&trespass) {
+            noticed.push(trespass);
+        }
+    }
+}
+
 /// What an agent left.
 #[derive(Debug)]
 pub struct Work {
@@ -93,6 +136,8 @@ pub struct Work {
     pub trespass: Option<String>,
     /// Commits that are not ours, and that a commit of this work folds in.
     pub folded: Vec<Folded>,
+    /// What the user should know of what was put back.
+    pub notes: Vec<String>,
     /// What lay in the worktree, and the index that has taken it in, if nothing of either is the user's.
     seen: Option<(Oid, IndexFile)>,
 }
@@ -122,15 +167,18 @@ pub fn begin(
     let watch = sentry.watch(repository);
     let branch = repository.float_ref(&recorder.branch().to_ref());
     let index = repository.index_stamp();
-    let (before, dirt, left_out) = if repository.is_clean()? {
-        (recorder.tree(), Dirt::default(), Vec::new())
+    let (before, staged_tree, dirt, left_out) = if repository.is_clean()? {
+        (recorder.tree(), None, Dirt::default(), Vec::new())
     } else {
         let Stock { tree: before, left_out, .. } = repository.take_snapshot()?;
-        (before, Dirt::of_checkout(repository, recorder.tree(), before)?, left_out)
+        let staged = repository.staged()?;
+        let dirt = Dirt::of_checkout(repository, recorder.tree(), (before, staged))?;
+        (before, Some(staged), dirt, left_out)
     };
+    let staged = if dirt.is_empty() { None } else { repository.find_known_index() };
     let inside = repository.dirty_submodules(Some(recorder.tree()))?;
     let (head, head_tree) = (recorder.head(), recorder.tree());
-    let mark = Mark { task, attempt, head, head_tree, tree: before };
+    let mark = Mark { task, attempt, head, head_tree, tree: before, staged: staged_tree };
     let unfinished = Unfinished::begin(repository, recorder.branch(), mark)?;
     Ok(Begun {
         unfinished,
@@ -139,6 +187,7 @@ pub fn begin(
         before,
         dirt,
         index,
+        staged,
         left_out,
         locks,
         inside,
@@ -197,7 +246,15 @@ pub fn turn(recorder: &Recorder<'_>, begun: &Begun, after: Oid) -> Result<Option
     }
     let all = repository.changes(recorder.tree(), after)?;
     let (tree, changes) = begun.deliverable(recorder, after, all)?;
-    Ok((!changes.is_empty()).then_some(Work { tree, tip, changes, trespass: None, folded, seen: None }))
+    Ok((!changes.is_empty()).then_some(Work {
+        tree,
+        tip,
+        changes,
+        trespass: None,
+        folded,
+        notes: Vec::new(),
+        seen: None,
+    }))
 }
 
 /// What has changed since, with everything undone that an agent may not do. `noticed` is what was undone before. All objects
@@ -216,7 +273,7 @@ pub fn end(
         repository.clear_locks(recorder.branch());
     }
     let mut trespasses = noticed;
-    begun.look_again(&mut trespasses);
+    begun.look_at_end(&mut trespasses);
     // The worktree and the branch are two questions, and neither waits for the other.
     let (after, moved) = thread::scope(|scope| {
         let after = scope.spawn(|| repository.take_proven_snapshot(base));
@@ -241,10 +298,11 @@ pub fn end(
     let files = touched.into_iter().filter(|change| !change.is_gitlink()).collect();
     let sorted = begun.dirt.sort(repository, &begun.unfinished, (begun.before, after), files)?;
     trespasses.extend(sorted.trespass);
+    let notes = begun.put_back_staged(recorder, after)?;
     let (tree, changes) = begun.deliverable(recorder, after, all)?;
     let is_ours = begun.dirt.is_empty() && begun.left_out.is_empty() && index.follows(begun.index);
     let seen = is_ours.then_some((after, index));
-    Ok(Work { tree, tip, changes, trespass: joined(&trespasses), folded, seen })
+    Ok(Work { tree, tip, changes, trespass: joined(&trespasses), folded, notes, seen })
 }
 
 /// A git that an agent ran, and that was killed with it, leaves its locks. In a lane nobody else can have them; in the
@@ -285,7 +343,7 @@ pub(super) fn ask_hook(
         return Ok(None);
     }
     let mut noticed = Vec::new();
-    begun.look_again(&mut noticed);
+    begun.look_at_end(&mut noticed);
     work.trespass = joined(&noticed);
     if work.trespass.is_some() {
         return Ok(None);
@@ -295,7 +353,7 @@ pub(super) fn ask_hook(
     work.seen = None;
     let answer = repository.pre_commit(work.tree, begun.head)?;
     // A hook runs what the repository brings along, and the agent has just changed that.
-    begun.look_again(&mut noticed);
+    begun.look_at_end(&mut noticed);
     if repository.find_branch(recorder.branch())? != Some(work.tip) {
         noticed.extend(put_back_at(recorder, &begun.unfinished.name, work.tip)?);
     }

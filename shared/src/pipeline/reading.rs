@@ -52,7 +52,7 @@ impl Lent {
         recorder: &Recorder<'_>,
         attempt: &str,
     ) -> Result<Option<String>, GitError> {
-        let mut trespasses = self.watch.restore();
+        let mut trespasses = self.watch.end();
         let is_untouched = self.is_clean && self.is_as_before(recorder, &recorder.repository().status()?);
         trespasses.extend(place::quit_operations(recorder.repository(), attempt)?);
         // A branch that leads to another one looks the same, and would move that one.

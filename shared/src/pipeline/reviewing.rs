@@ -133,7 +133,7 @@ impl TaskRun<'_, '_, '_> {
         self.shop.scribe.owe(&called.expense, kept.told);
         self.keep_plain(plain, &called, Changed::NOTHING);
         let watched = watch.iter().chain(&beside);
-        let mut trespasses: Vec<String> = watched.flat_map(Watch::restore).collect();
+        let mut trespasses: Vec<String> = watched.flat_map(Watch::end).collect();
         if let Some(more) = lent.take_back(self.recorder, &self.mark_of(attempt))? {
             trespasses.retain(|known| !more.contains(known));
             trespasses.push(more);

@@ -124,7 +124,10 @@ impl Recorder<'_> {
 
     fn stage(&mut self, changes: &[Change], index: Option<&IndexFile>) -> Result<(), GitError> {
         match index.filter(|_| !changes.is_empty()) {
-            Some(index) if self.repository().install(index, changes)? => self.settled = Some(self.tree()),
+            Some(index) if self.repository().install(index, changes)? => {
+                self.settled = Some(self.tree());
+                self.repository().note_staged_tree(self.tree());
+            }
             Some(_) => {}
             None => self.repository().bring(changes)?,
         }

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::{
-    git::{GitError, NewCommit, RefMove, Repository, Signing},
+    git::{GitError, RefMove, Repository, Signing},
     name::{Attempt, BranchName, Oid, TaskId},
 };
 
@@ -36,17 +36,20 @@ impl Unfinished {
     }
 
     /// Marks that an attempt begins. `tree` is what lies in the worktree; where that is what `head` holds, no commit is
-    /// needed for it.
+    /// needed for it. What is staged and nowhere else is held by a second parent, as `git stash` does it.
     pub fn begin(repository: &Repository, branch: &BranchName, mark: Mark<'_>) -> Result<Self, GitError> {
-        let Mark { task, attempt, head, head_tree, tree } = mark;
-        let before = if tree == head_tree {
+        let Mark { task, attempt, head, head_tree, tree, staged } = mark;
+        let staged = staged.filter(|staged| *staged != head_tree && *staged != tree);
+        let before = if tree == head_tree && staged.is_none() {
             head
         } else {
-            let message = format!("worktree before attempt {} of {task}\n", attempt.ordinal());
-            repository.write_commit(
-                NewCommit { tree, parent: head, message: &message, author: None },
-                Signing::No,
-            )?
+            let write = |what: &str, tree, parents: &[Oid]| {
+                let message = format!("{what} before attempt {} of {task}\n", attempt.ordinal());
+                repository.write_joint(tree, parents, &message, Signing::No)
+            };
+            let staged = staged.map(|staged| write("index", staged, &[head])).transpose()?;
+            let parents: Vec<Oid> = [head].into_iter().chain(staged).collect();
+            write("worktree", tree, &parents)?
         };
         let name = Self::name_of(branch, task, attempt);
         repository.move_refs_again(&[RefMove { name: &name, new: Some(before), old: None }])?;
@@ -86,6 +89,18 @@ impl Unfinished {
         is_ours.then_some(task)
     }
 
+    /// The tree of what was staged when it began, if that was neither in the worktree nor committed.
+    pub fn find_staged(&self, repository: &Repository) -> Result<Option<Oid>, GitError> {
+        let commits = repository.load_commits(&[self.before])?;
+        let Some(commit) = commits.first() else { return Ok(None) };
+        // A mark of a clean worktree stands on a commit of the branch, which may be a merge.
+        let [_, staged] = commit.parents().collect::<Vec<Oid>>()[..] else { return Ok(None) };
+        if !commit.message().starts_with(b"worktree before attempt ") {
+            return Ok(None);
+        }
+        repository.tree_of(staged).map(Some)
+    }
+
     /// The move that takes the mark away.
     #[must_use]
     pub fn ended(&self) -> RefMove<'_> {
@@ -106,4 +121,6 @@ pub struct Mark<'a> {
     pub head_tree: Oid,
     /// What lies in the worktree.
     pub tree: Oid,
+    /// What is staged, where that is not what the commit holds.
+    pub staged: Option<Oid>,
 }

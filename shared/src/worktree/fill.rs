@@ -9,7 +9,9 @@ use std::{
 
 use super::{Note, Pool, WorktreeError, claim::Origin, options::LargeFiles, survey};
 use crate::{
-    git::{Change, Checkout, Dirt, GoingOn, Holding, NewCommit, RefMove, Repository, Signing, stale},
+    git::{
+        Change, Checkout, Dirt, GoingOn, HiddenMarks, Holding, NewCommit, RefMove, Repository, Signing, stale,
+    },
     message::visible,
     name::{BranchName, Oid},
     safe_files,
@@ -35,6 +37,8 @@ impl Pool {
         for name in ["index.lock", "HEAD.lock"] {
             stale::clear(&lane.git_dir.join(name));
         }
+        // Whoever worked there last could write the index as they liked.
+        lane.settle_index(HiddenMarks::Cleared)?;
         // What was never filled to its end has no index, and nothing of anybody's in it.
         let is_used = origin == Origin::Recycled && lane.git_dir.join("index").exists();
         let head = lane.head.commit.filter(|_| origin == Origin::Recycled);

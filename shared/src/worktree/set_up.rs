@@ -65,6 +65,12 @@ impl Pool {
         Err(WorktreeError::SetUp { command: command.to_owned(), ending: outcome.ending.to_string(), said })
     }
 
+    /// Whether commands of the user's set worktrees up.
+    #[must_use]
+    pub fn has_set_up(&self) -> bool {
+        !self.options.setup.is_empty()
+    }
+
     /// What somebody asked for of the main checkout's files that git does not keep.
     pub(super) fn patterns(&self) -> Vec<String> {
         let listed = safe_files::read_text(&self.places.main.join(INCLUDE)).unwrap_or_default();

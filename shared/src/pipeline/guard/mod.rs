@@ -18,7 +18,7 @@ use links::Links;
 use surface::{How, Item};
 
 use crate::{
-    git::{RefWatch, Repository},
+    git::{HiddenMarks, RefWatch, Repository},
     message::visible,
 };
 
@@ -82,6 +82,7 @@ impl Sentry {
         post.at_work += 1;
         let known = post.changes.len();
         drop(post);
+        settle(repository);
         Watch {
             sentry: self.clone(),
             known,
@@ -105,7 +106,7 @@ impl Sentry {
         let watches: Vec<Watch> = places.iter().map(|place| self.watch(place)).collect();
         let ended = child();
         let mut found: Vec<String> = Vec::new();
-        for change in watches.iter().flat_map(Watch::restore) {
+        for change in watches.iter().flat_map(Watch::end) {
             if !found.contains(&change) {
                 found.push(change);
             }
@@ -183,6 +184,14 @@ impl Modules {
 }
 
 impl Watch {
+    /// The same as [`Watch::restore`] once the child and all that it started have ended: from now on the index can be
+    /// believed again.
+    pub fn end(&self) -> Vec<String> {
+        let found = self.restore();
+        settle(&self.repository);
+        found
+    }
+
     /// Puts back what was changed since it began, and says what it was.
     pub fn restore(&self) -> Vec<String> {
         let mut found = self.own.restore();
@@ -213,6 +222,12 @@ impl Watch {
             }
         }
     }
+}
+
+/// Where it cannot be done (a git holds the index, or cannot read it), whoever looks at the worktree believes nothing of it,
+/// or finds the same fault.
+fn settle(repository: &Repository) {
+    let _ = repository.settle_index(HiddenMarks::Kept);
 }
 
 /// What was undone, in one sentence.

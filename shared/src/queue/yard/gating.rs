@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{Yard, abroad::absent};
 use crate::{
-    git::{RefMove, Signing},
+    git::{Change, RefMove, Signing},
     name::Oid,
     pipeline::{Observed, PipelineError, Redaction, Sentry},
     process::{Ending, Limits, Outcome, Program, Supervised},
@@ -156,6 +156,9 @@ impl Yard<'_> {
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
         let mut scratch = pool.scratch("gate", commit)?;
         pool.refresh(&scratch, commit, &self.options.keep)?;
+        // What the user's own set-up makes of tracked files is as they want it.
+        let set_up =
+            if pool.has_set_up() { scratch.repository.find_tracked_changes(tree)? } else { Vec::new() };
         let program = Program::new("sh")
             .args(["-c", &gate.command])
             .dir(&scratch.path)
@@ -172,6 +175,10 @@ impl Yard<'_> {
             Some(trespass) => (Answer::Red, format!("'{}': {trespass}", gate.command)),
             None => judge(gate, &ended),
         };
+        let mut changed =
+            if answer == Answer::Green { place.find_tracked_changes(tree)? } else { Vec::new() };
+        changed.retain(|change| !set_up.contains(change));
+        let (answer, why) = if changed.is_empty() { (answer, why) } else { unsure(gate, &changed) };
         let said = Said {
             answer,
             gate: gate.clone(),
@@ -280,6 +287,17 @@ fn judge(gate: &Gate, ended: &Outcome) -> (Answer, String) {
         Ending::Exited(_) => (Answer::Red, why),
         _ => (Answer::Broken, why),
     }
+}
+
+/// A gate that let something else through than the commit has said nothing about the commit.
+fn unsure(gate: &Gate, changed: &[Change]) -> (Answer, String) {
+    let paths: Vec<String> = changed.iter().map(Change::shown).collect();
+    let why = format!(
+        "'{}' does not count: tracked files were changed while it ran, by itself or by another process: {}",
+        gate.command,
+        paths.join(", ")
+    );
+    (Answer::Broken, why)
 }
 
 /// The last `count` characters.

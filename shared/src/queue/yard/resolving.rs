@@ -133,7 +133,7 @@ impl Yard<'_> {
         let fenced = self.fenced_refs(ticket)?;
         let watch = self.options.sentry.watch(&scratch.repository);
         let reply = self.call((resolver, talk), scratch, (&ticket.task, &prompt));
-        let mut trespasses = watch.restore();
+        let mut trespasses = watch.end();
         trespasses.extend(self.put_back(ticket, &fenced)?);
         if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
             self.save(ticket, own)?;

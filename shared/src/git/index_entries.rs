@@ -1,0 +1,398 @@
+//! The entries of an index file. git believes what an index says about the files of a worktree: their times, sizes and
+//! inodes. Whoever can write the index can make git take a changed file for an unchanged one, so these facts are taken only
+//! from an index that is known, and everything else that only saves git a look is left out.
+
+use std::{cmp::Ordering, collections::HashSet, fs, os::unix::fs::MetadataExt, path::Path};
+
+use sha1::{Digest, Sha1};
+use sha2::Sha256;
+
+use crate::name::{ObjectFormat, Oid};
+
+/// What an entry says about its file: times, device, inode, mode, owner and size.
+const FACTS: usize = 40;
+/// The mode among them, which is no fact about the file but a part of what is staged.
+const MODE: std::ops::Range<usize> = 24..28;
+/// Set on an entry that is assumed not to change.
+const ASSUMED: u16 = 0x8000;
+/// Set on an entry that has more flags.
+const EXTENDED: u16 = 0x4000;
+/// Set among these on an entry whose file is not looked at.
+const SKIPPED: u16 = 0x4000;
+/// Which side of a conflict an entry is.
+const STAGE: u16 = 0x3000;
+/// The length of a name, or that it is longer than can be said.
+const LENGTH: u16 = 0x0fff;
+/// Says that whole folders are one entry. Without it git would not understand those.
+const SPARSE: &[u8] = b"sdir";
+
+/// All entries of an index, in git's order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct IndexEntries {
+    version: u32,
+    is_sparse: bool,
+    entries: Vec<IndexEntry>,
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct IndexEntry {
+    facts: [u8; FACTS],
+    id: Oid,
+    flags: u16,
+    more: u16,
+    path: Vec<u8>,
+}
+
+/// What becomes of marks that keep git from looking at a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HiddenMarks {
+    /// They stay: it is the user's own index.
+    Kept,
+    /// They go: nobody has reason to set them in a worktree of ours.
+    Cleared,
+}
+
+impl IndexEntry {
+    fn stage(&self) -> u16 {
+        self.flags & STAGE
+    }
+
+    fn mode(&self) -> &[u8] {
+        &self.facts[MODE]
+    }
+
+    /// git sorts by name, then by the side of the conflict.
+    fn order(&self, other: &Self) -> Ordering {
+        self.path.cmp(&other.path).then(self.stage().cmp(&other.stage()))
+    }
+
+    /// An entry without facts is what `git read-tree` leaves: git has to read the file.
+    fn forget_facts(&mut self) {
+        self.facts[..MODE.start].fill(0);
+        self.facts[MODE.end..].fill(0);
+    }
+}
+
+impl IndexEntries {
+    /// Reads an index file. `None` if it is broken, or if a part of it is in another file.
+    pub(super) fn parse(bytes: &[u8], format: ObjectFormat) -> Option<Self> {
+        let id_len = format.hex_len() / 2;
+        let body = bytes.get(..bytes.len().checked_sub(id_len)?)?;
+        let mut rest = body.strip_prefix(b"DIRC")?;
+        let (version, count) = (take_number(&mut rest)?, take_number(&mut rest)?);
+        if !(2..=4).contains(&version) {
+            return None;
+        }
+        let mut entries: Vec<IndexEntry> = Vec::new();
+        for _ in 0..count {
+            let before = entries.last().map_or(&[][..], |last| &last.path);
+            let entry = take_entry(&mut rest, (version, id_len), before)?;
+            if entries.last().is_some_and(|last| last.order(&entry) != Ordering::Less) {
+                return None;
+            }
+            entries.push(entry);
+        }
+        let is_sparse = take_extensions(rest)?;
+        Some(Self { version, is_sparse, entries })
+    }
+
+    /// The file that git reads. It has none of the extensions that only save git some work.
+    pub(super) fn to_bytes(&self, format: ObjectFormat) -> Vec<u8> {
+        let is_extended = self.entries.iter().any(|entry| entry.flags & EXTENDED != 0);
+        let version = if is_extended { self.version.max(3) } else { self.version };
+        let mut bytes = b"DIRC".to_vec();
+        bytes.extend(version.to_be_bytes());
+        bytes.extend(u32::try_from(self.entries.len()).unwrap_or(u32::MAX).to_be_bytes());
+        let mut before: &[u8] = &[];
+        for entry in &self.entries {
+            put_entry(&mut bytes, entry, (version, before));
+            before = &entry.path;
+        }
+        if self.is_sparse {
+            bytes.extend(SPARSE);
+            bytes.extend(0_u32.to_be_bytes());
+        }
+        match format {
+            ObjectFormat::Sha1 => bytes.extend_from_slice(&Sha1::digest(&bytes).to_vec()),
+            ObjectFormat::Sha256 => bytes.extend_from_slice(&Sha256::digest(&bytes).to_vec()),
+        }
+        bytes
+    }
+
+    /// Takes the facts about files from `known`, where that has the same entry and `is_believed` says yes. Of all other files
+    /// nothing is believed.
+    pub(super) fn believe_only(
+        &mut self,
+        known: Option<&Self>,
+        is_believed: impl Fn(&[u8]) -> bool,
+        marks: HiddenMarks,
+    ) {
+        let mut others = known.map_or(&[][..], |known| &known.entries);
+        for entry in &mut self.entries {
+            while others.first().is_some_and(|other| other.order(entry) == Ordering::Less) {
+                others = &others[1..];
+            }
+            let same = others.first().filter(|other| other.order(entry) == Ordering::Equal);
+            match same.filter(|same| same.id == entry.id && same.mode() == entry.mode()) {
+                Some(same) if is_believed(&entry.path) => entry.facts = same.facts,
+                _ => entry.forget_facts(),
+            }
+            if marks == HiddenMarks::Cleared && !self.is_sparse {
+                entry.flags &= !ASSUMED;
+                entry.more &= !SKIPPED;
+            }
+        }
+    }
+
+    /// Puts the entries of those paths back that `is_meant` chooses, as they are in `before`. Whether that changes anything.
+    pub(super) fn put_back(&mut self, before: &Self, is_meant: impl Fn(&[u8]) -> bool) -> bool {
+        let is_chosen = |entry: &&IndexEntry| is_meant(&entry.path);
+        let wanted: Vec<&IndexEntry> = before.entries.iter().filter(is_chosen).collect();
+        let same = |one: &IndexEntry, other: &IndexEntry| {
+            let marks = |entry: &IndexEntry| (entry.flags, entry.more);
+            (&one.path, one.id, one.mode(), marks(one)) == (&other.path, other.id, other.mode(), marks(other))
+        };
+        let found: Vec<&IndexEntry> = self.entries.iter().filter(is_chosen).collect();
+        if found.len() == wanted.len() && found.iter().zip(&wanted).all(|(one, other)| same(one, other)) {
+            return false;
+        }
+        // What lies where a folder of a wanted path must be, or below a wanted path, cannot be there too.
+        let paths: HashSet<&[u8]> = wanted.iter().map(|entry| entry.path.as_slice()).collect();
+        let folders: HashSet<&[u8]> = wanted.iter().flat_map(|entry| folders_of(&entry.path)).collect();
+        let stays = |entry: &&IndexEntry| {
+            let is_in_the_way = folders.contains(entry.path.as_slice())
+                || folders_of(&entry.path).any(|folder| paths.contains(folder));
+            !is_meant(&entry.path) && !is_in_the_way
+        };
+        let mut entries: Vec<IndexEntry> = self.entries.iter().filter(stays).cloned().collect();
+        entries.extend(wanted.into_iter().cloned());
+        entries.sort_by(IndexEntry::order);
+        (self.entries, self.version) = (entries, self.version.max(before.version));
+        true
+    }
+
+    /// Each entry's path with the facts that are known of its file.
+    pub(super) fn facts(&self) -> impl Iterator<Item = (&[u8], FileFacts)> {
+        self.entries.iter().map(|entry| (entry.path.as_slice(), FileFacts::of(&entry.facts)))
+    }
+}
+
+/// What an entry says about its file, but for the mode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileFacts {
+    /// When its status changed last, in seconds and nanoseconds.
+    pub(super) changed: (u32, u32),
+    written: (u32, u32),
+    inode: u32,
+    pub(super) size: u32,
+}
+
+impl FileFacts {
+    fn of(facts: &[u8; FACTS]) -> Self {
+        let number = |at: usize| u32::from_be_bytes([facts[at], facts[at + 1], facts[at + 2], facts[at + 3]]);
+        Self {
+            changed: (number(0), number(4)),
+            written: (number(8), number(12)),
+            inode: number(20),
+            size: number(36),
+        }
+    }
+
+    /// Whether they are those of this file now.
+    pub(super) fn are_of(&self, file: &Path) -> bool {
+        // git keeps the lower half of each number.
+        let low = |number: u64| u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default();
+        let time = |seconds: i64, nanos: i64| (low(seconds.cast_unsigned()), low(nanos.cast_unsigned()));
+        fs::symlink_metadata(file).is_ok_and(|file| {
+            self.changed == time(file.ctime(), file.ctime_nsec())
+                && self.written == time(file.mtime(), file.mtime_nsec())
+                && (self.inode, self.size) == (low(file.ino()), low(file.size()))
+        })
+    }
+}
+
+/// The folders that lead to a path.
+fn folders_of(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at])
+}
+
+fn take_entry(rest: &mut &[u8], (version, id_len): (u32, usize), before: &[u8]) -> Option<IndexEntry> {
+    let start = *rest;
+    let (facts, more) = rest.split_first_chunk::<FACTS>()?;
+    let id = Oid::from_bytes(more.get(..id_len)?)?;
+    *rest = more.get(id_len..)?;
+    let flags = take_flags(rest)?;
+    let more = if flags & EXTENDED == 0 { 0 } else { take_flags(rest)? };
+    let path = if version == 4 {
+        let kept = before.len().checked_sub(take_offset(rest)?)?;
+        let end = memchr::memchr(0, rest)?;
+        let path = [&before[..kept], &rest[..end]].concat();
+        *rest = &rest[end + 1..];
+        path
+    } else {
+        let length = memchr::memchr(0, rest)?;
+        let path = rest[..length].to_vec();
+        let used = start.len() - rest.len() + length;
+        // At least one zero, and as many as make the length a multiple of eight.
+        *rest = start.get(used + 8 - used % 8..)?;
+        path
+    };
+    let is_true = usize::from(flags & LENGTH) == path.len().min(usize::from(LENGTH));
+    (is_true && !path.is_empty()).then_some(IndexEntry { facts: *facts, id, flags, more, path })
+}
+
+fn put_entry(bytes: &mut Vec<u8>, entry: &IndexEntry, (version, before): (u32, &[u8])) {
+    let start = bytes.len();
+    bytes.extend(entry.facts);
+    bytes.extend(entry.id.as_bytes());
+    bytes.extend(entry.flags.to_be_bytes());
+    if entry.flags & EXTENDED != 0 {
+        bytes.extend(entry.more.to_be_bytes());
+    }
+    if version == 4 {
+        let shared = before.iter().zip(&entry.path).take_while(|(one, other)| one == other).count();
+        put_offset(bytes, before.len() - shared);
+        bytes.extend(&entry.path[shared..]);
+        bytes.push(0);
+        return;
+    }
+    bytes.extend(&entry.path);
+    let used = bytes.len() - start;
+    bytes.resize(start + used + 8 - used % 8, 0);
+}
+
+/// Whether whole folders may be one entry. `None` if an extension is there without which entries do not tell everything.
+fn take_extensions(mut rest: &[u8]) -> Option<bool> {
+    let mut is_sparse = false;
+    while !rest.is_empty() {
+        let name = rest.get(..4)?;
+        rest = &rest[4..];
+        let size = take_number(&mut rest)?;
+        rest = rest.get(usize::try_from(size).ok()?..)?;
+        match name {
+            SPARSE => is_sparse = true,
+            // Those that git may leave out begin with a capital letter.
+            [b'A'..=b'Z', ..] => {}
+            _ => return None,
+        }
+    }
+    Some(is_sparse)
+}
+
+/// Numbers of variable length, seven bits at a time, the highest first; each form but the shortest counts from one more.
+fn take_offset(rest: &mut &[u8]) -> Option<usize> {
+    let mut value = 0_usize;
+    loop {
+        let (byte, more) = rest.split_first()?;
+        *rest = more;
+        value = value.checked_shl(7)?.checked_add(usize::from(byte & 0x7f))?;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+        value = value.checked_add(1).filter(|value| *value < 1 << 24)?;
+    }
+}
+
+fn put_offset(bytes: &mut Vec<u8>, mut value: usize) {
+    let low = |value: usize| u8::try_from(value & 0x7f).unwrap_or_default();
+    let mut digits = vec![low(value)];
+    while value >> 7 != 0 {
+        value = (value >> 7) - 1;
+        digits.push(0x80 | low(value));
+    }
+    bytes.extend(digits.iter().rev());
+}
+
+fn take_number(rest: &mut &[u8]) -> Option<u32> {
+    let (number, more) = rest.split_first_chunk()?;
+    *rest = more;
+    Some(u32::from_be_bytes(*number))
+}
+
+fn take_flags(rest: &mut &[u8]) -> Option<u16> {
+    let (flags, more) = rest.split_first_chunk()?;
+    *rest = more;
+    Some(u16::from_be_bytes(*flags))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::process::Program;
+
+    const BEGIN: &str = "mkdir -p a/d && echo x > a/b && echo y > c && echo z > a/d/e && touch f";
+
+    /// What git leaves in a repository of this kind after these commands, and the folder of it.
+    fn made(format: &str, script: &str) -> (tempfile::TempDir, Vec<u8>) {
+        let folder = tempfile::tempdir().unwrap();
+        let long = "long".repeat(50);
+        let script = format!(
+            "git init -q --object-format={format} . && {BEGIN} && echo l > {long} && git add a c {long} && {script}"
+        );
+        run(folder.path(), &script);
+        let bytes = std::fs::read(folder.path().join(".git/index")).unwrap();
+        (folder, bytes)
+    }
+
+    fn run(folder: &std::path::Path, script: &str) -> String {
+        let program = Program::new("sh").args(["-c", script]).dir(folder);
+        let ended = program.env("HOME", folder).env("GIT_CONFIG_NOSYSTEM", "1").finish().unwrap();
+        assert!(ended.status.success(), "{script}: {}", ended.complaint());
+        String::from_utf8_lossy(&ended.stdout).into_owned()
+    }
+
+    #[test]
+    fn git_reads_every_form_of_an_index_that_was_written_again() {
+        for format in ["sha1", "sha256"] {
+            let kind = if format == "sha1" { ObjectFormat::Sha1 } else { ObjectFormat::Sha256 };
+            for version in 2..=4 {
+                let script = format!("git update-index --index-version {version} && git add -N f");
+                let (folder, bytes) = made(format, &script);
+                let before = run(folder.path(), "git ls-files --stage --debug");
+                let entries = IndexEntries::parse(&bytes, kind).unwrap();
+                assert_eq!(entries.entries.len(), 5, "{format} {version}");
+                std::fs::write(folder.path().join(".git/index"), entries.to_bytes(kind)).unwrap();
+                assert_eq!(run(folder.path(), "git ls-files --stage --debug"), before, "{format} {version}");
+                run(folder.path(), "git fsck --strict");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_believed_of_a_file_whose_entry_is_not_known() {
+        let (folder, known) = made("sha1", "true");
+        run(folder.path(), "echo other > c && git add c && git update-index --assume-unchanged a/b");
+        let found = std::fs::read(folder.path().join(".git/index")).unwrap();
+        let known = IndexEntries::parse(&known, ObjectFormat::Sha1).unwrap();
+        let mut entries = IndexEntries::parse(&found, ObjectFormat::Sha1).unwrap();
+        entries.believe_only(Some(&known), |path| path != b"a/d/e", HiddenMarks::Cleared);
+        let sizes: Vec<(&[u8], u32)> = entries.facts().map(|(path, facts)| (path, facts.size)).collect();
+        assert_eq!(sizes[..3], [(&b"a/b"[..], 2), (&b"a/d/e"[..], 0), (&b"c"[..], 0)]);
+        assert!(entries.entries.iter().all(|entry| entry.flags & ASSUMED == 0));
+    }
+
+    #[test]
+    fn entries_that_are_put_back_take_the_place_of_what_stands_in_their_way() {
+        let (folder, before) = made("sha1", "true");
+        run(folder.path(), "git rm -q --cached c && rm c && mkdir c && echo x > c/inner && git add c/inner");
+        let found = std::fs::read(folder.path().join(".git/index")).unwrap();
+        let before = IndexEntries::parse(&before, ObjectFormat::Sha1).unwrap();
+        let mut entries = IndexEntries::parse(&found, ObjectFormat::Sha1).unwrap();
+        assert!(entries.put_back(&before, |path| path == b"c"));
+        assert_eq!(entries.entries, before.entries);
+        assert!(!entries.put_back(&before, |path| path == b"c"), "all is there");
+    }
+
+    #[test]
+    fn what_is_broken_or_not_all_in_the_file_is_not_read() {
+        let (_folder, bytes) = made("sha1", "git update-index --split-index");
+        assert_eq!(IndexEntries::parse(&bytes, ObjectFormat::Sha1), None);
+        let (_folder, bytes) = made("sha1", "true");
+        for length in 0..bytes.len() - 20 {
+            let _ = IndexEntries::parse(&bytes[..length], ObjectFormat::Sha1);
+        }
+        assert_eq!(IndexEntries::parse(&bytes[..80], ObjectFormat::Sha1), None);
+        assert_eq!(IndexEntries::parse(b"", ObjectFormat::Sha1), None);
+    }
+}

@@ -1,0 +1,300 @@
+//! Indexes that this process knows: it wrote them itself, or has held all their files against them. An agent, a test or
+//! whatever else runs in a worktree can write the index there, and git believes it. So after each of them the index is
+//! compared with the one that is known. If it is another, what is staged stays, and nothing else of it is believed: git reads
+//! every file whose entry is not as it was. A file that was changed since cannot seem unchanged then, since nobody can set
+//! the time of its last change of status. Most gits compare that time by the second, so files that were changed in the second
+//! in which the index was written are compared here, by the nanosecond.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    ffi::OsStr,
+    fs, io,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::SystemTime,
+};
+
+use super::{
+    GitCommand, GitError, HiddenMarks, IndexFile, PrivateIndex, Repository, Stamp,
+    index_entries::{FileFacts, IndexEntries},
+    index_file::LARGEST,
+    install::give_to_readers_of,
+};
+use crate::{
+    name::{ObjectFormat, Oid},
+    process::ProcessError,
+    safe_files,
+};
+
+/// The indexes that are known, by their files. For the whole process: a worktree is opened more than once.
+static KNOWN: Mutex<BTreeMap<PathBuf, Arc<Noted>>> = Mutex::new(BTreeMap::new());
+
+/// What is known of an index.
+#[derive(Debug, Clone)]
+struct Noted {
+    index: Arc<KnownIndex>,
+    /// The tree that is staged in it, where that is known too.
+    tree: Option<Oid>,
+    /// Entries of files that were changed in the second in which the index was written, or later.
+    recent: Vec<(Vec<u8>, FileFacts)>,
+}
+
+impl Noted {
+    /// `None` if the index cannot be read.
+    fn new(index: KnownIndex, format: ObjectFormat) -> Option<Self> {
+        let entries = IndexEntries::parse(&index.bytes, format)?;
+        let written = index.written.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+        let is_recent = |facts: &FileFacts| u64::from(facts.changed.0) >= written;
+        let recent = entries.facts().filter(|(_, facts)| is_recent(facts));
+        let recent = recent.map(|(path, facts)| (path.to_vec(), facts)).collect();
+        Some(Self { index: Arc::new(index), tree: None, recent })
+    }
+
+    /// Those of the recent entries whose files are not what they were, in the worktree at `top`.
+    fn find_doubtful(&self, top: Option<&Path>) -> HashSet<&[u8]> {
+        let is_other = |(path, facts): &&(Vec<u8>, FileFacts)| {
+            !top.is_some_and(|top| facts.are_of(&top.join(OsStr::from_bytes(path))))
+        };
+        self.recent.iter().filter(is_other).map(|(path, _)| path.as_slice()).collect()
+    }
+}
+
+/// An index file as it was at some moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownIndex {
+    bytes: Vec<u8>,
+    /// git reads files anew that are not older than the index: an index that seems younger hides changes.
+    written: SystemTime,
+}
+
+impl KnownIndex {
+    /// `None` if there is no index.
+    fn read(file: &Path) -> io::Result<Option<Self>> {
+        let opened = match safe_files::open(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let written = opened.metadata()?.modified()?;
+        let mut bytes = Vec::new();
+        io::Read::read_to_end(&mut io::Read::take(opened, LARGEST), &mut bytes)?;
+        Ok(Some(Self { bytes, written }))
+    }
+}
+
+fn recall(file: &Path) -> Option<Arc<Noted>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(file).cloned()
+}
+
+impl Repository {
+    /// The index of this worktree, if it is the one that is known.
+    #[must_use]
+    pub fn find_known_index(&self) -> Option<Arc<KnownIndex>> {
+        let file = self.index_file()?;
+        let found = KnownIndex::read(&file).ok()??;
+        recall(&file).filter(|known| found == *known.index).map(|known| Arc::clone(&known.index))
+    }
+
+    /// Whether what the index says about files can be believed: it is known, or there is none.
+    fn is_index_known(&self) -> bool {
+        let Some(file) = self.index_file() else { return false };
+        KnownIndex::read(&file)
+            .is_ok_and(|found| self.is_believable(found.as_ref(), recall(&file).as_deref()))
+    }
+
+    fn is_believable(&self, found: Option<&KnownIndex>, known: Option<&Noted>) -> bool {
+        let is_sound = |known: &Noted| known.find_doubtful(self.worktree.as_deref()).is_empty();
+        found == known.map(|known| &*known.index) && known.is_none_or(is_sound)
+    }
+
+    /// Notes the index as it is now. Only for one that we have just written, from one that was known.
+    pub(super) fn note_index(&self) {
+        let Some(file) = self.index_file() else { return };
+        let found = KnownIndex::read(&file).ok().flatten().and_then(|found| Noted::new(found, self.format));
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        match found {
+            Some(found) => drop(known.insert(file, Arc::new(found))),
+            None => drop(known.remove(&file)),
+        }
+    }
+
+    /// The index that is known holds exactly this tree.
+    pub fn note_staged_tree(&self, tree: Oid) {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(noted) = self.index_file().and_then(|file| known.get_mut(&file)) {
+            *noted = Arc::new(Noted { tree: Some(tree), ..Noted::clone(noted) });
+        }
+    }
+
+    /// The entries of the index, if it is known to hold exactly this tree.
+    pub(super) fn find_entries_of(&self, tree: Oid) -> Option<IndexEntries> {
+        let file = self.index_file()?;
+        let noted = recall(&file)?;
+        let is_there = noted.tree == Some(tree) && self.is_index_known();
+        is_there.then(|| IndexEntries::parse(&noted.index.bytes, self.format)).flatten()
+    }
+
+    /// Runs a command of ours that writes the index. Where it began with one that is known, the result is known too.
+    pub fn write_index<T>(&self, write: impl FnOnce() -> T) -> T {
+        let is_known = self.is_index_known();
+        let written = write();
+        if is_known {
+            self.note_index();
+        }
+        written
+    }
+
+    /// Makes the index of this worktree one that is known: what is staged stays, and what it says about files is believed
+    /// only where the known one says it. Where a git holds the index, it stays as it is, and [`Repository::private_index`]
+    /// and all that look at the worktree believe as little of it.
+    pub fn settle_index(&self, marks: HiddenMarks) -> Result<(), GitError> {
+        let Some(file) = self.index_file() else { return Ok(()) };
+        if self.is_index_known() {
+            return Ok(());
+        }
+        if self.has_split_index(&file) {
+            // Another file has a part of it, and who knows what stands there.
+            self.change("update-index").arg("--no-split-index").finish()?;
+        }
+        let found = KnownIndex::read(&file).ok().flatten();
+        let Some(wanted) = self.believable(found, recall(&file).as_deref(), marks) else { return Ok(()) };
+        if !self.put_index(&file, &wanted)? {
+            return Ok(());
+        }
+        // git reads what is not known now, and need not do so each time that it looks.
+        if self.worktree.is_some() && self.refuse_special().is_ok() {
+            self.change("update-index").args(["-q", "--refresh"]).finish()?;
+        }
+        self.note_index();
+        Ok(())
+    }
+
+    /// Puts the entries of those paths back into the index that `is_meant` chooses, as they were in `before`. Whether that
+    /// changed anything.
+    pub fn put_back_entries(
+        &self,
+        before: &KnownIndex,
+        is_meant: impl Fn(&[u8]) -> bool,
+    ) -> Result<bool, GitError> {
+        let Some(file) = self.index_file() else { return Ok(false) };
+        let found = KnownIndex::read(&file).ok().flatten();
+        let written = found.as_ref().map_or(before.written, |found| found.written.min(before.written));
+        let entries = found.and_then(|found| IndexEntries::parse(&found.bytes, self.format));
+        let before_entries = IndexEntries::parse(&before.bytes, self.format);
+        let (Some(mut entries), Some(before_entries)) = (entries, before_entries) else { return Ok(false) };
+        if !entries.put_back(&before_entries, is_meant) {
+            return Ok(false);
+        }
+        let wanted = KnownIndex { bytes: entries.to_bytes(self.format), written };
+        self.await_index()?;
+        let is_known = self.is_index_known();
+        if !self.put_index(&file, &wanted)? {
+            return Err(GitError::IndexHeld { path: self.git_dir.join("index.lock") });
+        }
+        if is_known {
+            self.note_index();
+        }
+        Ok(true)
+    }
+
+    /// The index as far as it can be believed. One that is gone or broken is the known one again; `None` if nothing can be
+    /// said of it.
+    fn believable(
+        &self,
+        found: Option<KnownIndex>,
+        known: Option<&Noted>,
+        marks: HiddenMarks,
+    ) -> Option<KnownIndex> {
+        let parse = |index: &KnownIndex| IndexEntries::parse(&index.bytes, self.format);
+        let read = found.and_then(|found| Some((parse(&found)?, found.written)));
+        let (mut entries, written) = match read {
+            Some(read) => read,
+            None => (parse(&known?.index)?, known?.index.written),
+        };
+        let doubtful = known.map(|known| known.find_doubtful(self.worktree.as_deref())).unwrap_or_default();
+        let known_entries = known.and_then(|known| parse(&known.index));
+        entries.believe_only(known_entries.as_ref(), |path| !doubtful.contains(path), marks);
+        let written = known.map_or(written, |known| known.index.written.min(written));
+        Some(KnownIndex { bytes: entries.to_bytes(self.format), written })
+    }
+
+    fn has_split_index(&self, file: &Path) -> bool {
+        let found = KnownIndex::read(file).ok().flatten();
+        let is_unreadable = |found: KnownIndex| IndexEntries::parse(&found.bytes, self.format).is_none();
+        found.is_some_and(is_unreadable) && has_shared_part(&self.git_dir)
+    }
+
+    /// Makes this the index of the worktree, as git does it: whoever makes the lock file has the lock. False if another
+    /// git has it.
+    fn put_index(&self, file: &Path, index: &KnownIndex) -> Result<bool, GitError> {
+        let draft = IndexFile { path: self.name_index("settled"), origin: None };
+        let lock = self.git_dir.join("index.lock");
+        let put = || -> io::Result<bool> {
+            write_index(&draft.path, index)?;
+            // A new worktree has no index yet.
+            let _ = give_to_readers_of(file, &draft.path);
+            match safe_files::hard_link(&draft.path, &lock) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+                linked => linked?,
+            }
+            safe_files::rename(&lock, file).map(|()| true)
+        };
+        put().map_err(|source| GitError::File { path: file.display().to_string(), source })
+    }
+
+    /// A name for an index of our own that nobody has.
+    fn name_index(&self, name: &str) -> PathBuf {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        self.git_dir.join("arborist").join(format!("index-{name}-{}-{count}", std::process::id()))
+    }
+
+    /// An index of our own that begins as a copy of the user's, so that unchanged files need not be read. Where the user's
+    /// is not the known one, no more of it is believed than [`Repository::settle_index`] does.
+    pub fn private_index(&self, name: &str) -> Result<PrivateIndex<'_>, GitError> {
+        let (own, path) = (self.git_dir.join("index"), self.name_index(name));
+        let origin = Stamp::of(&own);
+        let copy = || -> io::Result<()> {
+            let found = KnownIndex::read(&own)?;
+            let believed = match recall(&own) {
+                Some(known) if !self.is_believable(found.as_ref(), Some(&known)) => {
+                    self.believable(found, Some(&known), HiddenMarks::Kept)
+                }
+                _ => found,
+            };
+            // What a killed process left under this name, or an agent put there, is replaced and not written into.
+            believed.map_or(Ok(()), |index| write_index(&path, &index))
+        };
+        copy().map_err(|source| ProcessError { program: "git".into(), source })?;
+        Ok(PrivateIndex { repository: self, file: IndexFile { path, origin } })
+    }
+
+    /// An index to look at the worktree with in the place of its own, which cannot be believed; `None` if it can.
+    pub(super) fn find_view(&self) -> Result<Option<PrivateIndex<'_>>, GitError> {
+        let is_other =
+            self.index_file().is_some_and(|file| recall(&file).is_some()) && !self.is_index_known();
+        is_other.then(|| self.private_index("view")).transpose()
+    }
+}
+
+/// A command that looks at the worktree with this index, if it has one.
+pub(super) fn seen_by(view: Option<&PrivateIndex<'_>>, command: GitCommand) -> GitCommand {
+    match view {
+        Some(view) => command.env("GIT_INDEX_FILE", &view.file.path),
+        None => command,
+    }
+}
+
+/// Writes an index file that seems as old as it is said to be.
+fn write_index(file: &Path, index: &KnownIndex) -> io::Result<()> {
+    safe_files::write(file, &index.bytes)?;
+    safe_files::open(file)?.set_modified(index.written)
+}
+
+fn has_shared_part(git_dir: &Path) -> bool {
+    let entries = fs::read_dir(git_dir).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.file_name().as_bytes().starts_with(b"sharedindex."))
+}
