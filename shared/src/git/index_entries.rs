@@ -172,9 +172,11 @@ impl IndexEntries {
         true
     }
 
-    /// Each entry's path with the facts that are known of its file.
+    /// Each entry's path with the facts that are known of its file. Submodules and folders have none.
     pub(super) fn facts(&self) -> impl Iterator<Item = (&[u8], FileFacts)> {
-        self.entries.iter().map(|entry| (entry.path.as_slice(), FileFacts::of(&entry.facts)))
+        let is_file =
+            |entry: &&IndexEntry| matches!(entry.mode(), [0, 0, high, _] if matches!(high >> 4, 0o10 | 0o12));
+        self.entries.iter().filter(is_file).map(|entry| (entry.path.as_slice(), FileFacts::of(&entry.facts)))
     }
 }
 

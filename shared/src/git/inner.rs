@@ -82,7 +82,7 @@ impl PrivateIndex<'_> {
         checked("update-index", command.finish_with(&names)?).map(drop)
     }
 
-    fn list_gitlinks(&self) -> Result<Vec<Vec<u8>>, GitError> {
+    pub(super) fn list_gitlinks(&self) -> Result<Vec<Vec<u8>>, GitError> {
         list_gitlinks(&self.file.path, self.repository.format, || self.git("ls-files"))
     }
 

@@ -1,7 +1,10 @@
 //! Whether tracked files are what a commit has. Tests and gates judge a commit by what lies in a worktree, and whoever else
 //! is at work can write there too.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+use std::{
+    ffi::{OsStr, OsString},
+    os::unix::ffi::{OsStrExt, OsStringExt},
+};
 
 use super::{Change, GitError, Repository, index_entries::FileFacts, write::id_of};
 use crate::name::Oid;
@@ -19,7 +22,11 @@ impl Repository {
         // Nothing is known of any file in an index that was read from a tree, so each one is read.
         let index = self.private_index("tracked")?;
         index.git("read-tree").arg(tree.to_string()).stdout()?;
-        index.git("add").args(["-u", "--sparse", "--", ":/"]).stdout()?;
+        // git would look into submodules, with the settings of whatever repository is there.
+        let submodules = index.list_gitlinks()?.into_iter();
+        let submodules = submodules.map(|path| [b":(top,exclude,literal)", path.as_slice()].concat());
+        let command = index.git("add").args(["-u", "--sparse", "--", ":/"]);
+        command.args(submodules.map(OsString::from_vec)).stdout()?;
         let now = id_of("write-tree", &index.git("write-tree").arg("--missing-ok").stdout()?)?;
         let is_sparse = self.git_dir.join("info/sparse-checkout").symlink_metadata().is_ok();
         let is_left_out = |change: &Change| is_sparse && change.after.is_none();
