@@ -136,6 +136,36 @@ fn a_resolution_in_a_ticket_that_brings_anything_else_is_not_used() {
 }
 
 #[test]
+fn a_resolution_in_a_ticket_is_reviewed_before_it_lands() {
+    for (verdict, is_used) in [("REJECTED: no", false), ("APPROVED", true)] {
+        let orchard = content();
+        orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+        orchard.merge(&["T2"]).exits(2);
+        orchard.git(["config", "arborist.merge.assist", "true"]).succeeds();
+        orchard.git(["config", "arborist.merge.resolve-attempts", "0"]).succeeds();
+        Garden::agent(
+            &orchard,
+            &format!("case \"$prompt\" in Review*) echo '{verdict}' ;; *) exit 1 ;; esac"),
+        );
+        let source = orchard.git(["rev-parse", "arborist/task/main/T2"]).answer();
+        let main = orchard.git(["rev-parse", "main"]).answer();
+        orchard.write("a.txt", "evil()\n");
+        orchard.git(["add", "-A"]).succeeds();
+        let tree = orchard.git(["write-tree"]).answer();
+        orchard.git(["reset", "-q", "--hard"]).succeeds();
+        let forged = orchard.commit_object(&tree, &[main.clone(), source], "resolved\n");
+        forge_ticket(&orchard, "T2", |ticket| {
+            ticket["resolved"] = Value::String(forged.clone());
+            ticket["resolved_by"] = Value::String("person".into());
+            ticket["standing"] = serde_json::json!({"is": "waiting"});
+        });
+        let _ = orchard.merge(&["run"]);
+        assert!(orchard.prompt(0).starts_with("Review the resolution"), "{}", orchard.prompt(0));
+        assert_eq!(orchard.git(["rev-parse", "main"]).answer() != main, is_used, "{verdict}");
+    }
+}
+
+#[test]
 fn a_green_result_that_somebody_wrote_into_a_ref_skips_no_gate() {
     let orchard = Orchard::grown(&["T1"]);
     orchard.git(["config", "arborist.merge.gates.check.command", "! test -e T1.txt"]).succeeds();

@@ -182,12 +182,12 @@ esac
     );
     garden.git(["config", "arborist.runner", "demo"]).succeeds();
     let ran = garden.arborist(["gardener", "--jobs", "2", "--runner", "robot"]).succeeds();
-    let said = ran.out("2 completed").err("was resolved by the agent robot, and not reviewed").stdout();
+    let said = ran.out("2 completed").err("was resolved by the agent robot").stdout();
     let landing = garden.git(["rev-parse", "main"]).answer();
     let told = |line: &&str| line.trim_start().starts_with("resolved conflict of T00");
     let told = said.lines().find(told).unwrap_or_else(|| panic!("{said}"));
     let (what, shown) = told.split_once(": git show ").unwrap();
-    assert!(what.ends_with("by agent robot, not reviewed") && landing.starts_with(shown), "{told}");
+    assert!(what.ends_with("by agent robot") && landing.starts_with(shown), "{told}");
     assert_eq!(garden.git(["show", "HEAD:same.txt"]).answer(), "both");
     let session =
         garden.git(["for-each-ref", "--format=%(refname:lstrip=3)", "refs/arborist/sessions"]).answer();

@@ -144,7 +144,7 @@ fn a_place_for_a_person_goes_when_nobody_needs_it_any_more() {
 }
 
 #[test]
-fn what_an_agent_resolved_is_not_reviewed_by_a_person_who_resolves_the_next_conflict() {
+fn what_an_agent_resolved_stays_called_so_when_a_person_resolves_the_next_conflict() {
     let orchard = content();
     orchard.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
     let gate = "test -e \"$HOME/ready\" || exit 127";
@@ -158,7 +158,7 @@ fn what_an_agent_resolved_is_not_reviewed_by_a_person_who_resolves_the_next_conf
     let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
     fs::write(place.join("a.txt"), "all\n").unwrap();
     orchard.merge(&["resolve", "T2"]).succeeds().out("T2 is in the queue again");
-    orchard.merge(&["run"]).succeeds().err("resolved by the agent robot, and not reviewed");
+    orchard.merge(&["run"]).succeeds().err("resolved by the agent robot");
     let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Resolved-By: agent robot"), "{trailers}");
 }

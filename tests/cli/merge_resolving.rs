@@ -8,6 +8,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use arborist_testkit::Garden;
+
 use crate::orchard::{Orchard, clash, content};
 
 #[test]
@@ -41,7 +43,7 @@ fn an_agent_resolves_it_with_both_tasks_before_its_eyes() {
 fn who_resolved_it_is_told_wherever_the_landing_is() {
     let orchard = content();
     orchard.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
-    let whose = "its conflict was resolved by the agent robot, and not reviewed";
+    let whose = "its conflict was resolved by the agent robot";
     orchard.merge(&["T2"]).succeeds().err(whose);
     let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Resolved-By: agent robot"), "{trailers}");
@@ -69,9 +71,9 @@ fn what_an_agent_resolved_goes_through_the_gate_like_everything_else() {
     orchard.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
     assert_eq!(orchard.show("main", "a.txt"), "both");
     assert!(
-        orchard.prompt(1).contains("Earlier tries failed:\n- the gate 'check' is red"),
+        orchard.prompt(2).contains("Earlier tries failed:\n- the gate 'check' is red"),
         "{}",
-        orchard.prompt(1)
+        orchard.prompt(2)
     );
 }
 
@@ -242,7 +244,7 @@ fn an_agent_sees_the_target_as_it_is_and_knows_whose_conflict_it_is() {
     let ticket = orchard.commit_object(&tree, &[parent], format!("queue: T2 is conflict\n\n{waiting}\n"));
     orchard.git(["update-ref", &stale, &ticket]).succeeds();
     orchard.merge(&["run"]).succeeds().out("1 landed (T2)");
-    assert_eq!(orchard.calls(), 1);
+    assert_eq!(orchard.calls(), 2, "one resolves, one reviews");
     assert!(orchard.prompt(0).contains("--- a.txt on main ---\nours, later\n"), "{}", orchard.prompt(0));
     assert_eq!(orchard.show("main", "a.txt"), "T2 in agent-T2");
 }
@@ -256,7 +258,7 @@ fn without_gates_a_resolution_has_to_pass_the_tests_of_its_task() {
     );
     orchard.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
     assert_eq!(orchard.show("main", "a.txt"), "good");
-    assert!(orchard.prompt(1).contains("- the gate 'test' is red"), "{}", orchard.prompt(1));
+    assert!(orchard.prompt(2).contains("- the gate 'test' is red"), "{}", orchard.prompt(2));
     let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Gate: test\n"), "{trailers}");
 
@@ -287,5 +289,47 @@ fn a_signal_stops_the_agent_and_uses_up_no_try() {
         assert!(queue.contains("\"tries\": []"), "{queue}");
         fs::write(orchard.root().join("well"), "").unwrap();
         orchard.merge(&["run"]).succeeds().out("1 landed (T2)").err("try 1");
+    }
+}
+
+#[test]
+fn a_resolution_lands_only_after_its_review() {
+    let orchard = content();
+    // The first is rejected, and what the reviewer said is told to the next.
+    Garden::agent(&orchard,
+        "case \"$prompt\" in
+  Review*) if grep -q evil a.txt; then echo 'REJECTED: it calls evil'; else echo APPROVED; fi ;;
+  *) if test -e \"$ROOT/again\"; then echo both > a.txt; else touch \"$ROOT/again\"; echo 'evil()' > a.txt; fi ;;
+esac",
+    );
+    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)").err("try 2");
+    assert_eq!(orchard.show("main", "a.txt"), "both");
+    let review = orchard.prompt(1);
+    assert!(
+        review.contains("+evil()") && review.contains("-<<<<<<<") && !review.contains("+both"),
+        "{review}"
+    );
+    assert!(orchard.prompt(2).contains("REJECTED: it calls evil"), "{}", orchard.prompt(2));
+
+    let orchard = content();
+    Garden::agent(&orchard, "echo 'evil()' > a.txt; echo REJECTED: always");
+    orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+    assert_eq!(orchard.show("main", "a.txt"), "ours");
+}
+
+#[test]
+fn a_resolution_changes_only_files_that_conflict() {
+    for more in [
+        "echo x > evil.txt",
+        "echo x >> kept.txt",
+        "rm kept.txt",
+        "chmod +x kept.txt",
+        "mkdir d; echo x > d/a.txt",
+    ] {
+        let orchard = content();
+        orchard.agent(&format!("echo both > a.txt; {more}"));
+        orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+        orchard.merge(&["status", "T2"]).exits(2).out("which does not conflict");
+        assert_eq!(orchard.show("main", "a.txt"), "ours", "{more}");
     }
 }

@@ -248,8 +248,7 @@ fn unlanded_words(unlanded: &UnlandedDocument) -> String {
 
 fn resolved_words(resolved: &ResolvedDocument) -> String {
     let ResolvedDocument { task, by, commit } = resolved;
-    let unseen = if by == "person" { "" } else { ", not reviewed" };
-    format!("conflict of {task} by {by}{unseen}: git show {}", shortened(commit))
+    format!("conflict of {task} by {by}: git show {}", shortened(commit))
 }
 
 fn left_words(left: &LeftDocument) -> String {

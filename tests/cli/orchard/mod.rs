@@ -18,6 +18,11 @@ impl Deref for Orchard {
 }
 
 impl Orchard {
+    /// The same as in any garden, for one that resolves conflicts: what it made of them is approved by the reviewer.
+    pub(crate) fn agent(&self, script: &str) {
+        self.0.agent(&format!("case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\n{script}"));
+    }
+
     /// A run on `main` whose tasks each added a file of their name.
     pub(crate) fn grown(tasks: &[&str]) -> Self {
         Self::on(&[], tasks)

@@ -75,6 +75,8 @@ impl Yard<'_> {
             return Ok(Handover::Unfinished(scratch.path, left));
         }
         let commit = self.take(&merge, None)?.map_err(QueueError::Resolver)?;
+        // A person has decided on it.
+        self.options.resolutions.add(commit);
         let (standing, resolved_by) = (Standing::Waiting, Some(ticket.resolved_too(ResolvedBy::Person)));
         let (resolved, tries) = (Some(commit), Vec::new());
         let ticket = Ticket { resolved, resolved_by, standing, tries, ..ticket.clone() };

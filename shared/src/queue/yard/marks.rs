@@ -72,8 +72,6 @@ impl Yard<'_> {
         let Ticket { task, into, source, .. } = merge.ticket;
         let message = format!("the conflict of {task} with {into}, resolved\n");
         let parents = [merge.onto, *source];
-        let commit = self.repository.write_joint(tree, &parents, &message, Signing::No)?;
-        self.options.resolutions.add(commit);
-        Ok(Ok(commit))
+        Ok(Ok(self.repository.write_joint(tree, &parents, &message, Signing::No)?))
     }
 }

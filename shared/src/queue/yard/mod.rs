@@ -10,6 +10,7 @@ mod marks;
 mod parked;
 mod recover;
 mod red;
+mod resolution_review;
 mod resolutions;
 mod resolving;
 

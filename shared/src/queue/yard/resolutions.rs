@@ -5,9 +5,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::Yard;
+use super::{Yard, handover::place_of, resolution_review::Resolved, resolving::Talk};
 use crate::{
-    git::{Change, Merge},
     name::Oid,
     queue::{News, QueueError, Ticket},
 };
@@ -28,8 +27,8 @@ impl Resolutions {
 
 impl Yard<'_> {
     /// The same ticket without a resolution that cannot be one. A ticket is a ref, and agents can write refs: a commit that
-    /// a ticket calls a resolution must join the source with a commit of the target, and may differ from what git makes of
-    /// the two only in files that conflict.
+    /// a ticket calls a resolution must join the source with a commit of the target, may differ from what git makes of
+    /// the two only in files that conflict, and is reviewed.
     pub(super) fn without_false_resolution(
         &mut self,
         ticket: Ticket,
@@ -52,7 +51,7 @@ impl Yard<'_> {
     }
 
     fn fault_of_resolution(
-        &self,
+        &mut self,
         ticket: &Ticket,
         commit: Oid,
         tip: Oid,
@@ -66,13 +65,32 @@ impl Yard<'_> {
         if source != ticket.source || !repository.is_ancestor(onto, tip)? {
             return Ok(Some(format!("it does not join the task with '{}'", ticket.into)));
         }
-        let (tree, conflicts) = match repository.merge(onto, source)? {
-            Merge::Clean(tree) => (tree, Vec::new()),
-            Merge::Conflicted(tree, conflicts) => (tree, conflicts),
+        let tree = repository.tree_of(commit)?;
+        let merged = match self.check_resolution((onto, source), tree)? {
+            Ok(merged) => merged,
+            Err(why) => return Ok(Some(why)),
         };
-        let changes = repository.changes(tree, repository.tree_of(commit)?)?;
-        let is_in_conflict = |path: &String| conflicts.iter().any(|conflict| conflict.is_about(path));
-        let other = changes.iter().map(Change::shown).find(|path| !is_in_conflict(path));
-        Ok(other.map(|path| format!("it also changes '{path}', which does not conflict")))
+        self.review_unknown(&Resolved { ticket, commit, merged })
+    }
+
+    /// A resolution that this process has not taken may be anybody's: a reviewer decides on it, where there is one. Where people
+    /// resolve conflicts themselves, it is taken for theirs.
+    fn review_unknown(&mut self, resolved: &Resolved<'_>) -> Result<Option<String>, QueueError> {
+        let Some(resolver) = &self.options.resolver else { return Ok(None) };
+        let base = self.repository.tree_of(resolved.ticket.source)?;
+        if !self.repository.is_proven(base, self.repository.tree_of(resolved.commit)?)? {
+            return Ok(Some("something else is stored under the id of a file".into()));
+        }
+        let pool = self.pool()?;
+        let place = place_of("agent", &resolved.ticket.task);
+        let Some(mut scratch) = pool.take_scratch(&place, resolved.commit)? else {
+            return Ok(Some("the worktree for its review is in use".into()));
+        };
+        let answer = self.review_resolution((resolver, &mut Talk::new()), (&pool, &mut scratch), resolved)?;
+        pool.remove_scratch(&scratch)?;
+        if answer.is_ok() {
+            self.options.resolutions.add(resolved.commit);
+        }
+        Ok(answer.err())
     }
 }

@@ -1,16 +1,18 @@
 //! Resolving a conflict: in a scratch worktree with the merge in it, by an agent. What comes of it goes back into the queue,
 //! to be merged and tested like everything else.
 
-use super::{Yard, handover::place_of, marks::Unsettled};
+use std::time::Duration;
+
+use super::{Yard, handover::place_of, marks::Unsettled, resolution_review::Resolved};
 use crate::{
     agent::{Outcome as Reply, Request, RunnerKind},
     git::{Change, Conflict, Merge, Version},
     history::Event,
     message::Status,
     name::{Attempt, Oid, TaskId},
-    pipeline::{AtLimit, Call, Caller, Expense, Matter, Minutes, PipelineError},
+    pipeline::{AtLimit, Call, Caller, Crew, Expense, Matter, Minutes, PipelineError, Reply as CallReply},
     queue::{
-        Ground, News, OnConflict, Options, QueueError, Resolution, ResolvedBy, Resolver, Standing, Ticket,
+        Ground, News, OnConflict, QueueError, Resolution, ResolvedBy, Resolver, Standing, Ticket,
         resolver::Case,
     },
     worktree::{Pool, Scratch},
@@ -19,18 +21,25 @@ use crate::{
 /// So many landings are looked through for those that touched a file.
 const MOST_MET: usize = 50;
 
-/// What is known of a call besides what it came to.
-struct Talk {
-    minutes: Minutes,
-    expense: Expense,
+/// What is known of the calls for a conflict besides what they came to.
+pub(super) struct Talk {
+    /// Of the one that resolves.
+    minutes: Option<Minutes>,
+    /// Of the one that reviews.
+    review: Option<Minutes>,
+    pub(super) expense: Expense,
     /// The files that it changed.
     files: Vec<String>,
 }
 
 impl Talk {
-    fn new(resolver: &Resolver, options: &Options) -> Self {
-        let minutes = Minutes::of(&resolver.crew, options.words, (options.clock)());
-        Self { minutes, expense: Expense::default(), files: Vec::new() }
+    pub(super) const fn new() -> Self {
+        Self {
+            minutes: None,
+            review: None,
+            expense: Expense { usage: None, time: Duration::ZERO },
+            files: Vec::new(),
+        }
     }
 }
 
@@ -52,7 +61,7 @@ impl Yard<'_> {
         let mut tried = ticket.clone();
         tried.tries.push("it was interrupted".into());
         self.write(&tried)?;
-        let mut talk = Talk::new(resolver, self.options);
+        let mut talk = Talk::new();
         let result = self.call_resolver((&ticket, onto), resolver, &mut talk);
         tried.paid = ticket.paid.and(talk.expense);
         self.keep_minutes(&ticket, talk, result.as_ref().ok());
@@ -117,8 +126,37 @@ impl Yard<'_> {
             Ok(()) => self.take(&Unsettled { ticket, place: &scratch.repository, onto }, Some(before))?,
             Err(why) => Err(why),
         };
+        let result = match result {
+            Ok(commit) => {
+                self.check_and_review((resolver, talk), (&pool, &mut scratch), (ticket, onto, commit))?
+            }
+            Err(why) => Err(why),
+        };
         pool.remove_scratch(&scratch)?;
         Ok(result)
+    }
+
+    /// Only what a reviewer has approved is a resolution, and only in files that conflict.
+    fn check_and_review(
+        &mut self,
+        by: (&Resolver, &mut Talk),
+        place: (&Pool, &mut Scratch),
+        (ticket, onto, commit): (&Ticket, Oid, Oid),
+    ) -> Result<Result<Oid, String>, QueueError> {
+        let (tree, base) = (self.repository.tree_of(commit)?, self.repository.tree_of(onto)?);
+        if !self.repository.is_proven(base, tree)? {
+            return Ok(Err("it stored something else under the id of a file".into()));
+        }
+        let theirs = ticket.resolved.unwrap_or(ticket.source);
+        let merged = match self.check_resolution((onto, theirs), tree)? {
+            Ok(merged) => merged,
+            Err(why) => return Ok(Err(why)),
+        };
+        let resolved = Resolved { ticket, commit, merged };
+        Ok(self.review_resolution(by, place, &resolved)?.map(|()| {
+            self.options.resolutions.add(commit);
+            commit
+        }))
     }
 
     /// Calls the resolver, and puts back what it must leave alone. Commits of its own are saved. Says why nothing can
@@ -132,13 +170,13 @@ impl Yard<'_> {
         let prompt = self.prompt(ticket, onto)?;
         let fenced = self.fenced_refs(ticket)?;
         let watch = self.options.sentry.watch(&scratch.repository);
-        let reply = self.call((resolver, talk), scratch, (&ticket.task, &prompt));
+        let reply = self.call((resolver, &resolver.crew, talk), scratch, (&ticket.task, &prompt, "resolve"));
         let mut trespasses = watch.end();
         trespasses.extend(self.put_back(ticket, &fenced)?);
         if let Some(own) = scratch.repository.find_commit("HEAD")?.filter(|head| *head != onto) {
             self.save(ticket, own)?;
         }
-        Ok(match reply? {
+        Ok(match reply?.outcome {
             _ if !trespasses.is_empty() => Err(trespasses.join("; ")),
             Reply::Success { .. } => Ok(()),
             Reply::Failed { message, .. } => Err(format!("{} failed: {message}", resolver.crew.name)),
@@ -146,28 +184,30 @@ impl Yard<'_> {
         })
     }
 
-    fn call(
+    /// Calls an agent for a conflict: the one that resolves it, or the one that reviews that.
+    pub(super) fn call(
         &mut self,
-        (resolver, talk): (&Resolver, &mut Talk),
+        (resolver, crew, talk): (&Resolver, &Crew, &mut Talk),
         scratch: &mut Scratch,
-        (task, prompt): (&TaskId, &str),
-    ) -> Result<Reply, QueueError> {
-        let log = self.repository.top().join(self.new_log("resolve")?);
-        let RunnerKind::Program(runner) = &resolver.crew.runner else {
-            let message = format!("the runner '{}' cannot resolve conflicts", resolver.crew.name);
+        (task, prompt, step): (&TaskId, &str, &str),
+    ) -> Result<CallReply, QueueError> {
+        let log = self.repository.top().join(self.new_log(step)?);
+        let RunnerKind::Program(runner) = &crew.runner else {
+            let message = format!("the runner '{}' cannot resolve conflicts", crew.name);
             return Err(QueueError::Resolver(message));
         };
-        let model = resolver.crew.model.as_deref();
+        let model = crew.model.as_deref();
         let dir = scratch.path.clone();
+        let mut minutes = Minutes::of(crew, self.options.words, (self.options.clock)());
         let mut caller = Caller {
-            runner: &resolver.crew.name,
+            runner: &crew.name,
             limits: resolver.limits,
             backoff: resolver.backoff,
             secrets: &self.options.secrets,
             cancel: &self.options.cancel,
             attendance: Some(&mut scratch.attendance),
             voice: &mut |_| {},
-            follower: Some(&mut talk.minutes),
+            follower: Some(&mut minutes),
             expense: Expense::default(),
             retold: None,
         };
@@ -177,11 +217,15 @@ impl Yard<'_> {
             let program = self.for_run(call.program, &dir).env("ARBORIST_TASK", task.as_str());
             Ok(Call { program, ..call })
         });
-        talk.expense = caller.expense;
+        talk.expense.add(caller.expense.usage, caller.expense.time);
+        match step {
+            "review" => talk.review = Some(minutes),
+            _ => talk.minutes = Some(minutes),
+        }
         if self.options.cancel.is_cancelled() {
             return Err(PipelineError::stopped(&self.options.cancel).into());
         }
-        Ok(reply?.outcome)
+        Ok(reply?)
     }
 
     /// The call stands in the session's records like that of any step.
@@ -194,7 +238,7 @@ impl Yard<'_> {
             Some(Err(why)) => why.clone(),
             None => "it was interrupted".to_owned(),
         };
-        let matter = Matter {
+        let mut matter = Matter {
             node: &ticket.task,
             step: "resolve",
             attempt: Attempt(u32::try_from(ticket.tries.len()).unwrap_or(u32::MAX)),
@@ -205,10 +249,16 @@ impl Yard<'_> {
             interrupted: came_to.is_none(),
         };
         let (options, now) = (self.options, self.now());
-        let kept = talk.minutes.keep((self.repository, session), &matter, (&options.secrets, now));
-        if let Err(error) = kept {
-            let words = format!("the call for {} could not be written down: {error}", ticket.task);
-            (self.voice)(News::Note { words });
+        for (step, minutes) in [("resolve", talk.minutes), ("review", talk.review)] {
+            let Some(minutes) = minutes else { continue };
+            matter.step = step;
+            let kept = minutes.keep((self.repository, session), &matter, (&options.secrets, now));
+            if let Err(error) = kept {
+                let words = format!("the call for {} could not be written down: {error}", ticket.task);
+                (self.voice)(News::Note { words });
+            }
+            // What both have spent stands with the first.
+            (matter.expense, matter.files) = (Expense::default(), Vec::new());
         }
     }
 
