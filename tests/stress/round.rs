@@ -43,11 +43,6 @@ impl Mode {
         }
     }
 
-    /// How many agents are at work at once.
-    pub(crate) const fn jobs(self) -> usize {
-        if matches!(self, Self::Lanes) { 2 } else { 1 }
-    }
-
     const fn plan(self) -> &'static str {
         match self {
             Self::TwoRepositories => {

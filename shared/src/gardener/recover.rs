@@ -40,6 +40,11 @@ pub struct Recovered {
 }
 
 impl Recovered {
+    /// Whether files were left that are committed now.
+    pub(super) fn has_files(&self) -> bool {
+        !self.files.is_empty()
+    }
+
     /// What is said of it.
     #[must_use]
     pub fn words(&self) -> String {

@@ -408,6 +408,12 @@ fn record_left(
     let known = Known { events: &own, name: &name, max: shop.options.max_retries, why };
     for recovered in write_down(recorder, &known)? {
         shop.tell(&task.id, Happening::Note { words: recovered.words() });
+        // What no record knows would not land, if the next attempt finds nothing left to change.
+        if recovered.has_files()
+            && let Some(told) = shop.scribe.step(recorder, &recovered.event)
+        {
+            shop.tell(&task.id, told);
+        }
         events.push(recovered.event);
     }
     Ok(())

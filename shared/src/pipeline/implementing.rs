@@ -211,8 +211,12 @@ impl TaskRun<'_, '_, '_> {
         }
         let delivery = Delivery { index: work.whole_index(), ..work.delivery() };
         let (begun_at, ended) = (begun.head, [begun.unfinished.ended()]);
-        let event = self.recorder.deliver(entry, delivery, &ended)?;
-        self.keep_plain(plain, called, Changed { here: &work.changes, others });
+        let changed = Changed { here: &work.changes, others };
+        let event = match plain {
+            // The record of the call moves with the commit: a run that is killed between them would not know its own work.
+            Some(plain) => self.deliver_plain((entry, delivery, &ended), (plain, called), changed)?,
+            None => self.recorder.deliver(entry, delivery, &ended)?,
+        };
         let is_all = work.tip == begun_at && others.is_empty();
         let files = is_all.then_some(work.changes.len()).filter(|files| *files > 0);
         self.recorded_with(event, why.as_deref(), (called.expense, files));

@@ -1,12 +1,15 @@
 //! The one turn of an agent that tells of none: a record for the whole call, about the commit of its step.
 
 use super::{
-    Called, Happening, TaskRun, Who,
+    Called, Happening, PipelineError, TaskRun, Who,
     turn_note::{Noted, TurnsOf},
     turn_words::TurnMessage,
 };
 use crate::{
-    git::Change,
+    git::{Change, RefMove},
+    history::Event,
+    name::Oid,
+    record::{Delivery, Entry},
     session::{Draft, Happening as Record, OtherCommit, SessionError, Transcript, Turn, TurnDraft},
 };
 
@@ -40,21 +43,54 @@ impl Plain {
 impl TaskRun<'_, '_, '_> {
     /// Writes down the turn of an agent that told of none, if it was one. What it changed is in our newest commit.
     pub(super) fn keep_plain(&mut self, plain: Option<Plain>, called: &Called, changed: Changed<'_>) {
+        let Some(plain) = plain.map(|plain| self.stopped(plain, called)) else { return };
+        let head = self.recorder.head();
+        let written = self.write_plain(&plain, changed, (head, &[]));
+        self.tell_of_unwritten(written.err().as_ref());
+    }
+
+    /// Writes the commit of a step together with the turn of an agent that told of none. A session that cannot be written
+    /// keeps no commit from being made.
+    pub(super) fn deliver_plain(
+        &mut self,
+        (entry, delivery, ended): (Entry<'_>, Delivery<'_>, &[RefMove<'_>]),
+        (plain, called): (Plain, &Called),
+        changed: Changed<'_>,
+    ) -> Result<Event, PipelineError> {
+        let plain = self.stopped(plain, called);
+        let step = self.recorder.prepare_step(entry, &delivery)?;
+        let written = self.write_plain(&plain, changed, (step.commit(), &step.moves(ended)));
+        self.tell_of_unwritten(written.as_ref().err());
+        let delivered = match written {
+            Ok(()) => self.recorder.finish_step(step, &delivery),
+            Err(_) => self.recorder.deliver_step(step, &delivery, ended),
+        };
+        Ok(delivered?)
+    }
+
+    fn stopped(&self, plain: Plain, called: &Called) -> Plain {
         let interrupted = called.result.is_err() || self.shop.cancel.is_cancelled();
-        let stopped = |plain: Plain| Plain { turn: Turn { interrupted, ..plain.turn }, ..plain };
-        let written = plain.map(|plain| self.write_plain(&stopped(plain), changed));
-        if let Some(Err(error)) = written {
+        Plain { turn: Turn { interrupted, ..plain.turn }, ..plain }
+    }
+
+    fn tell_of_unwritten(&mut self, error: Option<&SessionError>) {
+        if let Some(error) = error {
             let words = format!("a turn of {} could not be written down: {error}", self.task.id);
             self.shop.tell(&self.task.id, Happening::Note { words });
         }
     }
 
-    fn write_plain(&self, plain: &Plain, changed: Changed<'_>) -> Result<(), SessionError> {
+    /// Writes the turn about a commit, with refs that move with its record.
+    fn write_plain(
+        &self,
+        plain: &Plain,
+        changed: Changed<'_>,
+        (about, moves): (Oid, &[RefMove<'_>]),
+    ) -> Result<(), SessionError> {
         let Plain { turn, transcript, words } = plain;
         let (recorder, scribe) = (&self.recorder, &self.shop.scribe);
-        let head = recorder.head();
         let Changed { here, others } = changed;
-        let commit = (!here.is_empty()).then_some(head);
+        let commit = (!here.is_empty()).then_some(about);
         let first = commit.map(|_| here).or_else(|| others.first().map(|(_, changes)| changes.as_slice()));
         let message = first.map(|changes| self.shop.options.message_by.unasked(words, changes));
         let message = message.as_ref().map(TurnMessage::text);
@@ -62,11 +98,12 @@ impl TaskRun<'_, '_, '_> {
         let others = others.iter().map(|(commit, _)| commit.clone()).collect();
         let said = turn.said.clone().filter(|_| message.is_none());
         let turn = Turn { commit, others, message, said, files, ..turn.clone() };
-        let tip = (recorder.branch() == recorder.run()).then_some(head);
+        let tip = (recorder.branch() == recorder.run()).then_some(about);
         scribe.chronicle.append((scribe.clock)(), |number| {
             let transcript = transcript.clone().map(|said| Transcript { turn: number, ..said });
             let happening = Record::Turn(Turn { number, ..turn.clone() });
-            Ok::<_, SessionError>(Draft { about: Some(head), tip, transcript, ..Draft::of(happening) })
+            let (about, moves) = (Some(about), moves.to_vec());
+            Ok::<_, SessionError>(Draft { about, tip, transcript, moves, ..Draft::of(happening) })
         })?;
         Ok(())
     }

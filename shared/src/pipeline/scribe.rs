@@ -90,7 +90,7 @@ impl<'a> Scribe<'a> {
     }
 
     /// A step has ended. Where it changed something in any repository, that is a checkpoint.
-    pub(super) fn step(&mut self, recorder: &Recorder<'_>, event: &Event) -> Option<Happening> {
+    pub fn step(&mut self, recorder: &Recorder<'_>, event: &Event) -> Option<Happening> {
         let others = heads_of(&self.others);
         if self.last == Some(recorder.tree()) && self.seen == others {
             return None;

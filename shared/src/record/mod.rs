@@ -6,7 +6,7 @@ mod staging;
 mod unfinished;
 
 pub use bulletin::Bulletin;
-pub use staging::{Delivery, Index, TurnMark, settle, settle_lane, staging_mark};
+pub use staging::{Delivery, Index, PreparedStep, TurnMark, settle, settle_lane, staging_mark};
 pub use unfinished::{Mark, Unfinished};
 
 use jiff::Timestamp;

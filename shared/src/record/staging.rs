@@ -50,6 +50,34 @@ impl TurnMark {
     }
 }
 
+/// The commit of a step that is written, with the mark that is to appear with it. No ref leads to it yet.
+#[derive(Debug)]
+pub struct PreparedStep {
+    prepared: Prepared,
+    branch: String,
+    tip: Oid,
+    mark: Option<(String, Oid)>,
+}
+
+impl PreparedStep {
+    /// The commit.
+    #[must_use]
+    pub fn commit(&self) -> Oid {
+        self.prepared.commit
+    }
+
+    /// What moves when it is recorded, the branch last.
+    #[must_use]
+    pub fn moves<'m>(&'m self, others: &[RefMove<'m>]) -> Vec<RefMove<'m>> {
+        let moved = RefMove { name: &self.branch, new: Some(self.commit()), old: Some(self.tip) };
+        self.begun().into_iter().chain(others.iter().copied()).chain([moved]).collect()
+    }
+
+    fn begun(&self) -> Option<RefMove<'_>> {
+        self.mark.as_ref().map(|(name, before)| RefMove { name, new: Some(*before), old: None })
+    }
+}
+
 /// How marks of turns begin. A file that is missing may be one that the agent has deleted since.
 const TURN: &str = "turn-";
 /// How marks of commits begin whose files were not in the checkout and are written there, such as a report.
@@ -66,6 +94,42 @@ impl Recorder<'_> {
     ) -> Result<Event, RecordError> {
         let Delivery { tree, tip, changes, index } = delivery;
         self.bring((changes, index), others, |recorder, moves| recorder.record_over(entry, tree, tip, moves))
+    }
+
+    /// Writes the commit of an entry for whoever moves other refs with it, such as its record.
+    pub fn prepare_step(
+        &self,
+        entry: Entry<'_>,
+        delivery: &Delivery<'_>,
+    ) -> Result<PreparedStep, RecordError> {
+        self.await_user()?;
+        let prepared = self.prepare(entry, delivery.tree)?;
+        let has_mark = !delivery.changes.is_empty() && self.branch() == self.run();
+        let are_written = || self.repository().are_missing(delivery.changes);
+        let mark = has_mark.then(|| (mark_of(self.branch(), self.head(), are_written()), self.head()));
+        Ok(PreparedStep { prepared, branch: self.branch().to_ref(), tip: delivery.tip, mark })
+    }
+
+    /// Takes note that the refs have been moved as [`PreparedStep::moves`] says, and brings what the step changes into the index.
+    pub fn finish_step(&mut self, step: PreparedStep, delivery: &Delivery<'_>) -> Result<Event, RecordError> {
+        let event = self.accept(step.prepared);
+        self.stage(delivery.changes, delivery.index)?;
+        if let Some((name, before)) = step.mark {
+            end(self.repository(), &name, before)?;
+        }
+        Ok(event)
+    }
+
+    /// Moves the branch to a step that is prepared, and other refs with it.
+    pub fn deliver_step(
+        &mut self,
+        step: PreparedStep,
+        delivery: &Delivery<'_>,
+        others: &[RefMove<'_>],
+    ) -> Result<Event, RecordError> {
+        let moves: Vec<RefMove<'_>> = step.begun().into_iter().chain(others.iter().copied()).collect();
+        self.advance(step.prepared.commit, step.tip, &moves)?;
+        self.finish_step(step, delivery)
     }
 
     /// The same for a turn whose commit is prepared. An agent is still at work in the checkout, so nothing is written there,

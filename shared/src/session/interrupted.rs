@@ -42,7 +42,8 @@ pub fn recover_from_crash(repository: &Repository, branch: &BranchName) -> Resul
 fn finish(repository: &Repository, run: &BranchName, newest: &Stored) -> Result<Option<Oid>, SessionError> {
     let record = &newest.record;
     let Some(turn) = record.turn() else { return Ok(None) };
-    let Some(commit) = turn.commit else { return Ok(None) };
+    // A step that changed nothing here has a commit too, and its record is about that.
+    let commit = turn.commit.unwrap_or(record.context.head);
     // A lane is on the branch of its task, and nobody's index could be wrong there.
     let (branch, mark) = if record.context.tip == commit {
         (run.clone(), Mark::Wanted)
@@ -87,12 +88,14 @@ fn bring(
 ) -> Result<Option<Oid>, SessionError> {
     // What a record says is no proof: the commit itself must be the turn of this session that the record speaks of.
     let Some((named, message)) = words_of(repository, commit)? else { return Ok(None) };
-    let number = message.trailers.get(Key::Turn).and_then(|number| number.parse::<u32>().ok());
-    let is_it = named == *session
-        && message.subject.status == Status::Turn
-        && message.subject.task.as_ref() == Some(&turn.node)
-        && number == Some(turn.number);
-    if !is_it {
+    let said = |key: Key| message.trailers.get(key).and_then(|number| number.parse::<u32>().ok());
+    let is_it = match message.subject.status {
+        Status::Turn => said(Key::Turn) == Some(turn.number),
+        // An agent that tells of no turns has one, and that is committed with its step.
+        Status::ImplementPass | Status::ImplementFail => said(Key::Retry) == Some(turn.attempt.0),
+        _ => false,
+    };
+    if !is_it || named != *session || message.subject.task.as_ref() != Some(&turn.node) {
         return Ok(None);
     }
     let loaded = repository.load_commits(&[commit])?;
