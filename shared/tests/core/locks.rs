@@ -1,7 +1,5 @@
 //! Locks between processes, and what is left of an attempt whose driver was killed.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -19,7 +17,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// This test program again, as another process that does what `role` says in `dir` and prints "ready".
 fn start(role: &str, dir: &Path, script: &str) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", role, "--ignored", "--nocapture"])
+        .args(["--exact", &format!("locks::{role}"), "--ignored", "--nocapture"])
         .env("LOCKS_IN", dir)
         .env("LOCKS_SCRIPT", script)
         .stdout(Stdio::piped())

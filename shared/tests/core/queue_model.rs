@@ -1,15 +1,11 @@
 //! The merge queue against a world of plain maps: whatever is added, moved, killed, red or in conflict, everything lands
 //! once, in order, tested, or is still queued.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
-mod queue_world;
-
 use std::collections::BTreeSet;
 
+use crate::queue_world::{Nature, TASKS, World, number, task};
 use arborist_core::queue::{Ground, Outcome, Report, Standing};
 use proptest::prelude::*;
-use queue_world::{Nature, TASKS, World, number, task};
 
 /// What may happen.
 #[derive(Debug, Clone)]

@@ -1,7 +1,5 @@
 //! Supervised programs: real processes that hang, flood, ignore signals and leave others behind.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use std::{
     fs,
     path::Path,
@@ -111,7 +109,7 @@ fn the_environment_is_clean_and_tells_the_directory() {
     let place = dir.path().canonicalize().unwrap().join("place é");
     fs::create_dir(&place).unwrap();
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "surrounded", "--ignored", "--nocapture"])
+        .args(["--exact", "supervised::surrounded", "--ignored", "--nocapture"])
         .envs(
             ["GIT_DIR", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_7", "GIT_CONFIG_VALUE_7"].map(|name| (name, "x")),
         )
@@ -275,7 +273,7 @@ fn many_at_once_all_end_as_they_should() {
 fn memory_stays_the_same_whatever_is_printed() {
     let megabytes = std::env::var("ARBORIST_TEST_FLOOD").unwrap_or_else(|_| "200".into());
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "flooded", "--ignored", "--nocapture"])
+        .args(["--exact", "supervised::flooded", "--ignored", "--nocapture"])
         .env("FLOODED_WITH", &megabytes)
         .output()
         .unwrap();

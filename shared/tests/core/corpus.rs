@@ -1,8 +1,6 @@
 //! Real task lists, if a folder of them is named by `ARBORIST_CORPUS`: every line that a plain search would
 //! call a task is a task of the plan, or is told as one that was not taken.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it is")]
-
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use arborist_core::plan::{Plan, PlanError};

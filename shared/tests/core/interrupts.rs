@@ -1,7 +1,5 @@
 //! Signals to a driver: the first asks, the second ends.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use std::{
     fs,
     io::{BufRead, BufReader},
@@ -23,7 +21,7 @@ impl Driver {
     fn start(dir: &Path, script: &str) -> Self {
         let test = std::env::current_exe().unwrap();
         let mut command = Command::new(test);
-        command.args(["--exact", "driver", "--ignored", "--nocapture"]);
+        command.args(["--exact", "interrupts::driver", "--ignored", "--nocapture"]);
         Self::launch(command, dir, script)
     }
 
@@ -93,7 +91,7 @@ fn a_hangup_is_ignored_under_nohup() {
     let dir = tempfile::tempdir().unwrap();
     let mut nohup = Command::new("sh");
     let test = std::env::current_exe().unwrap();
-    nohup.args(["-c", "trap '' HUP; exec \"$0\" --exact driver --ignored --nocapture"]).arg(test);
+    nohup.args(["-c", "trap '' HUP; exec \"$0\" --exact interrupts::driver --ignored --nocapture"]).arg(test);
     let mut driver = Driver::launch(nohup, dir.path(), "echo; sleep 0.8; exit 9");
     driver.send("-HUP");
     driver.await_line("failed with exit code 9");

@@ -1,7 +1,5 @@
 //! What we say that git will record is what git records.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use std::fs;
 
 use arborist_core::message::{Cleanup, CommentPrefix, Editing, final_message};

@@ -1,8 +1,6 @@
 //! Whatever the facts are, the verdict on them keeps the promises: nothing in use, unknown, young or nowhere else goes
 //! without being saved.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use arborist_core::{
     cleanup::{
         Active, Candidate, Commits, Content, Proof, Reason, Rules, Spot, Unsaved, Verdict, What, judge_all,

@@ -2,8 +2,6 @@
 //! a byte), what `git log` reads, what `git interpret-trailers --parse` reads where that differs, and what ours
 //! does: `same`; `nothing`, as git log; or `stricter`, and why.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use std::process::Command;
 
 use arborist_core::message::{Reading, read, read_as_git};
@@ -19,7 +17,7 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    let data: Vec<Value> = serde_json::from_str(include_str!("data/trailers.json")).unwrap();
+    let data: Vec<Value> = serde_json::from_str(include_str!("../data/trailers.json")).unwrap();
     data.iter().map(row).collect()
 }
 

@@ -1,7 +1,5 @@
 //! The streams of real agent programs, shortened, and everything that can happen to a stream.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use std::{fs, time::Duration};
 
 use arborist_core::agent::{

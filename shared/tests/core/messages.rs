@@ -1,8 +1,6 @@
 //! What we write is read back as it was, by us and by every reader of git's, whatever names, branches and
 //! agents' words stand in it.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use arborist_core::{
     message::{Body, Fault, Key, Message, Reading, Status, Subject, Trailers, Wording, read, read_as_git},
     name::{Attempt, BranchName, TaskId},

@@ -1,7 +1,5 @@
 //! Names that a git which stays is asked for: what others did meanwhile is seen, and no name leads elsewhere.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use arborist_core::git::Repository;
 use arborist_testkit::Garden;
 

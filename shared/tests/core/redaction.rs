@@ -1,7 +1,5 @@
 //! No secret comes through, in whatever pieces it arrives, and everything else does.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use arborist_core::agent::redact::{REDACTED, Redactor, Secrets};
 use proptest::{collection::vec, prelude::*, sample::select};
 

@@ -1,7 +1,5 @@
 //! The store of sessions: chains that several writers share, and what is read back from them.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use std::collections::BTreeSet;
 
 use arborist_core::{

@@ -1,7 +1,5 @@
 //! What a look into git's own files tells is what git tells, however refs are kept and whoever changed them.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use arborist_core::{
     git::{Repository, Worktree},
     name::BranchName,

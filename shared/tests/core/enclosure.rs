@@ -1,7 +1,5 @@
 //! Nothing outside of an enclosure, and nothing of git's in it, is read or written, whatever lies in it.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
-
 use std::{
     fs,
     io::Read,
