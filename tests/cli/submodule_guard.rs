@@ -173,3 +173,20 @@ echo changed >> old/tasks.md",
     garden.arborist(["gardener", "--max-retries", "2"]).succeeds().err("changed files in a submodule");
     assert!(inside.join(".git").is_dir());
 }
+
+#[test]
+fn paths_that_some_file_system_takes_for_git_fail_the_attempt_and_never_land() {
+    for args in MODES {
+        let garden = garden(
+            "hidden=$(printf '.g\\342\\200\\214it'); for folder in .GIT sub/.Git '.git ' git~1 \"$hidden\"; do mkdir -p \"$folder\"; echo x > \"$folder/config\"; echo y > \"$folder/other\"; done",
+        );
+        garden.arborist(args.iter().chain(&["--max-retries", "2"])).succeeds();
+        let log = garden.git(["log", "--format=%s"]).answer();
+        assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{log}");
+        let body = garden.git(["log", "--grep=@implement-fail)", "--format=%B"]).answer();
+        assert!(body.contains("a path that git refuses") && body.contains(".GIT"), "{body}");
+        let tree = garden.git(["ls-tree", "-r", "--name-only", "HEAD"]).answer();
+        assert!(tree.contains("work.txt") && !tree.contains("config"), "{tree}");
+        assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+    }
+}

@@ -220,7 +220,7 @@ const PINNED: [&str; 10] = [
 ];
 
 /// What is pinned for calls that change something.
-const CHANGING: [&str; 13] = [
+const CHANGING: [&str; 14] = [
     "advice.graftFileDeprecated=false",
     "core.checkStat=default",
     "core.trustctime=true",
@@ -236,6 +236,8 @@ const CHANGING: [&str; 13] = [
     "rerere.enabled=false",
     // An agent can put any repository in the place of a submodule.
     "submodule.recurse=false",
+    // On a Mac, names with characters that cannot be seen are `.git`. Nobody else needs them.
+    "core.protectHFS=true",
 ];
 
 /// A command meets at most so many locks on its way: an index, `HEAD`, a branch, packed refs.

@@ -37,13 +37,20 @@ const UNBORN: &str = "does not have a commit checked out";
 const MOST_UNBORN: usize = 20;
 
 impl PrivateIndex<'_> {
-    /// Takes in all that git can. A repository without a commit would make it take in nothing; such are left out, and given.
-    /// git names one at a time. They are not asked themselves: that would read their settings.
+    /// Takes in all that git can. A repository without a commit would make it take in nothing, and so would a path that some
+    /// file system takes for `.git`; such are left out, and given. git names one at a time. They are not asked themselves: that would read their settings.
     pub(super) fn add_what_can_be(&self) -> Result<Vec<Vec<u8>>, GitError> {
         let mut left_out: Vec<Vec<u8>> = Vec::new();
         loop {
             let complaint = match self.add_without(&left_out) {
                 Err(GitError::Failed { complaint, .. }) if complaint.contains(UNBORN) => complaint,
+                Err(GitError::Failed { command, complaint }) => match find_refused(&complaint) {
+                    Some(path) if left_out.len() < MOST_UNBORN && !left_out.contains(&path) => {
+                        left_out.push(path);
+                        continue;
+                    }
+                    _ => return Err(GitError::Failed { command, complaint }),
+                },
                 added => return added.map(|()| left_out),
             };
             let is_named = |path: &Vec<u8>| {
@@ -54,8 +61,8 @@ impl PrivateIndex<'_> {
             match named.filter(|_| left_out.len() < MOST_UNBORN) {
                 Some(path) => left_out.push(path.clone()),
                 None => {
-                    self.add_without(&inner)?;
-                    return Ok(inner);
+                    left_out.extend(inner);
+                    return self.add_without(&left_out).map(|()| left_out);
                 }
             }
         }
@@ -95,6 +102,21 @@ impl PrivateIndex<'_> {
     }
 }
 
+/// The path that git refuses to take in, up to the part that it refuses.
+fn find_refused(complaint: &str) -> Option<Vec<u8>> {
+    let (_, rest) = complaint.split_once("invalid path '")?;
+    let path = rest.lines().next()?.strip_suffix('\'')?;
+    // File systems ignore case, and some of them characters that cannot be seen, spaces and dots.
+    let is_git = |part: &str| {
+        let plain: String = part.chars().filter(char::is_ascii_graphic).collect();
+        let plain = plain.to_ascii_lowercase();
+        plain.starts_with(".git") || plain.starts_with("git~")
+    };
+    let parts: Vec<&str> = path.split('/').collect();
+    let end = parts.iter().position(|part| is_git(part)).map_or(parts.len(), |at| at + 1);
+    Some(parts[..end].join("/").into_bytes())
+}
+
 /// A repository at or below a folder. Links are not followed.
 #[must_use]
 pub fn find_repository(folder: &Path) -> Option<PathBuf> {
@@ -116,4 +138,19 @@ pub fn find_repository(folder: &Path) -> Option<PathBuf> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_part_of_a_path_that_git_refuses_is_found() {
+        let found =
+            |path: &str| find_refused(&format!("invalid path '{path}'\nerror: unable to add '{path}'"));
+        assert_eq!(found("a/.GIT/config").unwrap(), b"a/.GIT");
+        assert_eq!(found("git~1/x").unwrap(), b"git~1");
+        assert_eq!(found("a/b").unwrap(), b"a/b");
+        assert_eq!(find_refused("permission denied"), None);
+    }
 }

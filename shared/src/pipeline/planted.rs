@@ -48,7 +48,16 @@ pub(super) fn move_out(
         return Ok(None);
     }
     let shown: Vec<String> = paths.iter().map(|path| visible(&String::from_utf8_lossy(path))).collect();
-    let mut words = format!("it made a repository inside the repository: {}", shown.join(", "));
+    let is_repository = |path: &&Vec<u8>| {
+        let folder = repository.top().join(OsStr::from_bytes(path));
+        folder.join(".git").symlink_metadata().is_ok()
+    };
+    let what = if links.is_empty() && !paths.iter().any(is_repository) {
+        "it made a path that git refuses"
+    } else {
+        "it made a repository inside the repository"
+    };
+    let mut words = format!("{what}: {}", shown.join(", "));
     let new: Vec<Change> = links
         .into_iter()
         .filter(|change| !change.was_gitlink() && !was_there(&change.path))
