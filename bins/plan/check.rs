@@ -2,6 +2,7 @@
 
 use arborist_core::{
     failure::Exit,
+    message::visible,
     plan::{Plan, PlanError, Problem, Task, Why},
     workspace::{Misplaced, Workspace},
 };
@@ -72,8 +73,8 @@ fn show(ui: &mut Ui, problem: &Problem, severity: Severity) {
         Severity::Warning => ui.paint(Tone::Busy, "warning"),
     };
     let place = ui.paint(Tone::Strong, &format!("{file}:{line}:{column}"));
-    ui.line(&format!("{place}: {word}: {what}"));
+    ui.line(&format!("{place}: {word}: {}", visible(what)));
     if !fix.is_empty() {
-        ui.line(&ui.paint(Tone::Dim, &format!("    fix: {fix}")));
+        ui.line(&ui.paint(Tone::Dim, &format!("    fix: {}", visible(fix))));
     }
 }

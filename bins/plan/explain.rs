@@ -2,7 +2,7 @@
 
 use arborist_core::{
     failure::{Exit, Failure},
-    message::nearest,
+    message::{nearest, visible},
     name::TaskId,
     plan::{Basis, Plan, Reason},
 };
@@ -71,13 +71,13 @@ pub(super) fn run(ui: &mut Ui, plan: &Plan, id: &str, format: Format) -> Outcome
     if format == Format::Json {
         return document::print(ui, &ExplainDocument { task: task.id.to_string(), reasons, proposed_red });
     }
-    ui.line(&ui.paint(Tone::Strong, &format!("{} {}", task.id, task.name)));
+    ui.line(&ui.paint(Tone::Strong, &format!("{} {}", task.id, visible(&task.name))));
     if reasons.is_empty() {
         ui.line("  waits for nothing");
     }
     for ReasonDocument { node, on, stated, why, file, line } in reasons {
         let who = if node == task.id.as_str() { String::new() } else { format!("{node} ") };
-        let why = if stated { format!("\"{why}\"") } else { why };
+        let why = visible(&if stated { format!("\"{why}\"") } else { why });
         ui.line(&format!("  {who}waits for {on}  {}", ui.paint(Tone::Dim, &format!("{file}:{line}: {why}"))));
     }
     if let Some(PlaceDocument { file, line }) = proposed_red {

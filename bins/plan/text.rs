@@ -31,7 +31,7 @@ pub(super) fn tree(ui: &mut Ui, plan: &Plan) {
 }
 
 fn phase(ui: &Ui, task: &Task) -> String {
-    let name = ui.paint(Tone::Strong, &task.name);
+    let name = ui.paint(Tone::Strong, &visible(&task.name));
     format!("{name} {}", ui.paint(Tone::Dim, &format!("({}){}", task.id, waits(task))))
 }
 
@@ -45,7 +45,7 @@ fn leaf(ui: &Ui, task: &Task) -> String {
     };
     let parallel = if task.parallel { " [P]" } else { "" };
     let head = ui.paint(tone, &format!("[{mark}] {}{parallel}{}", task.id, visible(&places(task))));
-    format!("{head} {}{}", task.name, ui.paint(Tone::Dim, &waits(task)))
+    format!("{head} {}{}", visible(&task.name), ui.paint(Tone::Dim, &waits(task)))
 }
 
 /// The repositories that it works in, where it names any.
@@ -174,7 +174,7 @@ pub(super) fn waves(ui: &mut Ui, plan: &Plan, format: Format) -> Outcome {
     }
     for (at, wave) in waves.iter().enumerate() {
         ui.line(&ui.paint(Tone::Strong, &format!("wave {}, {}", at + 1, counted(wave.len(), "task"))));
-        wave.iter().for_each(|task| ui.line(&format!("  {} {}", task.id, task.name)));
+        wave.iter().for_each(|task| ui.line(&format!("  {} {}", task.id, visible(&task.name))));
     }
     if waves.is_empty() {
         ui.line("nothing is left to do");
@@ -183,7 +183,7 @@ pub(super) fn waves(ui: &mut Ui, plan: &Plan, format: Format) -> Outcome {
         ui.warn(&format!(
             "{} may run at once and name the same file '{}'",
             joined(&conflict.tasks),
-            conflict.file
+            visible(&conflict.file)
         ));
     }
     Ok(Exit::Done)

@@ -306,3 +306,23 @@ fn a_key_of_a_json_plan_that_is_nearly_a_known_one_is_told_and_others_are_left_a
     garden.write("plan.json", node(r#""name": "a", "x_owner": "me""#));
     garden.arborist(["plan", "--check", "plan.json"]).succeeds().never("not known");
 }
+
+#[test]
+fn no_text_of_a_plan_speaks_to_the_terminal() {
+    let garden = Garden::sprout();
+    garden.write(
+        "tasks.md",
+        "## Phase 1: \u{1b}[31mAll\u{7}\n\n- [ ] T001 do \u{1b}[2Ja \u{202e}evil\n- [ ] T002 do b\u{9b}31m (depends on T001)\n",
+    );
+    for args in [
+        &["plan"][..],
+        &["plan", "--explain", "T002"],
+        &["plan", "--check"],
+        &["plan", "--waves"],
+        &["state"],
+    ] {
+        let report = garden.arborist(args).report();
+        let is_bad = |c: char| (c.is_control() && c != '\n' && c != '\t') || c == '\u{202e}';
+        assert!(!report.contains(is_bad), "{args:?}: {report:?}");
+    }
+}
