@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    path::Path,
     sync::atomic::{AtomicUsize, Ordering},
 };
 
@@ -78,7 +78,7 @@ fn gardener(garden: &Garden, args: &[&str], cut: &str) -> Run {
 }
 
 /// Every commit that the record of a turn names is on its branch, and what was said in it is kept.
-fn records_are_whole(garden: &Garden, cut: &str, branch: &str, other: Option<(&PathBuf, &str)>) {
+fn records_are_whole(garden: &Garden, cut: &str, branch: &str, other: Option<(&Path, &str)>) {
     let read = |kind: &str, format: &str| {
         let from = format!("--glob=refs/arborist/{kind}");
         garden.git(["log", "--first-parent", format, &from]).answer()
@@ -113,7 +113,7 @@ fn complete_once(garden: &Garden, cut: &str, branch: &str) {
     }
 }
 
-fn tidy(garden: &Garden, cut: &str, place: &PathBuf) {
+fn tidy(garden: &Garden, cut: &str, place: &Path) {
     assert_eq!(garden.git_in(place, ["status", "--porcelain"]).answer(), "", "cut at {cut}");
     assert_eq!(garden.git_in(place, ["for-each-ref", "refs/arborist/wip"]).answer(), "", "cut at {cut}");
 }
