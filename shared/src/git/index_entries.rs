@@ -113,10 +113,11 @@ impl IndexEntries {
             bytes.extend(SPARSE);
             bytes.extend(0_u32.to_be_bytes());
         }
-        match format {
-            ObjectFormat::Sha1 => bytes.extend_from_slice(&Sha1::digest(&bytes).to_vec()),
-            ObjectFormat::Sha256 => bytes.extend_from_slice(&Sha256::digest(&bytes).to_vec()),
-        }
+        let checksum = match format {
+            ObjectFormat::Sha1 => Sha1::digest(&bytes).to_vec(),
+            ObjectFormat::Sha256 => Sha256::digest(&bytes).to_vec(),
+        };
+        bytes.extend(checksum);
         bytes
     }
 

@@ -202,10 +202,7 @@ mod tests {
             assert_eq!(of_index, (format == "sha1").then_some(new));
             let printed = run(folder.path(), "git diff-tree -r --no-renames --no-abbrev HEAD~ HEAD");
             let shown = |side: Option<(u32, Oid)>| {
-                side.map_or_else(
-                    || (0, Oid::from_bytes(&vec![0; old.as_bytes().len()]).unwrap()),
-                    |side| side,
-                )
+                side.unwrap_or_else(|| (0, Oid::from_bytes(&vec![0; old.as_bytes().len()]).unwrap()))
             };
             let changes = repository.changes(old, new).unwrap().into_iter().map(|change| {
                 let (before, after) = (shown(change.before), shown(change.after));

@@ -139,7 +139,7 @@ impl Found {
                 Kind::Special if path.ends_with(LISTENER) => {}
                 Kind::Link | Kind::Special => self.odd.push(path),
                 Kind::File if is_cache(&path) => {
-                    self.caches.extend(stamp_of(&path).map(|stamp| (path, stamp)))
+                    self.caches.extend(stamp_of(&path).map(|stamp| (path, stamp)));
                 }
                 Kind::File => {}
             }
