@@ -15,10 +15,11 @@ use arborist_core::{
     progress::{Boxes, Progress},
     queue::Target,
     record::Recorder,
+    session::Archive,
     worktree::{Pool, run_variables},
 };
 
-use super::{GardeningArgs, Opened, Planned, Source, Voice, open::secrets};
+use super::{GardeningArgs, Opened, Planned, Source, Voice, asked::TEST, open::secrets};
 use crate::clock;
 
 /// A pool for clean checkouts, and what of a build may stay in them.
@@ -90,7 +91,8 @@ impl Opened {
             return Ok(None);
         }
         let is_start = run.start.is_none() || args.new_run;
-        if !is_start && (!args.accept_changes && self.is_ours(run, tip)?) {
+        let is_other = !is_start && self.is_other_command(run, command)?;
+        if !is_start && !is_other && (!args.accept_changes && self.is_ours(run, tip)?) {
             return Ok(None);
         }
         // In place, the tree may hold what a task left in the middle of its work: that says nothing of what was before.
@@ -99,7 +101,20 @@ impl Opened {
         if !is_start && is_touched {
             return Ok(None);
         }
-        Ok(Some(command).filter(|_| args.accept_changes || !has_passed(&self.repository, tip)))
+        let is_known = !args.accept_changes && !is_other && has_passed(&self.repository, tip);
+        Ok(Some(command).filter(|_| !is_known))
+    }
+
+    /// Whether the run was tested by another command before: what that one passed says nothing of this one.
+    fn is_other_command(&self, run: &Run, command: &str) -> Result<bool, Failure> {
+        let Some(start) = &run.start else { return Ok(false) };
+        let archive = Archive::new(&self.repository);
+        let Some(newest) = archive.newest(&start.session)? else { return Ok(false) };
+        let before = archive.asked_of(&newest)?;
+        // One that holds a secret was not recorded, so nobody knows whether it is the same.
+        let is_withheld = before.withheld.iter().any(|name| name == TEST);
+        let named = before.options.get(TEST).map(String::as_str).or_else(|| self.settings.text(TEST));
+        Ok(is_withheld || named != Some(command))
     }
 
     /// Whether a task that is left to do is tested by it, here.

@@ -82,7 +82,7 @@ pub(super) fn keep(
     }
     settle(repository, &branch, head)?;
     let mut recorder = Recorder::new(repository, branch, chronicle.session().clone(), head)?;
-    let Stock { tree: snapshot, index, .. } = repository.take_snapshot()?;
+    let Stock { tree: snapshot, index, .. } = repository.take_snapshot()?.require_readable()?;
     let Choice { changes, is_all, left_out } = choose(repository, &mark, meant, (recorder.tree(), snapshot))?;
     let tree = match is_all {
         _ if changes.is_empty() => recorder.tree(),

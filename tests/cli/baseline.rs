@@ -190,3 +190,19 @@ fn a_lane_that_lacks_something_later_costs_no_attempt_either() {
         garden.git(["log", "--format=%(trailers:key=Arborist-Retry,valueonly,separator=)", "--grep=@T002@"]);
     assert!(log.answer().lines().all(|retry| retry.is_empty() || retry == "0"), "one attempt");
 }
+
+#[test]
+fn a_run_that_goes_on_with_another_test_command_has_a_new_baseline() {
+    for place in [&["gardener"][..], &["gardener", "--isolate"]] {
+        let garden = garden();
+        let first = counted(&garden, "true");
+        garden.arborist(["garden", "T001", "--test-command", &first]).succeeds();
+        let (calls, before) = (garden.calls(), runs(&garden));
+        let main = garden.git(["rev-parse", "main"]).answer();
+        let other = counted(&garden, "exit 7");
+        garden.arborist(place.iter().chain(&["--test-command", &other])).exits(1).err("--allow-red");
+        assert_eq!((garden.calls(), runs(&garden)), (calls, before + 1), "{place:?}: nobody is paid");
+        assert_eq!(garden.git(["rev-parse", "main"]).answer(), main, "{place:?}");
+        garden.arborist(place.iter().chain(&["--test-command", &first])).succeeds();
+    }
+}

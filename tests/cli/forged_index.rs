@@ -310,6 +310,8 @@ fn what_another_agent_writes_into_the_worktrees_of_a_task_lands_nothing_red() {
 echo \"$ARBORIST_TASK\" > \"$ARBORIST_TASK.txt\"
 [ $ARBORIST_TASK = T002 ] || { echo x > broken; exit; }
 me=$PWD; n=0
+until git log -1 --format=%s arborist/task/main/T001 2>/dev/null | grep -q implement-pass || [ $n = 3000 ]; do n=$((n+1)); sleep 0.01; done
+n=0
 until [ -e \"$ROOT/tested\" ] || [ $n = 3000 ]; do
   n=$((n+1))
   for d in \"$ROOT\"/repo.arborist/*; do
@@ -329,4 +331,37 @@ done",
     let files = garden.git(["ls-tree", "--name-only", "main"]).answer();
     assert!(files.contains("T002.txt") && !files.contains("broken"), "{files}");
     assert_eq!(garden.git(["show", "main:check.sh"]).answer(), "[ ! -e broken ]");
+}
+
+/// `.gitattributes` says how a file is encoded, and the file is not: git refuses to take in anything.
+const UNREADABLE: &str = "printf '*.wide working-tree-encoding=UTF-16\\n' > .gitattributes; printf a > new.wide; printf b > kept.wide";
+
+#[test]
+fn a_file_that_git_cannot_take_in_fails_the_attempt_and_not_the_run() {
+    for place in PLACES {
+        let garden = garden(&format!(
+            "[ $ARBORIST_TASK = T002 ] || {{ if [ -e \"$ROOT/once\" ]; then rm new.wide .gitattributes; else : > \"$ROOT/once\"; {UNREADABLE}; fi; }}"
+        ));
+        garden.write("kept.wide", "plain\n");
+        garden.commit("a file\n");
+        garden.arborist(place).succeeds();
+        let log = subjects(&garden);
+        assert_eq!(log.matches("@T001@implement-fail)").count(), 1, "{place:?}: {log}");
+        assert!(log.contains("@T002@complete)"), "{place:?}: {log}");
+        let why = garden
+            .git(["log", "--format=%B", "--fixed-strings", "--grep=@T001@implement-fail)", "main"])
+            .answer();
+        assert!(why.contains(".wide") && !why.contains("Arborist-Interrupted"), "{place:?}: {why}");
+        assert_eq!(garden.git(["show", "main:kept.wide"]).answer(), "b", "{place:?}");
+    }
+}
+
+#[test]
+fn a_file_that_git_can_never_take_in_uses_up_the_attempts() {
+    for place in PLACES {
+        let garden = garden(&format!("{UNREADABLE}; echo \"$prompt\" | wc -c > count"));
+        garden.arborist(place.iter().chain(&["--max-retries", "2"])).exits(1);
+        let log = garden.git(["log", "--format=%s", "--all"]).answer();
+        assert!(log.contains("@T001@failed)"), "{place:?}: {log}");
+    }
 }

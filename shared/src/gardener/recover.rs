@@ -124,7 +124,8 @@ fn write_one(
     let before = repository.tree_of(attempt.before)?;
     // The agent of that attempt could write the index, and nobody has looked at it since.
     repository.settle_index(HiddenMarks::Kept)?;
-    let after = repository.snapshot()?;
+    // A file that git cannot take in stays where it is: it must not keep every later run from beginning.
+    let after = repository.take_snapshot()?.tree;
     let branch = branch_before(recorder, &attempt)?;
     let staged_before = attempt.find_staged(repository)?;
     let dirt = Dirt::of_checkout(repository, branch, (before, staged_before.unwrap_or(branch)))?;

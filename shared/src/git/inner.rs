@@ -38,11 +38,13 @@ const MOST_UNBORN: usize = 20;
 
 impl PrivateIndex<'_> {
     /// Takes in all that git can. A repository without a commit would make it take in nothing, and so would a path that some
-    /// file system takes for `.git`; such are left out, and given. git names one at a time. They are not asked themselves: that would read their settings.
-    pub(super) fn add_what_can_be(&self) -> Result<Vec<Vec<u8>>, GitError> {
+    /// file system takes for `.git`; such are left out, and given. git names one at a time. They are not asked themselves:
+    /// that would read their settings. Files that are `unreadable` are left as the index has them.
+    pub(super) fn add_what_can_be(&self, unreadable: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, GitError> {
         let mut left_out: Vec<Vec<u8>> = Vec::new();
         loop {
-            let complaint = match self.add_without(&left_out) {
+            let all = [unreadable, &left_out].concat();
+            let complaint = match self.add_without(&all) {
                 Err(GitError::Failed { complaint, .. }) if complaint.contains(UNBORN) => complaint,
                 Err(GitError::Failed { command, complaint }) => match find_refused(&complaint) {
                     Some(path) if left_out.len() < MOST_UNBORN && !left_out.contains(&path) => {
@@ -62,7 +64,8 @@ impl PrivateIndex<'_> {
                 Some(path) => left_out.push(path.clone()),
                 None => {
                     left_out.extend(inner);
-                    return self.add_without(&left_out).map(|()| left_out);
+                    let all = [unreadable, &left_out].concat();
+                    return self.add_without(&all).map(|()| left_out);
                 }
             }
         }

@@ -81,7 +81,7 @@ pub use proof::FalseObject;
 pub use refs::{HeadOf, Holding, Ref, RefReader};
 pub use remote::{CloneDepth, Network, Push, Pushed, RemoteError, Trouble, shown_url};
 pub use repository::{Head, Repository};
-pub use snapshot::{Change, PrivateIndex, Stamp, Stock};
+pub use snapshot::{Change, PrivateIndex, Stamp, Stock, Unreadable};
 pub use submodules::Submodule;
 pub use sweep::{LogLine, PathChange, RefFacts, RefFactsReader};
 pub use upstream::Upstream;

@@ -35,7 +35,31 @@ pub struct Stock {
     pub index: IndexFile,
     /// Repositories in it without a commit: git cannot take in anything of them.
     pub left_out: Vec<Vec<u8>>,
+    /// Files that git cannot take in.
+    pub unreadable: Vec<Unreadable>,
 }
+
+impl Stock {
+    /// The same, for whoever needs all of it.
+    pub fn require_readable(self) -> Result<Self, GitError> {
+        match self.unreadable.first() {
+            Some(found) => Err(GitError::Failed { command: "add".into(), complaint: found.why.clone() }),
+            None => Ok(self),
+        }
+    }
+}
+
+/// A file that git cannot take in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its path, from the top.
+    pub path: Vec<u8>,
+    /// Why, in git's words.
+    pub why: String,
+}
+
+/// So many files may be unreadable before it is given up: git is run once for each.
+const MOST_UNREADABLE: usize = 20;
 
 /// What tells one writing of a file from the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,14 +152,15 @@ impl Repository {
 
     /// The same with the index that holds it. Whether git has all of it is not asked: that is one look for each file, and
     /// most of them are known. [`Repository::require_proven`] is for those that are new.
+    /// Files that git cannot take in are left as the index has them, and given.
     pub fn take_snapshot(&self) -> Result<Stock, GitError> {
         let index = self.private_index("snapshot")?;
-        let left_out = index.add_all()?;
+        let (left_out, unreadable) = index.add_readable()?;
         let tree = match self.write_tree_of(&index.file.path) {
             Some(tree) => tree,
             None => id_of("write-tree", &index.git("write-tree").arg("--missing-ok").stdout()?)?,
         };
-        Ok(Stock { tree, index: index.file, left_out })
+        Ok(Stock { tree, index: index.file, left_out, unreadable })
     }
 
     /// What is staged.
@@ -270,15 +295,49 @@ impl PrivateIndex<'_> {
     /// Files that a sparse checkout leaves out and files that git is told not to look at are taken in like all others.
     /// Gives the repositories that had to be left out.
     fn add_all(&self) -> Result<Vec<Vec<u8>>, GitError> {
+        self.add_all_but(&[])
+    }
+
+    fn add_all_but(&self, unreadable: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, GitError> {
         self.repository.refuse_special()?;
         let hidden = self.start_hidden();
-        let left_out = self.add_what_can_be()?;
+        let left_out = self.add_what_can_be(unreadable)?;
         let hidden = hidden.finish(self.repository.top())?;
         if hidden.is_empty() {
             return Ok(left_out);
         }
         self.reveal(&hidden)?;
-        self.add_what_can_be()
+        self.add_what_can_be(unreadable)
+    }
+
+    /// The same without files that git cannot take in: without permission to read them, or whose content is not in the
+    /// encoding that an attribute names. git gives up at the first one, and names it.
+    fn add_readable(&self) -> Result<(Vec<Vec<u8>>, Vec<Unreadable>), GitError> {
+        let mut unreadable: Vec<Unreadable> = Vec::new();
+        loop {
+            let paths: Vec<Vec<u8>> = unreadable.iter().map(|found| found.path.clone()).collect();
+            match self.add_all_but(&paths) {
+                Err(GitError::Failed { command, complaint }) => {
+                    let named = self.find_named(&complaint, &paths).filter(|_| paths.len() < MOST_UNREADABLE);
+                    let Some(path) = named else { return Err(GitError::Failed { command, complaint }) };
+                    let why = complaint.lines().find(|line| !line.starts_with("hint:")).unwrap_or_default();
+                    unreadable.push(Unreadable { path, why: visible(why) });
+                }
+                added => return added.map(|left_out| (left_out, unreadable)),
+            }
+        }
+    }
+
+    /// The file in the worktree that git complains of, unless it is among those that are known.
+    fn find_named(&self, complaint: &str, known: &[Vec<u8>]) -> Option<Vec<u8>> {
+        let is_file = |path: &str| {
+            let path = Path::new(path);
+            let is_inner = path.components().all(|part| matches!(part, Component::Normal(_)));
+            is_inner && self.repository.top().join(path).symlink_metadata().is_ok_and(|found| !found.is_dir())
+        };
+        let quoted = complaint.split(['\'', '"']).filter(|word| !word.is_empty());
+        let mut quoted = quoted.filter(|word| is_file(word)).map(|word| word.as_bytes().to_vec());
+        quoted.find(|path| !known.contains(path))
     }
 
     /// The same for one who looks again and again: git writes the index only where something changed, so as long as

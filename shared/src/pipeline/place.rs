@@ -170,7 +170,11 @@ pub fn begin(
     let (before, staged_tree, dirt, left_out) = if repository.is_clean()? {
         (recorder.tree(), None, Dirt::default(), Vec::new())
     } else {
-        let Stock { tree: before, left_out, .. } = repository.take_snapshot()?;
+        let stock = repository.take_snapshot()?;
+        // What git cannot take in after an earlier attempt is the agent's to mend. Before the first one it is the user's, and
+        // nobody is paid.
+        let stock = if attempt.0 == 0 { stock.require_readable()? } else { stock };
+        let Stock { tree: before, left_out, .. } = stock;
         let staged = repository.staged()?;
         let dirt = Dirt::of_checkout(repository, recorder.tree(), (before, staged))?;
         (before, Some(staged), dirt, left_out)
@@ -213,8 +217,8 @@ impl<'a> Looker<'a> {
     /// What lay in the worktree before and what lies there now, if that is not the same.
     pub fn look(&mut self) -> Result<Option<(Oid, Oid)>, GitError> {
         let after = match self.index.take_in_again(&mut self.seen) {
-            // It is taken away, and told, when the agent ends.
-            Err(GitError::Special { .. }) => return Ok(None),
+            // It is taken away, or told, when the agent ends.
+            Err(GitError::Special { .. } | GitError::Failed { .. }) => return Ok(None),
             after => after?,
         };
         let before = std::mem::replace(&mut self.last, after);
@@ -280,8 +284,10 @@ pub fn end(
         let moved = put_back_branch(recorder, &begun.unfinished.name, begun.head);
         (after.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), moved)
     });
-    let ((Stock { tree: after, index, left_out }, untrue), (tip, saved, moved)) = (after?, moved?);
+    let ((stock, untrue), (tip, saved, moved)) = (after?, moved?);
+    let Stock { tree: after, index, left_out, unreadable } = stock;
     trespasses.extend(moved);
+    trespasses.extend(unreadable.iter().map(|found| format!("git cannot take in a file: {}", found.why)));
     let words = |object: &FalseObject| format!("it stored something else under the id {}", object.id);
     trespasses.extend(untrue.iter().map(words));
     let mut folded = Vec::new();
@@ -300,7 +306,10 @@ pub fn end(
     trespasses.extend(sorted.trespass);
     let notes = begun.put_back_staged(recorder, after)?;
     let (tree, changes) = begun.deliverable(recorder, after, all)?;
-    let is_ours = begun.dirt.is_empty() && begun.left_out.is_empty() && index.follows(begun.index);
+    let is_ours = unreadable.is_empty()
+        && begun.dirt.is_empty()
+        && begun.left_out.is_empty()
+        && index.follows(begun.index);
     let seen = is_ours.then_some((after, index));
     Ok(Work { tree, tip, changes, trespass: joined(&trespasses), folded, notes, seen })
 }
