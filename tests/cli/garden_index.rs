@@ -32,7 +32,7 @@ fn what_is_staged_while_an_attempt_is_written_down_stays_staged() {
     let root = garden.root().display().to_string();
     let script = format!(
         "#!/bin/sh\nPATH=${{PATH#*:}}\n{STAGE}\n\
-         case \" $* \" in *\" write-tree \"*) ;; *) exec git \"$@\" ;; esac\n\
+         case \" $* \" in *\" add -A \"*) ;; *) exec git \"$@\" ;; esac\n\
          git \"$@\" || exit\n[ -e '{root}/own.done' ] || [ ! -e own ] || {{ : > '{root}/own.done'; stage mine between; }}\n"
     );
     garden.plant("git", &script);
