@@ -85,6 +85,7 @@ mod plan;
 mod plan_ai;
 mod plan_order;
 mod plan_reading;
+mod plan_statements;
 mod proven_steps;
 mod readme;
 mod remote;

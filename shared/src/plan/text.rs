@@ -1,5 +1,7 @@
 //! A spec file in memory, and where its lines begin, so that every complaint can name its place.
 
+use std::cell::Cell;
+
 use super::{PlanError, Problem};
 
 const BOM: &str = "\u{feff}";
@@ -13,16 +15,18 @@ pub(super) struct SpecFile<'a> {
     pub(super) label: &'a str,
     pub(super) text: &'a str,
     starts: Vec<Offset>,
+    /// The place of the last problem and its column, so that many problems of one long line take linear time.
+    counted: Cell<(Offset, usize)>,
 }
 
 impl<'a> SpecFile<'a> {
     /// Takes bytes as UTF-8. Anything else is refused with the place where it stops being text.
     pub(super) fn new(label: &'a str, bytes: &'a [u8]) -> Result<Self, PlanError> {
         match std::str::from_utf8(bytes) {
-            Ok(text) => Ok(Self { label, text, starts: line_starts(text) }),
+            Ok(text) => Ok(Self { label, text, starts: line_starts(text), counted: Cell::default() }),
             Err(error) => {
                 let sound = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-                let file = Self { label, text: sound, starts: line_starts(sound) };
+                let file = Self { label, text: sound, starts: line_starts(sound), counted: Cell::default() };
                 let fix = "save the file as UTF-8";
                 Err(PlanError::Wrong(vec![file.problem(sound.len(), "this is not UTF-8 text", fix)]))
             }
@@ -62,15 +66,24 @@ impl<'a> SpecFile<'a> {
         format!("{}{part}…", if from > start { "…" } else { "" })
     }
 
+    /// The column of a byte in the line that begins at `start`, from 1.
+    fn column_of(&self, at: Offset, start: Offset) -> usize {
+        let (counted, column) = self.counted.get();
+        let (from, column) =
+            if (start..=at).contains(&counted) && column > 0 { (counted, column) } else { (start, 1) };
+        let between = self.text.get(from..at).unwrap_or_default();
+        let column = column + between.chars().filter(|c| *c != '\u{feff}').count();
+        self.counted.set((at, column));
+        column
+    }
+
     /// A problem at a byte of this file.
     pub(super) fn problem(&self, at: Offset, what: impl Into<String>, fix: impl Into<String>) -> Problem {
         let line = self.line_of(at);
-        let start = self.starts[line - 1];
-        let before = self.text.get(start..at).unwrap_or_default();
         Problem {
             file: self.label.to_owned(),
             line,
-            column: before.chars().filter(|c| *c != '\u{feff}').count() + 1,
+            column: self.column_of(at, self.starts[line - 1]),
             what: what.into(),
             fix: fix.into(),
         }

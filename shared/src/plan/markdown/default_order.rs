@@ -4,6 +4,8 @@
 //! Stated edges come first. An implied edge that would close a circle with them is left out, for a phase as few of
 //! its tasks as possible.
 
+use std::cell::Cell;
+
 use super::{
     stated::Stated,
     tree::{NodeKind, Role},
@@ -66,8 +68,13 @@ pub(super) fn add_implied(drafts: &mut [Draft], roles: &[Role], family: &Family,
         late: vec![false; roles.len()],
         guests: vec![Vec::new(); roles.len()],
         before: vec![Vec::new(); roles.len()],
+        has_unrelated: vec![false; roles.len()],
+        steps_back: Cell::new(0),
         parts: 0,
     };
+    for (who, _) in &order.stated.unrelated {
+        order.has_unrelated[*who] = true;
+    }
     let parents: Vec<Option<usize>> = std::iter::once(None)
         .chain((0..roles.len()).filter(|at| !family.children[*at].is_empty()).map(Some))
         .collect();
@@ -103,6 +110,10 @@ struct Order<'o> {
     guests: Vec<Vec<usize>>,
     /// For each phase, what the phases beside it wait for.
     before: Vec<Vec<usize>>,
+    /// Whether the plan says of a node that it need not wait for another.
+    has_unrelated: Vec<bool>,
+    /// How many tasks were looked at to find those that may run beside each other.
+    steps_back: Cell<usize>,
     /// How many edges to parts of phases there are.
     parts: usize,
 }
@@ -135,9 +146,11 @@ impl Order<'_> {
         if tail.is_empty() {
             tail.extend(&front.serial);
         }
-        if tail.is_empty() {
-            tail.clone_from(&front.barrier);
-        }
+        // What stands beside the section before does not stand for it.
+        let is_beside = |before: &usize| tail.iter().any(|on| self.is_beside(*on, *before));
+        let mut beside: Vec<usize> =
+            front.barrier.iter().copied().filter(|on| tail.is_empty() || is_beside(on)).collect();
+        tail.append(&mut beside);
         tail
     }
 
@@ -290,10 +303,38 @@ impl Order<'_> {
 
     /// Whether a node need not wait for another: the plan says so of the two, or of what the other waits for.
     fn is_beside(&self, who: usize, on: usize) -> bool {
-        let unrelated = &self.stated.unrelated;
-        !unrelated.is_empty()
-            && (unrelated.contains(&(who, on))
-                || self.stated.needs[on].iter().any(|first| unrelated.contains(&(who, *first))))
+        /// How many tasks are looked at; behind that, waiting is the safe answer.
+        const FAR: usize = 32;
+        /// The same for all questions of a plan.
+        const MOST_STEPS: usize = 200_000;
+        let is_apart = |first: usize| self.stated.unrelated.contains(&(who, first));
+        if !self.has_unrelated[who] {
+            return false;
+        }
+        if is_apart(on) || self.stated.needs[on].iter().any(|first| is_apart(*first)) {
+            return true;
+        }
+        // Among tasks of one phase, who runs beside one cannot wait for what waits for that one.
+        let is_sibling = |at: usize| self.family.parents[at] == self.family.parents[who];
+        if self.roles[who].kind != NodeKind::Task || !is_sibling(on) {
+            return false;
+        }
+        let mut seen = vec![on];
+        let mut at = 0;
+        while at < seen.len() && seen.len() < FAR && self.steps_back.get() < MOST_STEPS {
+            let before = self.before[seen[at]].iter().chain(&self.stated.needs[seen[at]]);
+            for first in before.copied().filter(|first| is_sibling(*first)) {
+                if is_apart(first) {
+                    return true;
+                }
+                self.steps_back.set(self.steps_back.get() + 1);
+                if !seen.contains(&first) {
+                    seen.push(first);
+                }
+            }
+            at += 1;
+        }
+        false
     }
 
     fn task(&mut self, at: usize, front: &mut Front) {
@@ -307,6 +348,10 @@ impl Order<'_> {
         front.has_tasks = true;
         if self.drafts[at].task.parallel {
             front.loose.push(at);
+        } else if self.stated.replaced[at] {
+            // It need not wait for all that stands before it, so what follows it has to.
+            front.serial.append(&mut front.loose);
+            front.serial.push(at);
         } else {
             let (serial, loose) = (std::mem::take(&mut front.serial), std::mem::take(&mut front.loose));
             front.serial = serial.into_iter().chain(loose).filter(|on| self.is_beside(at, *on)).collect();

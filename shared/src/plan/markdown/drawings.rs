@@ -7,6 +7,7 @@ use super::{
     mentions::{Mentions, Placed},
     sentences::ArrowClaim,
     tokens::{Piece, Token, Tokenizer},
+    wires::{self, Canvas, Span},
 };
 
 /// Reads the lines of one fence.
@@ -32,6 +33,8 @@ struct DrawnName<'a> {
     names: Vec<Placed<'a>>,
     /// Whether an arrow leads to it on its own line. Such chains are read as sentences.
     is_chained: bool,
+    /// Whether a wire leads to it, so that its place in the tree tells nothing more.
+    is_wired: bool,
 }
 
 /// What one line of a drawing holds.
@@ -47,6 +50,8 @@ struct Row<'a> {
     hangs_up: bool,
     /// Whether there is nothing but lines that lead down.
     leads_down: bool,
+    /// The column of a line that another leaves to the right, as in `|\`.
+    fork: Option<usize>,
 }
 
 /// The way down to the current line of a tree.
@@ -104,6 +109,45 @@ impl<'a> Joint<'a> {
     }
 }
 
+/// Takes what the wires of a drawing say, and marks the names that they lead to.
+fn follow_wires<'a>(lines: &[Line<'a>], rows: &mut [Row<'a>], claims: &mut Vec<ArrowClaim<'a>>) {
+    if !lines.iter().any(|line| line.text.contains(wires::is_line)) {
+        return;
+    }
+    let canvas: Vec<Vec<char>> = lines.iter().map(|line| line.text.chars().collect()).collect();
+    let places: Vec<(usize, usize)> =
+        (0..rows.len()).flat_map(|row| (0..rows[row].names.len()).map(move |name| (row, name))).collect();
+    let span = |(name, (row, at)): (usize, &(usize, usize))| {
+        let (left, right) = extent(&canvas[*row], rows[*row].names[*at].column);
+        Span { top: *row, bottom: *row, left, right, name }
+    };
+    let spans: Vec<Span> = places.iter().enumerate().map(span).collect();
+    for wire in Canvas::new(canvas, &spans).wires() {
+        let names = |numbers: &[usize]| -> Vec<Placed<'a>> {
+            numbers
+                .iter()
+                .flat_map(|name| rows[places[*name].0].names[places[*name].1].names.clone())
+                .collect()
+        };
+        claims.push(ArrowClaim { left: names(&wire.from), right: names(&wire.to) });
+        for name in wire.to {
+            rows[places[name].0].names[places[name].1].is_wired = true;
+        }
+    }
+}
+
+/// The columns of the text that a name stands in, up to a line or a wide gap on both sides.
+fn extent(row: &[char], column: usize) -> (usize, usize) {
+    /// Nobody draws wider texts, and a line of thousands of names must not be gone through for each of them.
+    const WIDEST: usize = 120;
+    let is_gap = |at: usize| row[at] == ' ' && row.get(at + 1).is_none_or(|next| *next == ' ');
+    let is_end = |at: usize| wires::is_line(row[at]) || is_gap(at);
+    let left = (0..column).rev().take(WIDEST).take_while(|at| !is_end(*at)).last().unwrap_or(column);
+    let right = (column..row.len()).take(WIDEST).take_while(|at| !is_end(*at)).last().unwrap_or(column);
+    let trimmed = (column..=right).rev().find(|at| row[*at] != ' ').unwrap_or(right);
+    ((left..=column).find(|at| row[*at] != ' ').unwrap_or(column), trimmed)
+}
+
 /// The column of the first `┐`, `┤`, `┼`, `┬` or `┘` behind a name.
 fn joint_behind(text: &str, name: usize) -> Option<usize> {
     let at = text.get(name..)?.find(['┐', '┤', '┼', '┬', '┘', '╮', '╯'])?;
@@ -116,11 +160,15 @@ impl<'d> DrawingReader<'d> {
         let mut claims = Vec::new();
         let mut path = Path::default();
         let mut leads_down = false;
+        let mut fork = None;
         let mut joint = Joint::default();
-        for row in lines.iter().map(|line| self.row(line)) {
+        let mut rows: Vec<Row<'a>> = lines.iter().map(|line| self.row(line)).collect();
+        follow_wires(lines, &mut rows, &mut claims);
+        for row in rows {
             joint.follow(&row, &mut claims);
             if row.names.is_empty() {
                 leads_down |= row.leads_down;
+                fork = row.fork;
                 if !row.leads_down {
                     path = Path::default();
                 }
@@ -129,11 +177,13 @@ impl<'d> DrawingReader<'d> {
             let right: Vec<Placed<'a>> = row
                 .names
                 .iter()
-                .filter(|name| !name.is_chained)
+                .filter(|name| !name.is_chained && !name.is_wired)
                 .flat_map(|name| name.names.clone())
                 .collect();
             if let Some(branch) = row.branch {
                 claims.extend(path.parent(branch).map(|left| ArrowClaim { left, right }));
+            } else if let Some(trunk) = fork.take().filter(|_| row.is_nested) {
+                claims.extend(path.parent(trunk).map(|left| ArrowClaim { left, right }));
             } else if row.is_nested && leads_down {
                 let last = path.rows.last().and_then(|row| row.last()).map(|name| name.names.clone());
                 claims.extend(last.map(|left| ArrowClaim { left, right }));
@@ -177,6 +227,7 @@ impl<'d> DrawingReader<'d> {
             joint: joint_behind(text, byte),
             hangs_up: before.contains(['┌', '╭']),
             is_nested: before.contains(['│', '|']),
+            fork: ["|\\", "│\\"].iter().find_map(|fork| text.find(fork)).map(|at| text[..at].chars().count()),
             leads_down: !text.trim().is_empty() && text.chars().all(|c| c.is_whitespace() || is_line(c)),
         }
     }
@@ -187,6 +238,8 @@ impl<'d> DrawingReader<'d> {
         self.tokenizer.text(text, line.at, &mut tokens);
         let mut found: Vec<DrawnName<'a>> = Vec::new();
         let (mut at, mut end) = (0, 0);
+        // Columns are counted from the last name on, so that a long line takes linear time.
+        let (mut counted, mut column) = (0, 0);
         while at < tokens.len() {
             let Some(list) = self.mentions.list_at(&tokens, at) else {
                 at += 1;
@@ -194,11 +247,15 @@ impl<'d> DrawingReader<'d> {
             };
             let byte = tokens[at].at - line.at;
             let is_chained = tokens[end..at].iter().any(|token| matches!(token.what, Piece::Arrow(_)));
-            let last = tokens[..at].last().map_or(0, |token| token.at - line.at);
-            let is_apart = text.get(last..byte).is_some_and(|gap| gap.contains("   "));
+            let last = tokens[..end].last().map_or(0, |token| token.at - line.at);
+            let is_apart = text
+                .get(last..byte)
+                .is_some_and(|between| between.contains("   ") || between.contains(wires::leads_up_or_down));
             if found.is_empty() || is_chained || is_apart {
-                let column = text[..byte].chars().count();
-                found.push(DrawnName { column, names: list.members, is_chained: is_chained && end > 0 });
+                column += text[counted..byte].chars().count();
+                counted = byte;
+                let is_chained = is_chained && end > 0;
+                found.push(DrawnName { column, names: list.members, is_chained, is_wired: false });
             }
             (at, end) = (list.end, list.end);
         }

@@ -18,13 +18,17 @@ pub(super) struct Head<'a> {
     pub(super) tags: Vec<String>,
     pub(super) is_parallel: bool,
     pub(super) is_struck: bool,
-    /// Whether the word "Task" stands before the id.
+    /// Whether a word such as "Task" stands before the id.
     pub(super) is_worded: bool,
     pub(super) title: String,
 }
 
 /// Emphasis, code and strike, longest first: they may be wrapped around an id.
 const DRESS: [&str; 6] = ["**", "__", "~~", "`", "*", "_"];
+
+/// Words that may stand before an id.
+const WORDS: [&str; 9] =
+    ["Task ", "task ", "Issue ", "Ticket ", "Tarefa ", "Tarea ", "Tâche ", "Aufgabe ", "タスク"];
 
 /// Splits a box from what follows it. A link is no box.
 pub(super) fn checkbox(content: &str) -> Option<(Checkbox<'_>, &str)> {
@@ -80,7 +84,7 @@ impl<'a> Head<'a> {
                 self.is_struck |= *dress == "~~";
                 open.push(*dress);
                 rest = &rest[dress.len()..];
-            } else if let Some(behind) = rest.strip_prefix("Task ").or_else(|| rest.strip_prefix("task ")) {
+            } else if let Some(behind) = WORDS.iter().find_map(|word| rest.strip_prefix(word)) {
                 self.is_worded = true;
                 rest = behind.trim_start();
             } else {

@@ -7,8 +7,17 @@ use super::tokens::{Piece, Token};
 pub(super) enum Voice {
     /// In a task, about itself.
     Task,
+    /// In the heading of a phase or right below it, about that phase.
+    Phase,
     /// In a section that lists dependencies.
     Section,
+}
+
+impl Voice {
+    /// Whether a sentence without a subject is about what it stands in.
+    pub(super) fn is_own(self) -> bool {
+        self != Self::Section
+    }
 }
 
 /// What a keyword says about what stands before it and behind it.
@@ -45,7 +54,7 @@ pub(super) struct Keyword {
 }
 
 /// The longest word of [`keyword_at`] in bytes; longer ones need not be looked at.
-const LONGEST: usize = 16;
+const LONGEST: usize = 22;
 
 /// The keyword at a position.
 pub(super) fn keyword_at(clause: &[Token<'_>], at: usize, voice: Voice) -> Option<Keyword> {
@@ -100,8 +109,24 @@ fn words(
             (Postfix, Near, 1, false)
         }
         "dependency" | "dependencies" if follows(&["on", "upon"]) => (Waits, Near, 2, false),
-        "dependencies" | "dependency" | "depends" | "deps" | "preconditions" | "precondition"
-        | "prerequisites" | "prerequisite" | "dépendances" | "dependencias" | "zależności"
+        "dependencies"
+        | "dependency"
+        | "depends"
+        | "deps"
+        | "preconditions"
+        | "precondition"
+        | "prerequisites"
+        | "prerequisite"
+        | "dépendances"
+        | "dependencias"
+        | "dependências"
+        | "Dependências"
+        | "dipendenze"
+        | "Abhängigkeiten"
+        | "zależności"
+        | "Zależności"
+        | "зависимости"
+        | "Зависимости"
             if is_label =>
         {
             (Waits, Near, 2, false)
@@ -134,15 +159,42 @@ pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
     })
 }
 
-/// "US3 can start after Phase 2, but final verification needs US1": only the end of it waits, and which task that is
+/// "US3 can start after Phase 2, but final verification needs US1": only a part of it waits, and which task that is
 /// cannot be told.
-pub(super) fn is_of_last_step(clause: &[Token<'_>], at: usize) -> bool {
-    let word = |back: usize| match at.checked_sub(back).map(|at| clause[at].what) {
+pub(super) fn is_of_some_part(clause: &[Token<'_>], at: usize) -> bool {
+    /// Words that may stand between the story or phase that a sentence is about and "needs".
+    const BETWEEN: [&str; 20] = [
+        "also",
+        "and",
+        "but",
+        "it",
+        "this",
+        "that",
+        "which",
+        "still",
+        "only",
+        "story",
+        "phase",
+        "task",
+        "then",
+        "first",
+        "stories",
+        "phases",
+        "tasks",
+        "work",
+        "implementation",
+        "really",
+    ];
+    let word = |at: usize| match clause.get(at).map(|token| token.what) {
         Some(Piece::Word(word)) => word.to_ascii_lowercase(),
         _ => String::new(),
     };
-    matches!(word(2).as_str(), "final" | "full" | "complete")
-        && matches!(word(1).as_str(), "verification" | "validation" | "testing" | "test" | "integration")
+    let is_need = matches!(word(at).as_str(), "need" | "needs" | "require" | "requires");
+    let before = at.checked_sub(1).map(word).unwrap_or_default();
+    is_need
+        && before.chars().all(char::is_alphabetic)
+        && !before.is_empty()
+        && !BETWEEN.contains(&before.as_str())
 }
 
 /// "Best done after US1", "ideally once T004 is in": a wish, which gives way to what is said firmly.

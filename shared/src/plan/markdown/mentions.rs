@@ -19,6 +19,10 @@ pub(super) enum Name<'a> {
     Story(&'a str),
     Stories(&'a str, &'a str),
     AllStories,
+    /// The stories of a priority, such as `P1`.
+    Priority(&'a str),
+    /// All other phases than the one that the sentence is about.
+    AllOthers,
     /// All phases before the one that the sentence is about.
     AllBefore,
     /// Everything behind the task or phase that the sentence is about.
@@ -39,6 +43,8 @@ pub(super) struct List<'a> {
     pub(super) end: usize,
     /// Whether its members are parted by commas only.
     pub(super) is_comma_list: bool,
+    /// Whether bars say that its members run beside each other.
+    pub(super) is_abreast: bool,
 }
 
 /// Reads names out of tokens; phases may be named by their titles.
@@ -51,20 +57,59 @@ pub(super) struct Mentions<'k> {
 impl Mentions<'_> {
     /// The list that begins at a position.
     pub(super) fn list_at<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<List<'a>> {
-        let ((member, end), last) = (self.member_at(clause, at, None)?, at);
-        let members = self.narrowed(clause, at, end).unwrap_or_else(|| vec![member]);
-        let mut list = List { members, last, end, is_comma_list: true };
+        self.list_after(clause, at, None)
+    }
+
+    /// The list at a position where a bare number may go on with a name, as in "Section 4 depends on 1, 2".
+    pub(super) fn list_after<'a>(
+        &self,
+        clause: &[Token<'a>],
+        at: usize,
+        before: Option<&Name<'a>>,
+    ) -> Option<List<'a>> {
+        let (member, end) = self.member_at(clause, at, before)?;
+        let (last, (members, end)) = (at, self.whole_or_part(clause, at, (member, end)));
+        let mut list = List { members, last, end, is_comma_list: true, is_abreast: false };
         while let Some((next, is_comma)) = behind_joint(clause, list.end) {
             let before = list.members.last().map(|(name, _)| name.clone());
             let Some((member, end)) = self.member_at(clause, next, before.as_ref()) else { break };
-            match self.narrowed(clause, next, end) {
-                Some(mut tasks) => list.members.append(&mut tasks),
-                None => list.members.push(member),
-            }
+            let (mut members, end) = self.whole_or_part(clause, next, (member, end));
+            list.members.append(&mut members);
             list.is_comma_list &= is_comma;
+            list.is_abreast |= clause[list.end..next].iter().any(|token| token.what == Piece::Bars);
             (list.last, list.end) = (next, end);
         }
         Some(list)
+    }
+
+    /// A phase or story, or the tasks of it that are meant.
+    fn whole_or_part<'a>(
+        &self,
+        clause: &[Token<'a>],
+        start: usize,
+        (member, end): (Placed<'a>, usize),
+    ) -> (Vec<Placed<'a>>, usize) {
+        if let Some(tasks) = self.narrowed(clause, start, end) {
+            return (tasks, end);
+        }
+        self.possessed(clause, end).unwrap_or_else(|| (vec![member], end))
+    }
+
+    /// "US1's request parser (T012)" speaks of T012, not of the whole story.
+    fn possessed<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<(Vec<Placed<'a>>, usize)> {
+        const MOST_WORDS: usize = 8;
+        let is_word = |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(_)));
+        if !matches!(clause.get(at).map(|token| token.what), Some(Piece::Word("s"))) {
+            return None;
+        }
+        let open = (at + 1..).take(MOST_WORDS).find(|at| !is_word(*at))?;
+        let end = behind_parenthesis(clause, open);
+        if end == open {
+            return None;
+        }
+        let list = self.list_at(&clause[..end], open + 1)?;
+        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        list.members.iter().all(is_task).then_some((list.members, end))
     }
 
     /// "Phase 3 (specifically T008/T009)" speaks of these tasks, not of the whole phase.
@@ -121,11 +166,23 @@ impl Mentions<'_> {
                 return self.member_at(clause, at + words, None);
             }
         }
-        if is(0, &["task", "tasks"]) && matches!(next(1), Some(Piece::Id(_))) {
+        if TASK_WORDS.iter().any(|task| word.eq_ignore_ascii_case(task))
+            && matches!(next(1), Some(Piece::Id(_)))
+        {
             return self.member_at(clause, at + 1, None);
         }
         if !self.reads_titles {
             return None;
+        }
+        let counts = |label: &str| {
+            let is_task = TASK_WORDS.iter().any(|task| word.eq_ignore_ascii_case(task));
+            self.known.is_label_word(word) || is_task && self.known.has_phase(label)
+        };
+        if matches!(next(1), Some(Piece::Number(label)) if counts(label)) {
+            return self.member_at(clause, at + 1, Some(&Name::Phase(word)));
+        }
+        if let Some((name, end)) = priority_at(clause, at) {
+            return Some(((name, place), behind_parenthesis(clause, end)));
         }
         if let Some((name, end)) = all_at(clause, at, word) {
             return Some(((name, place), behind_parenthesis(clause, end)));
@@ -179,7 +236,28 @@ fn is_open_end(clause: &[Token<'_>], at: usize) -> bool {
         && !matches!(what(at + 1), Some(Piece::Id(_) | Piece::Story(_) | Piece::Number(_) | Piece::Word(_)))
 }
 
-/// "all user stories", "every story", "all previous phases", "everything".
+/// Words that may stand before the id of a task.
+const TASK_WORDS: [&str; 14] = [
+    "task", "tasks", "issue", "issues", "ticket", "tickets", "tarefa", "tarefas", "tarea", "tareas", "tâche",
+    "tâches", "aufgabe", "aufgaben",
+];
+
+/// "P1 stories", "all P1 user stories".
+fn priority_at<'a>(clause: &[Token<'a>], at: usize) -> Option<(Name<'a>, usize)> {
+    let word = |at: usize| match clause.get(at).map(|token| token.what) {
+        Some(Piece::Word(word)) => word,
+        _ => "",
+    };
+    let is = |at: usize, wanted: &[&str]| wanted.iter().any(|wanted| word(at).eq_ignore_ascii_case(wanted));
+    let start = at + usize::from(is(at, &["all", "every", "both"]));
+    let priority = word(start);
+    let is_priority =
+        priority.len() == 2 && priority.starts_with('P') && priority.ends_with(|c: char| c.is_ascii_digit());
+    let end = start + 1 + usize::from(is(start + 1, &["user"]));
+    (is_priority && is(end, &["stories", "story"])).then_some((Name::Priority(priority), end + 1))
+}
+
+/// "all user stories", "every story", "all previous phases", "everything", and "all" alone.
 fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, usize)> {
     const LONGEST: usize = 6;
     if matches!(word, "所有用户故事" | "所有使用者故事" | "全部用户故事" | "すべてのユーザーストーリー")
@@ -190,6 +268,20 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     if lower == "everything" {
         let is_else = matches!(clause.get(at + 1).map(|t| t.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("else"));
         return Some((Name::AllAfter, at + 1 + usize::from(is_else)));
+    }
+    let is_alone = !matches!(
+        clause.get(at + 1).map(|token| token.what),
+        Some(
+            Piece::Word(_)
+                | Piece::Id(_)
+                | Piece::Phase(_)
+                | Piece::Story(_)
+                | Piece::Number(_)
+                | Piece::Open
+        )
+    );
+    if lower == "all" && is_alone {
+        return Some((Name::AllBefore, at + 1));
     }
     let is_all = matches!(lower.as_str(), "all" | "every" | "each" | "toutes" | "todas" | "wszystkie");
     let is_previous = matches!(lower.as_str(), "previous" | "prior" | "earlier" | "preceding");
@@ -283,7 +375,8 @@ fn behind_joint(clause: &[Token<'_>], at: usize) -> Option<(usize, bool)> {
         _ => "",
     };
     let is_comma = |at: usize| clause.get(at).is_some_and(|token| token.what == Piece::Comma);
-    let is_plus = |at: usize| clause.get(at).is_some_and(|token| token.what == Piece::Plus);
+    let is_plus =
+        |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Plus | Piece::Bars));
     let is_and = |at: usize| {
         matches!(
             word(at).to_lowercase().as_str(),

@@ -30,6 +30,8 @@ mod stated;
 mod table;
 mod tokens;
 mod tree;
+mod waves;
+mod wires;
 
 #[cfg(test)]
 mod tests;

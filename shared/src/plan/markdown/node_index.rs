@@ -1,8 +1,8 @@
 //! The nodes of a plan by every name that a sentence may use: ids, ranges, labels, stories and titles.
 
 use std::{
-    cell::OnceCell,
-    collections::{BTreeMap, HashMap},
+    cell::{OnceCell, RefCell},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
 };
 
 use super::{
@@ -29,11 +29,22 @@ pub(super) struct NodeIndex {
     by_label: HashMap<String, Option<usize>>,
     /// The phases of each story.
     by_story: BTreeMap<String, Vec<usize>>,
-    /// Titles of phases, as lower-case words, by the first word.
-    by_title: HashMap<String, Vec<(Vec<String>, usize)>>,
+    /// Words that headings count with, such as "group" in "Group 3", and "section" where they only have numbers.
+    label_words: HashSet<String>,
+    by_priority: HashMap<String, Vec<usize>>,
+    /// The phases whose titles have a word.
+    by_word: HashMap<String, Vec<usize>>,
+    /// Phases by their titles, as lower-case words; the last one where several have the same.
+    by_title: HashMap<Vec<String>, usize>,
+    /// How many words the titles have that begin with a word.
+    title_lengths: HashMap<String, BTreeSet<usize>>,
     /// Phases that are no tasks, in the order of the file, with their labels.
     phases: Vec<(usize, Option<String>)>,
     stories: Vec<usize>,
+    /// Nodes that are said to wait for everything before them.
+    waits_for_all: RefCell<BTreeSet<usize>>,
+    /// Nodes that everything behind them is said to wait for.
+    blocks_all: RefCell<BTreeSet<usize>>,
 }
 
 /// Nodes by position, each with the place where it is named.
@@ -59,6 +70,15 @@ impl NodeIndex {
             if let Some(label) = &role.label {
                 known.by_label.entry(label.clone()).and_modify(|found| *found = None).or_insert(Some(at));
             }
+            for word in &role.words {
+                let phases = known.by_word.entry(word.clone()).or_default();
+                if phases.last() != Some(&at) {
+                    phases.push(at);
+                }
+            }
+            if let Some(priority) = role.priority.clone().filter(|_| role.kind == NodeKind::Story) {
+                known.by_priority.entry(priority).or_default().push(at);
+            }
             for story in &role.stories {
                 known.by_story.entry(story.clone()).or_default().push(at);
             }
@@ -67,12 +87,48 @@ impl NodeIndex {
             }
             for title in &role.titles {
                 if let Some(first) = title.first() {
-                    known.by_title.entry(first.clone()).or_default().push((title.clone(), at));
+                    known.title_lengths.entry(first.clone()).or_default().insert(title.len());
+                    known.by_title.insert(title.clone(), at);
                 }
             }
-            known.phases.push((at, role.label.clone()));
+            let counted = role.counted.as_ref().map(|(_, label)| label.clone());
+            known.phases.push((at, role.label.clone().or(counted)));
         }
+        known.add_counted(roles);
         known
+    }
+
+    /// "Group 3" and "3. Auth" are known by their numbers too, unless "Phase 3" has that number.
+    fn add_counted(&mut self, roles: &[Role]) {
+        let mut counted: HashMap<String, Option<usize>> = HashMap::new();
+        for (at, role) in roles.iter().enumerate().filter(|(_, role)| role.kind != NodeKind::Task) {
+            if let (None, Some((word, label))) = (&role.label, &role.counted) {
+                self.label_words.insert(word.clone());
+                counted.entry(label.clone()).and_modify(|found| *found = None).or_insert(Some(at));
+            }
+        }
+        for (label, at) in counted {
+            self.by_label.entry(label).or_insert(at);
+        }
+    }
+
+    /// Whether headings count with this word, in the singular or the plural.
+    pub(super) fn is_label_word(&self, word: &str) -> bool {
+        let word = word.to_lowercase();
+        let singular = word.strip_suffix('s').unwrap_or(&word);
+        self.label_words.contains(&word) || self.label_words.contains(singular)
+    }
+
+    /// The one phase whose title has all these words: "Isolation/Parity" means "Isolation & Contract Parity".
+    pub(super) fn phase_with_words(&self, words: &[String]) -> Option<usize> {
+        /// A word in more titles than this tells nothing, and going through them would take time.
+        const MOST: usize = 32;
+        let with: Option<Vec<&Vec<usize>>> = words.iter().map(|word| self.by_word.get(word)).collect();
+        let with = with?;
+        let rarest = with.iter().min_by_key(|phases| phases.len()).filter(|phases| phases.len() <= MOST)?;
+        let has_all = |at: &&usize| with.iter().all(|phases| phases.binary_search(at).is_ok());
+        let mut found = rarest.iter().filter(has_all);
+        found.next().copied().filter(|_| found.next().is_none())
     }
 
     pub(super) fn position(&self, id: &TaskId) -> Option<usize> {
@@ -93,12 +149,11 @@ impl NodeIndex {
             Some(Piece::Word(word)) => Some(word.to_lowercase()),
             _ => None,
         };
-        let titles = self.by_title.get(&word(at)?)?;
-        let fits = |title: &&(Vec<String>, usize)| {
-            (0..title.0.len()).all(|offset| word(at + offset).as_ref() == Some(&title.0[offset]))
-        };
-        let (title, node) = titles.iter().filter(fits).max_by_key(|(title, _)| title.len())?;
-        Some((*node, at + title.len()))
+        let lengths = self.title_lengths.get(&word(at)?)?;
+        lengths.iter().rev().find_map(|length| {
+            let words: Option<Vec<String>> = (at..at + length).map(word).collect();
+            Some((*self.by_title.get(&words?)?, at + length))
+        })
     }
 
     /// The nodes that a name stands for, and what it names that is not there. A range takes what there is.
@@ -111,6 +166,10 @@ impl NodeIndex {
             Name::Story(number) => self.story(number),
             Name::Stories(first, last) => self.stories_between(first, last),
             Name::AllStories => self.stories.clone(),
+            Name::Priority(priority) => self.by_priority.get(*priority).cloned().unwrap_or_default(),
+            Name::AllOthers => {
+                self.phases.iter().map(|(at, _)| *at).filter(|at| Some(*at) != subject).collect()
+            }
             Name::AllBefore => self.all_before(subject),
             Name::AllAfter => self.all_after(subject),
             Name::Task(id) => {
@@ -127,6 +186,10 @@ impl NodeIndex {
             }
         };
         (found, None)
+    }
+
+    pub(super) fn has_phase(&self, label: &str) -> bool {
+        self.phase(label).is_some()
     }
 
     fn phase(&self, label: &str) -> Option<usize> {
@@ -180,18 +243,34 @@ impl NodeIndex {
         self.by_story.iter().filter(|(number, _)| is_within(number)).flat_map(|(_, at)| at.clone()).collect()
     }
 
+    /// The phases before a node, and before a task also what stands before it in its own phase.
     fn all_before(&self, subject: Option<usize>) -> Vec<usize> {
         let Some(subject) = subject else { return Vec::new() };
-        self.phases.iter().map(|(at, _)| *at).filter(|at| *at < subject).collect()
+        // What already waits for all before it stands for all of that, so that many such sentences stay cheap.
+        let since = self.waits_for_all.borrow().range(..subject).next_back().copied().unwrap_or(0);
+        self.waits_for_all.borrow_mut().insert(subject);
+        let own = self.phases.partition_point(|(at, _)| *at < subject);
+        let first = self.phases.partition_point(|(at, _)| *at < since);
+        let phases = self.phases[first..own].iter().map(|(at, _)| *at);
+        if !self.is_task[subject] {
+            return phases.collect();
+        }
+        let start = own.checked_sub(1).map_or(0, |own| self.phases[own].0 + 1).max(since);
+        phases.chain((start..subject).filter(|at| self.is_task[*at])).collect()
     }
 
     /// The later tasks of its phase, and the later phases.
     fn all_after(&self, subject: Option<usize>) -> Vec<usize> {
         let Some(subject) = subject else { return Vec::new() };
-        let next_phase =
-            self.phases.iter().map(|(at, _)| *at).find(|at| *at > subject).unwrap_or(self.ids.len());
-        let phases = self.phases.iter().map(|(at, _)| *at).filter(|at| *at > subject);
-        (subject + 1..next_phase).filter(|at| self.is_task[*at]).chain(phases).collect()
+        // As above: what all behind it waits for stands before all of that.
+        let until = self.blocks_all.borrow().range(subject + 1..).next().copied().unwrap_or(self.ids.len());
+        self.blocks_all.borrow_mut().insert(subject);
+        let first = self.phases.partition_point(|(at, _)| *at <= subject);
+        let last = self.phases.partition_point(|(at, _)| *at <= until);
+        let next_phase = self.phases.get(first).map_or(self.ids.len(), |(at, _)| *at);
+        let end = next_phase.min(until + 1).min(self.ids.len());
+        let phases = self.phases[first..last].iter().map(|(at, _)| *at);
+        (subject + 1..end).filter(|at| self.is_task[*at]).chain(phases).collect()
     }
 
     fn range(&self, first: &str, last: &str) -> Vec<usize> {

@@ -10,7 +10,9 @@ use super::{
     ids,
     lines::Kind,
     naming::Names,
-    section::{Section, begins_with, is_dependencies, is_history, phase_label, says_checks},
+    section::{
+        Section, begins_with, is_about_parallel, is_dependencies, is_history, phase_label, says_checks,
+    },
     table,
 };
 use crate::{
@@ -28,6 +30,8 @@ pub(super) struct Outline<'a> {
     pub(super) entries: Vec<Entry>,
     /// Paragraphs, items and fences in sections that list dependencies.
     pub(super) dependencies: Vec<Block<'a>>,
+    /// Lines of sections that tell what can run at once.
+    pub(super) parallel_lines: Vec<Line<'a>>,
     /// Headings, and lines below them that say what their section waits for.
     pub(super) phase_lines: Vec<(usize, Line<'a>)>,
     /// Cells that name what a task or phase waits for.
@@ -84,9 +88,17 @@ pub(super) struct Builder<'f, 'a> {
     pub(super) virtual_names: Names,
     /// What stands between the last task and here.
     pub(super) lead: Lead,
+    /// Whether `1.2` makes a task also where there is neither a box nor the word "Task".
+    reads_numbers: bool,
 }
 
+/// The outline of a file. Numbers alone make tasks only in a file that has no others: "### 1.2 Add the table".
 pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[Line<'a>]) -> Outline<'a> {
+    let outline = outline_with(file, lines, false);
+    if outline.entries.is_empty() { outline_with(file, lines, true) } else { outline }
+}
+
+fn outline_with<'a>(file: &SpecFile<'a>, lines: &[Line<'a>], reads_numbers: bool) -> Outline<'a> {
     let mut builder = Builder {
         file,
         lines,
@@ -97,6 +109,7 @@ pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[Line<'a>]) -> Outline<'a
         is_after_blank: false,
         virtual_names: Names::default(),
         lead: Lead::None,
+        reads_numbers,
     };
     let mut at = 0;
     while at < lines.len() {
@@ -129,6 +142,10 @@ impl<'a> Builder<'_, 'a> {
         self.section.is_some_and(|section| self.outline.sections[section].lists_dependencies)
     }
 
+    fn is_in_parallel(&self) -> bool {
+        self.section.is_some_and(|section| self.outline.sections[section].lists_parallel)
+    }
+
     /// Ends the open items; lines then belong to the heading, if that is a task.
     fn leave(&mut self) {
         self.open.clear();
@@ -148,6 +165,7 @@ impl<'a> Builder<'_, 'a> {
         let parent = self.section;
         let line = self.lines[at];
         let lists_dependencies = self.is_in_dependencies() || is_dependencies(title);
+        let lists_parallel = self.is_in_parallel() || is_about_parallel(title);
         self.outline.sections.push(Section {
             level,
             title: title.to_owned(),
@@ -155,6 +173,7 @@ impl<'a> Builder<'_, 'a> {
             parent,
             task: None,
             lists_dependencies,
+            lists_parallel,
             text: String::new(),
         });
         let own = self.outline.sections.len() - 1;
@@ -179,7 +198,7 @@ impl<'a> Builder<'_, 'a> {
             Some((Checkbox::Marked(mark), rest)) => (Some(mark), rest),
             _ => (None, content),
         };
-        let head = Head::parse(rest).filter(|head| head.is_worded || ids::lettered(head.id).is_some())?;
+        let head = Head::parse(rest).filter(|head| head.is_worded || self.is_bare_id(head.id))?;
         let is_ticked = rest.trim_start().starts_with(TICKS);
         let entry = self.entry(Form::Heading, at, head)?;
         if is_ticked {
@@ -189,6 +208,11 @@ impl<'a> Builder<'_, 'a> {
             self.mark(entry, mark, self.lines[at].offset_of(mark));
         }
         Some(entry)
+    }
+
+    /// Whether an id tells a task without a box or a word before it.
+    fn is_bare_id(&self, id: &str) -> bool {
+        ids::lettered(id).is_some() || self.reads_numbers && id.contains('.')
     }
 
     fn item(&mut self, at: usize, column: usize) {
@@ -203,7 +227,7 @@ impl<'a> Builder<'_, 'a> {
             return self.say(at, line.text.trim_end());
         }
         self.leave();
-        match Head::parse(content).filter(|head| ids::lettered(head.id).is_some()) {
+        match Head::parse(content).filter(|head| self.is_bare_id(head.id)) {
             Some(head) if self.owner.is_none() && !self.is_in_dependencies() => self.bullet(at, head),
             _ => self.prose(at),
         }
@@ -232,6 +256,17 @@ impl<'a> Builder<'_, 'a> {
         }
         if let Some(title) = bold_part(content).filter(|_| self.section.is_some() && line.indent == 0) {
             return self.heading(at, BOLD_LEVEL, title);
+        }
+        if self.reads_numbers
+            && line.indent == 0
+            && !self.is_in_dependencies()
+            && ids::numeric(content).is_some()
+        {
+            // A paragraph "1.2 **Add the table**".
+            if let Some(head) = Head::parse(content).filter(|head| self.is_bare_id(head.id)) {
+                self.leave();
+                return self.bullet(at, head);
+            }
         }
         let is_nested = self.open.iter().any(|(column, _)| line.indent >= *column);
         let is_lazy = !self.is_after_blank && !content.starts_with("**") && !self.open.is_empty();
@@ -294,6 +329,13 @@ impl<'a> Builder<'_, 'a> {
         let line = self.lines[at];
         if self.is_in_dependencies() {
             self.dependency(line);
+        }
+        // Rows are no sentences of a list of dependencies, but may tell what can run at once.
+        if self.is_in_parallel()
+            && self.owner.is_none()
+            && (!self.is_in_dependencies() || line.kind == Kind::Row)
+        {
+            self.outline.parallel_lines.push(line);
         }
         if self.owner.is_some() {
             return self.say(at, line.text.trim_end());
@@ -359,9 +401,29 @@ fn opens_fence(line: &Line<'_>) -> bool {
 
 /// "**Depends on**: Phase 2", "> Prerequisites: Phase 1 complete".
 fn says_needs(content: &str) -> bool {
-    const STARTS: [&str; 9] =
-        ["depend", "prereq", "precond", "blocked by", "requires", "needs", "依赖", "依賴", "dépend"];
-    let content = content.trim_start_matches(['*', '_', '>', ' ', '-', '#']);
+    const STARTS: [&str; 12] = [
+        "depend",
+        "prereq",
+        "precond",
+        "blocked by",
+        "requires",
+        "needs",
+        "no depend",
+        "no deps",
+        "parallel with",
+        "依赖",
+        "依賴",
+        "dépend",
+    ];
+    let content = content.trim_start_matches(['*', '_', '>', ' ', '-', '#', '`', '[', '(']);
+    // "Independent Test: …" is none, "Independent — no dependencies" is.
+    let is_apart = content.get(..11).is_some_and(|start| start.eq_ignore_ascii_case("independent"))
+        && (!content[11..].trim_start().starts_with(char::is_alphabetic)
+            || content[11..].starts_with(" of ")
+            || content[11..].starts_with(" from "));
+    if is_apart {
+        return true;
+    }
     STARTS
         .iter()
         .any(|start| content.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start)))

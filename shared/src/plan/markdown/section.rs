@@ -13,6 +13,8 @@ pub(super) struct Section {
     pub(super) task: Option<usize>,
     /// Whether it, or a section around it, lists dependencies.
     pub(super) lists_dependencies: bool,
+    /// Whether it, or a section around it, tells what can run at once.
+    pub(super) lists_parallel: bool,
     /// What is said in it outside of tasks.
     pub(super) text: String,
 }
@@ -54,9 +56,27 @@ const STORY_WORDS: [&str; 10] = [
 ];
 
 /// Words that tell that a heading opens a list of dependencies.
-const DEPENDENCY_WORDS: [&str; 12] = [
+const DEPENDENCY_WORDS: [&str; 30] = [
     "dependenc",
     "execution order",
+    "implementation order",
+    "ordem de execução",
+    "ordem de implementação",
+    "orden de ejecución",
+    "orden de implementación",
+    "ordre d'exécution",
+    "zależnoś",
+    "závislost",
+    "залежност",
+    "bağımlılık",
+    "afhankelijk",
+    "beroenden",
+    "kolejność",
+    "порядок",
+    "执行顺序",
+    "執行順序",
+    "実行順序",
+    "실행 순서",
     "dependênc",
     "dépendance",
     "abhängigkeit",
@@ -83,6 +103,51 @@ pub(super) fn phase_label(title: &str) -> Option<String> {
     let is_whole_word = !rest.starts_with(|c: char| c.is_ascii_alphabetic());
     let is_label = label.chars().count() <= 6 && is_whole_word;
     (is_label && !label.is_empty()).then(|| label.to_owned())
+}
+
+/// The word and the number by which sentences speak of a section, as its heading writes them: `group` and `3` of
+/// "Group 3 — Auth". A heading that only counts, as "3. Auth", is spoken of as a section.
+pub(super) fn counted_label(title: &str) -> Option<(String, String)> {
+    const LONGEST_WORD: usize = 16;
+    let title = title.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    let len = title.find(|c: char| !c.is_alphabetic()).unwrap_or(title.len());
+    let (word, rest) = title.split_at(len);
+    if word.len() > LONGEST_WORD || !word.is_empty() && !rest.starts_with([' ', '-', '#']) {
+        return None;
+    }
+    let rest = rest.trim_start_matches([' ', '-', '#']);
+    let len = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(rest.len());
+    let label = rest[..len].trim_end_matches('.');
+    let behind = rest[label.len()..].trim_start_matches([' ', '*']);
+    let is_label = label.starts_with(|c: char| c.is_ascii_digit()) && label.len() <= 5;
+    let is_apart = behind.is_empty() || behind.starts_with(['.', ')', ':', '：', '—', '–', '-', '(', '|']);
+    let word = if word.is_empty() { "section" } else { word };
+    (is_label && is_apart).then(|| (word.to_owned(), label.to_owned()))
+}
+
+/// The priority that a heading states: `P1` of "User Story 1 - Login (Priority: P1)".
+pub(super) fn priority(title: &str) -> Option<&str> {
+    let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    title.match_indices('P').find_map(|(at, _)| {
+        let digit = title[at + 1..].chars().next().filter(char::is_ascii_digit)?;
+        let end = at + 1 + digit.len_utf8();
+        let is_word = is_end(title[..at].chars().next_back()) && is_end(title[end..].chars().next());
+        is_word.then(|| &title[at..end])
+    })
+}
+
+/// The words of a title in lower case, without label and brackets.
+pub(super) fn title_words(title: &str) -> Vec<String> {
+    let words = bare_title(title).split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+}
+
+fn bare_title(title: &str) -> &str {
+    let name = without_brackets(title);
+    match phase_label(name) {
+        Some(_) => name.split_once([':', '：', '—', '–', '-']).map_or("", |(_, bare)| bare),
+        None => name,
+    }
 }
 
 /// The numbers of the user stories that a heading names: `1` of "Phase 3: User Story 1 - Login (P1)".
@@ -188,17 +253,9 @@ pub(super) fn without_brackets(title: &str) -> &str {
 /// The names by which sentences speak of a phase, as lower-case words: its title without label and brackets.
 pub(super) fn spoken_names(title: &str) -> Vec<Vec<String>> {
     const MOST_WORDS: usize = 5;
-    let name = without_brackets(title);
-    let words = |text: &str| -> Vec<String> {
-        let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-        words.filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
-    };
-    let bare = match phase_label(name) {
-        Some(_) => name.split_once([':', '：', '—', '–', '-']).map_or("", |(_, bare)| bare),
-        None => name,
-    };
+    let bare = bare_title(title);
     let mut names = Vec::new();
-    let own = words(bare);
+    let own = title_words(title);
     let is_generic = matches!(&own[..], [word] if matches!(word.as_str(), "tests" | "test" | "testing" | "implementation" | "core" | "tasks" | "models" | "all" | "user" | "the"));
     let is_story = begins_with_story(bare);
     if (1..=MOST_WORDS).contains(&own.len()) && !is_generic && !is_story && own.concat().len() > 3 {
@@ -322,6 +379,14 @@ pub(super) fn says_apart(text: &str) -> bool {
 pub(super) fn is_dependencies(title: &str) -> bool {
     let lower = title.to_lowercase();
     phase_label(title).is_none() && DEPENDENCY_WORDS.iter().any(|word| lower.contains(word))
+}
+
+/// Whether a heading opens a list of what can run at once. One that is a phase does not.
+pub(super) fn is_about_parallel(title: &str) -> bool {
+    const PARALLEL: [&str; 9] =
+        ["parallel", "paralel", "równoleg", "parallèl", "concurren", "并行", "並行", "並列", "병렬"];
+    let lower = title.to_lowercase();
+    phase_label(title).is_none() && PARALLEL.iter().any(|word| lower.contains(word))
 }
 
 /// A title as an id: lower-case ASCII words joined by dashes; empty if it has none.

@@ -6,7 +6,7 @@ use super::{
     entry::{Entry, Form, Lead, Why},
     naming::{Names, virtual_id},
     outline::{Checks, Outline},
-    section::{is_summary, says_checks},
+    section::{counted_label, is_summary, phase_label, says_checks},
     table::status_mark,
 };
 use crate::{
@@ -25,6 +25,8 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Standing
     name_repeated_numbers(outline, &is_task);
     let mut standing: Standing = vec![None; outline.entries.len()];
     let mut first: HashMap<String, usize> = HashMap::new();
+    let mut names = Names::default();
+    names.reserve(outline.entries.iter().map(|entry| &entry.id));
     for at in 0..outline.entries.len() {
         if !is_task[at] {
             continue;
@@ -33,7 +35,10 @@ pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Standing
         standing[at] = Some(found);
         if found != at && !is_reference(outline, found, at) {
             standing[at] = Some(at);
-            rename_duplicate(file, outline, (found, at), &mut first);
+            if let Some(renamed) = names.name(outline.entries[at].id.as_str()) {
+                first.insert(renamed.folded(), at);
+                rename_duplicate(file, outline, (found, at), renamed);
+            }
         }
     }
     for (at, found) in standing.iter().enumerate() {
@@ -77,7 +82,46 @@ fn main_entries(outline: &mut Outline<'_>, form: Form) -> Vec<bool> {
     let numbers: Vec<_> = numbers.iter().map(|entry| (entry.at, None, Why::Number)).collect();
     outline.unread.extend(numbers);
     settle_plain_boxes(outline, form, &mut is_task);
+    settle_bullets(outline, form, &mut is_task);
     is_task
+}
+
+/// Beside boxes, items with new ids and without boxes are tasks where a whole section is written so.
+fn settle_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
+    if form != Form::Box {
+        return;
+    }
+    let of = |entry: &Entry| entry.section.filter(|_| entry.form == Form::Bullet);
+    let with_boxes: HashSet<Option<usize>> = outline
+        .entries
+        .iter()
+        .filter(|entry| matches!(entry.form, Form::Box | Form::Plain | Form::Heading))
+        .map(|entry| entry.section)
+        .collect();
+    let known: HashSet<String> = outline
+        .entries
+        .iter()
+        .zip(&*is_task)
+        .filter(|(_, is_task)| **is_task)
+        .map(|(entry, _)| entry.id.folded())
+        .collect();
+    let is_meant = |entry: &Entry| {
+        let sections = std::iter::successors(of(entry), |at| outline.sections[*at].parent);
+        let mut titles = sections.map(|at| &outline.sections[at]).filter(|section| section.level > 1);
+        of(entry).is_some()
+            && !with_boxes.contains(&entry.section)
+            && !known.contains(&entry.id.folded())
+            && !titles.any(|section| is_summary(&section.title) && counted_label(&section.title).is_none())
+    };
+    let mut count: HashMap<Option<usize>, usize> = HashMap::new();
+    outline
+        .entries
+        .iter()
+        .filter(|entry| is_meant(entry))
+        .for_each(|entry| *count.entry(entry.section).or_default() += 1);
+    for (entry, is_task) in outline.entries.iter().zip(is_task) {
+        *is_task |= count.get(&entry.section).is_some_and(|count| *count > 1) && is_meant(entry);
+    }
 }
 
 /// In a file without ids every box is a task that no check list holds. Beside tasks with ids, a box without one is a
@@ -94,7 +138,23 @@ fn settle_plain_boxes(outline: &mut Outline<'_>, form: Form, is_task: &mut [bool
         std::iter::successors(section, |at| outline.sections[*at].parent)
             .any(|at| outline.sections[at].level > 1 && says_checks(&outline.sections[at].title))
     };
+    // In a phase of their own, boxes without ids are its tasks.
+    let with_tasks: HashSet<usize> = outline
+        .entries
+        .iter()
+        .zip(&*is_task)
+        .filter(|(_, is_task)| **is_task)
+        .flat_map(|(entry, _)| std::iter::successors(entry.section, |at| outline.sections[*at].parent))
+        .collect();
+    let is_phase = |section: Option<usize>| {
+        section.is_some_and(|at| {
+            phase_label(&outline.sections[at].title).is_some()
+                && !with_tasks.contains(&at)
+                && outline.sections[at].task.is_none()
+        })
+    };
     let is_meant = |entry: &Entry| match form {
+        Form::Box if is_phase(entry.section) && entry.lead != Lead::Checks => true,
         Form::Plain => entry.lead != Lead::Checks && !is_check_list(entry.section),
         Form::Box => {
             with_ids.contains(&entry.section) && entry.lead == Lead::None && !is_check_list(entry.section)
@@ -168,19 +228,14 @@ fn rename_duplicate(
     file: &SpecFile<'_>,
     outline: &mut Outline<'_>,
     (first, other): (usize, usize),
-    taken: &mut HashMap<String, usize>,
+    renamed: TaskId,
 ) {
     let id = outline.entries[other].id.clone();
-    let free = (2..)
-        .map(|number| format!("{id}-{number}"))
-        .find(|name| !taken.contains_key(&name.to_ascii_lowercase()));
-    let Some(renamed) = free.and_then(|name| name.parse::<TaskId>().ok()) else { return };
     let (line, place) = (file.line_of(outline.entries[other].at), outline.entries[other].at);
     let above = file.line_of(outline.entries[first].at);
     let what = format!("the id '{id}' is taken already, in line {above}; this task is called '{renamed}'");
     outline.warnings.push(file.problem(place, what, "give one of the two another id"));
     outline.duplicates.insert(outline.entries[first].id.clone(), line);
-    taken.insert(renamed.folded(), other);
     outline.entries[other].id = renamed;
 }
 

@@ -7,7 +7,7 @@ const PHASES: [&str; 8] = ["phase", "phases", "fase", "fases", "阶段", "階段
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
 /// of their characters is cut at these words; longer ones stand first.
-const CJK_WORDS: [&str; 46] = [
+const CJK_WORDS: [&str; 47] = [
     "所有用户故事",
     "所有使用者故事",
     "全部用户故事",
@@ -32,6 +32,7 @@ const CJK_WORDS: [&str; 46] = [
     "必须在",
     "并行",
     "並行",
+    "並列",
     "依赖",
     "依賴",
     "依存",
@@ -78,8 +79,12 @@ pub(super) enum Piece<'a> {
     Comma,
     /// `+`, `/`, `&`: members that belong together.
     Plus,
+    /// `∥`, `||`: members that run beside each other.
+    Bars,
     /// What may join the ends of a range.
     Dash,
+    /// A dash between two parts of a sentence, as in "depends on T012 — T016 does not".
+    Pause,
     /// `(` and `)`.
     Open,
     Close,
@@ -122,6 +127,11 @@ impl Tokenizer<'_> {
         while let Some(next) = text[at..].chars().next() {
             let rest = &text[at..];
             let (what, len) = if next.is_alphanumeric() { self.word(rest, tokens) } else { mark(rest, next) };
+            let is_apart =
+                text[..at].ends_with(' ') && text[at + len..].chars().next().is_none_or(char::is_whitespace);
+            // An em dash with spaces around it joins no range; an en dash may.
+            let is_pause = what == Some(Piece::Dash) && is_apart && matches!(&rest[..len], "—" | "--");
+            let what = if is_pause { Some(Piece::Pause) } else { what };
             if let Some(what) = what {
                 tokens.push(Token { at: start + at, what });
             }
@@ -226,11 +236,14 @@ fn word_len(rest: &str) -> usize {
 fn mark<'a>(rest: &str, next: char) -> (Option<Piece<'a>>, usize) {
     let len = next.len_utf8();
     let what = match next {
-        '*' | '_' | '`' | '~' | '"' | '\'' | '’' => return (None, len),
+        '*' | '_' | '`' | '~' | '"' | '\'' | '’' | '§' => return (None, len),
+        // "#12" is how people write the number of an issue.
+        '#' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => return (None, len),
         c if c.is_whitespace() => return (None, len),
         ',' | '，' | '、' => Piece::Comma,
-        '+' | '&' | '/' | '║' | '‖' | '∥' => Piece::Plus,
-        '|' if rest.starts_with("||") => return (Some(Piece::Plus), 2),
+        '+' | '&' | '/' => Piece::Plus,
+        '║' | '‖' | '∥' => Piece::Bars,
+        '|' if rest.starts_with("||") => return (Some(Piece::Bars), 2),
         '(' | '（' => Piece::Open,
         ')' | '）' => Piece::Close,
         '[' | '【' => Piece::OpenSquare,
@@ -291,6 +304,7 @@ mod tests {
                 "Phase 3.1: 1.2 and 1.3",
                 vec![Word("Phase"), Phase("3.1"), Piece::Colon, Id("1.2"), Word("and"), Number("1.3")],
             ),
+            ("T1 – T3 — T4", vec![Id("T1"), Dash, Id("T3"), Piece::Pause, Id("T4")]),
             ("T1..T3", vec![Id("T1"), Dash, Id("T3")]),
             ("US1+US-2", vec![Story("1"), Plus, Story("2")]),
             ("User Story 3", vec![Word("User"), Word("Story"), Story("3")]),

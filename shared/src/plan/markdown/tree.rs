@@ -8,8 +8,8 @@ use super::{
     outline::Outline,
     paths::paths,
     section::{
-        Purpose, begins_with, begins_with_story, phase_label, purpose, says_apart, slug, spoken_names,
-        story_numbers, without_brackets,
+        Purpose, begins_with, begins_with_story, counted_label, phase_label, priority, purpose, says_apart,
+        slug, spoken_names, story_numbers, title_words, without_brackets,
     },
     settle::Standing,
 };
@@ -40,6 +40,12 @@ pub(super) struct Role {
     pub(super) kind: NodeKind,
     /// How sentences name a phase: `3` of "Phase 3".
     pub(super) label: Option<String>,
+    /// The word and the number that a heading other than "Phase 3" counts with: "Group 3", "3. Auth".
+    pub(super) counted: Option<(String, String)>,
+    /// The priority in its title, such as `P1`.
+    pub(super) priority: Option<String>,
+    /// The words of its title in lower case.
+    pub(super) words: Vec<String>,
     /// The numbers of its stories.
     pub(super) stories: Vec<String>,
     /// Whether its title names them only in brackets.
@@ -48,6 +54,8 @@ pub(super) struct Role {
     pub(super) is_first: bool,
     /// Its title as sentences speak of it, in lower-case words.
     pub(super) titles: Vec<Vec<String>>,
+    /// Whether it is a box without an id.
+    pub(super) is_unnamed: bool,
     /// The subsection of its phase that a task stands in.
     pub(super) section: Subsection,
 }
@@ -120,7 +128,9 @@ impl TreeBuilder<'_, '_> {
             }
             let parent = self.container(entry.parent, entry.section, (at, &section_ids), Some(&numbers));
             nodes.drafts.push(self.task(entry, parent));
-            nodes.roles.push(Role { section: self.subsection(at, entry, &section_ids), ..Role::default() });
+            let is_unnamed = entry.form == Form::Plain;
+            let section = self.subsection(at, entry, &section_ids);
+            nodes.roles.push(Role { section, is_unnamed, ..Role::default() });
         }
         keep_one_phase_per_story(&mut nodes);
         nodes
@@ -273,10 +283,14 @@ impl TreeBuilder<'_, '_> {
         Role {
             kind,
             label: phase_label(title),
+            counted: counted_label(title),
+            priority: priority(title).map(str::to_owned),
+            words: title_words(title),
             stories,
             is_annotated,
             is_first: purpose(title) == Purpose::First,
             titles: spoken_names(title),
+            is_unnamed: false,
             section: Subsection::default(),
         }
     }

@@ -1,9 +1,14 @@
 //! Sentences that say what waits for what: "T005 depends on T001-T003", "US3 depends on US1", "(after T002)",
 //! and arrows, whose direction only the whole section can tell.
 
+mod arrows;
+mod manner;
+mod objects;
+
+use self::manner::is_advice;
 use super::{
     Offset,
-    keywords::{Keyword, Reach, Sense, Voice, is_denied, is_filler, is_of_last_step, is_wish, keyword_at},
+    keywords::{Keyword, Sense, Voice, is_denied, is_of_some_part, is_wish, keyword_at},
     mentions::{List, Mentions, Name, Placed, behind_parenthesis},
     tokens::{Piece, Token},
 };
@@ -46,6 +51,8 @@ pub(super) struct Said<'a> {
     pub(super) abreast: Vec<Vec<Placed<'a>>>,
     /// Names of what is said to wait for nothing.
     pub(super) free: Vec<Placed<'a>>,
+    /// Whether anything is.
+    pub(super) is_free: bool,
     /// Sentences that surely speak of order and cannot be read.
     pub(super) unread: Vec<Offset>,
 }
@@ -74,57 +81,6 @@ pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: Voi
     said
 }
 
-/// How one person would go about it is no dependency: "Sequential (solo developer): Phase 1 → 2 → 3".
-fn is_advice(clause: &[Token<'_>]) -> bool {
-    clause.iter().any(|token| {
-        matches!(token.what, Piece::Word(word) if matches!(
-            word.to_ascii_lowercase().as_str(),
-            "solo" | "recommended" | "suggested" | "recommend" | "developer" | "developers" | "example" | "或按优先级顺序进行" | "staffed"
-        ))
-    })
-}
-
-/// "sequentially or in parallel" leaves it open.
-fn offers_choice(between: &[Token<'_>]) -> bool {
-    between.iter().any(|token| matches!(token.what, Piece::Word("or" | "parallel")))
-}
-
-/// Whether nothing stands between a list and "parallel" but words like "can run in". Tasks that may only start
-/// together may still need each other's results.
-fn is_permission(between: &[Token<'_>], is_of_tasks: bool) -> bool {
-    const STARTS: [&str; 3] = ["start", "begin", "proceed"];
-    const WORDS: [&str; 26] = [
-        "tasks",
-        "tests",
-        "can",
-        "may",
-        "could",
-        "all",
-        "both",
-        "run",
-        "runs",
-        "be",
-        "execute",
-        "executed",
-        "done",
-        "written",
-        "developed",
-        "worked",
-        "created",
-        "implemented",
-        "launched",
-        "in",
-        "on",
-        "also",
-        "safely",
-        "are",
-        "then",
-        "built",
-    ];
-    let is_word = |word: &str| WORDS.contains(&word) || !is_of_tasks && STARTS.contains(&word);
-    between.iter().all(|token| matches!(token.what, Piece::Word(word) if is_word(word)))
-}
-
 struct ClauseReader<'c, 'a> {
     mentions: &'c Mentions<'c>,
     clause: &'c [Token<'a>],
@@ -150,46 +106,34 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// In "**US2 (Phase 4)**: P2. Depends on US1." the item is about what stands before the colon.
     fn topic(&self, topic: &mut Option<Vec<Placed<'a>>>) {
-        if topic.is_some() || self.voice == Voice::Task {
+        if topic.is_some() || self.voice.is_own() {
             return;
         }
         let colon = self.clause.iter().position(|token| token.what == Piece::Colon);
-        let dash = self.clause.iter().position(|token| token.what == Piece::Dash);
+        let dash = self.clause.iter().position(|token| matches!(token.what, Piece::Dash | Piece::Pause));
         let Some(end) = colon.or(dash) else { return };
         let head = &self.clause[..end];
         if (0..end).any(|at| keyword_at(head, at, self.voice).is_some()) {
             return;
         }
         let first = (0..end).find_map(|at| self.mentions.list_at(head, at));
-        *topic = first.map(|list| list.members);
+        *topic = first.map(|list| list.members).or_else(|| Some(vec![self.title_of(head)?]));
     }
 
-    /// "Setup (Phase 1): no dependencies", "can start immediately".
-    fn note_freedom(&mut self, topic: Option<&[Placed<'a>]>) {
-        if self.voice == Voice::Task || self.is_remark {
-            return;
-        }
-        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
-            Some(Piece::Word(word)) => word.to_lowercase(),
-            _ => String::new(),
-        };
-        let says = |first: &[&str], second: &[&str]| {
-            (0..self.clause.len()).any(|at| {
-                first.contains(&word(at).as_str())
-                    && second.contains(&word(at + 1).as_str())
-                    && !matches!(word(at + 2).as_str(), "on" | "between" | "after" | "once")
+    /// The one phase whose title has all the words of a head outside of brackets.
+    fn title_of(&self, head: &[Token<'a>]) -> Option<Placed<'a>> {
+        const MOST_WORDS: usize = 6;
+        const LONG: usize = 4;
+        let outside = head.iter().take_while(|token| !matches!(token.what, Piece::Open | Piece::OpenSquare));
+        let words: Vec<String> = outside
+            .filter_map(|token| match token.what {
+                Piece::Word(word) if !word.eq_ignore_ascii_case("and") => Some(word.to_lowercase()),
+                _ => None,
             })
-        };
-        let is_free = says(&["no", "zero"], &["dependencies", "deps", "dependency", "prerequisites"])
-            || says(&["start", "starts", "begin"], &["immediately"])
-            || (0..self.clause.len()).any(|at| matches!(word(at).as_str(), "无依赖" | "無依賴"));
-        let has_keyword = (0..self.clause.len()).any(|at| {
-            keyword_at(self.clause, at, self.voice).is_some_and(|k| k.sense != Sense::Unrelated)
-                && !is_denied(self.clause, at)
-        });
-        if is_free && !has_keyword {
-            self.said.free.extend(topic.unwrap_or_default().iter().cloned());
-        }
+            .collect();
+        let is_telling = words.len() <= MOST_WORDS && words.iter().any(|word| word.len() >= LONG);
+        let node = is_telling.then(|| self.mentions.known.phase_with_words(&words)).flatten()?;
+        Some((Name::Node(node), head.first()?.at))
     }
 
     /// Takes what stands at a position, and gives the next position.
@@ -214,33 +158,6 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
-    /// "T008–T011 edit one file and run sequentially", "T012 and T013 can run in parallel".
-    fn note_manner(&mut self, at: usize) {
-        const SHORTLY: usize = 14;
-        let Piece::Word(word) = self.clause[at].what else { return };
-        let Some(list) = self.last.as_ref().filter(|list| list.end <= at && at - list.end <= SHORTLY) else {
-            return;
-        };
-        if self.voice == Voice::Task || is_denied(self.clause, at) {
-            return;
-        }
-        let between = &self.clause[list.end..at];
-        let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
-        let is_of_tasks =
-            list.members.iter().all(|(name, _)| matches!(name, Name::Task(_) | Name::Range(..)));
-        match word.to_ascii_lowercase().as_str() {
-            "sequential" | "sequentially"
-                if is_of_tasks && !offers_choice(between) && !offers_choice(behind) =>
-            {
-                self.said.chains.push(list.members.clone());
-            }
-            "parallel" | "simultaneously" | "concurrently" if is_permission(between, is_of_tasks) => {
-                self.said.abreast.push(list.members.clone());
-            }
-            _ => {}
-        }
-    }
-
     fn list(&mut self, at: usize, list: List<'a>) -> usize {
         // In "after foundational setup" the second title goes on with the first; it is no subject.
         if let Some((on, _)) = self.waited_for.take_if(|(_, end)| *end < at) {
@@ -253,6 +170,9 @@ impl<'a> ClauseReader<'_, 'a> {
             self.subject = Some(list.members.clone());
         }
         let end = list.end;
+        if list.is_abreast && self.voice == Voice::Section {
+            self.said.abreast.push(list.members.clone());
+        }
         if self.voice == Voice::Section && self.is_arrow(self.behind_words(end)) {
             return self.arrows(list);
         }
@@ -287,7 +207,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// Brackets: what they say counts only if they name its subject too. In a task they are part of the sentence.
     fn remark(&mut self, at: usize) -> usize {
         let end = behind_parenthesis(self.clause, at);
-        if self.voice == Voice::Task || end <= at + 1 {
+        if self.voice.is_own() || end <= at + 1 {
             return at + 1;
         }
         let inner = &self.clause[at + 1..end - 1];
@@ -316,11 +236,17 @@ impl<'a> ClauseReader<'_, 'a> {
         if keyword.sense == Sense::Postfix {
             return self.postfix(at, keyword);
         }
-        let object = self.object_at(keyword);
+        let kind = self.kind_of_numbers(topic);
+        let object = self.object_at(keyword, kind.as_ref());
         if is_denied(self.clause, at) || keyword.sense == Sense::Unrelated {
-            let Some((object, end)) = object else { return keyword.end };
-            if self.voice == Voice::Section && !self.is_remark {
+            let Some((mut object, end)) = object else { return keyword.end };
+            if self.voice != Voice::Task && !self.is_remark {
                 let who = self.subject_of(at, keyword.sense, topic);
+                // "parallel with all" means those behind it too.
+                object
+                    .iter_mut()
+                    .filter(|(name, _)| *name == Name::AllBefore)
+                    .for_each(|(name, _)| *name = Name::AllOthers);
                 if keyword.sense == Sense::Unrelated {
                     self.said.unrelated.push((object.clone(), who.clone()));
                 }
@@ -328,19 +254,23 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             return end;
         }
-        if keyword.sense == Sense::Waits && self.voice == Voice::Section && is_of_last_step(self.clause, at) {
+        let has_name = self.last.as_ref().is_some_and(|list| list.end == at);
+        let is_of_part = !has_name && is_of_some_part(self.clause, at);
+        if keyword.sense == Sense::Waits && self.voice == Voice::Section && is_of_part {
             self.said.unread.push(self.clause[at].at);
             return object.map_or(keyword.end, |(_, end)| end);
         }
         let who = self.subject_of(at, keyword.sense, topic);
+        let object = object.or_else(|| self.object_of_next(keyword, kind.as_ref()));
         let Some((object, end)) = object else {
             if keyword.is_certain && self.voice == Voice::Section && !self.is_remark && !who.is_empty() {
                 self.said.unread.push(self.clause[at].at);
             }
             return keyword.end;
         };
-        self.last = Some(List { members: object.clone(), last: at, end, is_comma_list: false });
-        if self.voice == Voice::Task || !who.is_empty() {
+        self.last =
+            Some(List { members: object.clone(), last: at, end, is_comma_list: false, is_abreast: false });
+        if self.voice.is_own() || !who.is_empty() {
             let force = if is_wish(self.clause, at) { Force::Loose } else { self.force() };
             self.said.claims.push(match keyword.sense {
                 Sense::Waits | Sense::Postfix => Claim { who, on: object, force },
@@ -369,7 +299,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let subject = self.subject.clone().filter(|subject| *subject != object.members);
         match subject {
             Some(who) => self.said.claims.push(Claim { who, on: object.members, force: Force::Firm }),
-            None if self.voice == Voice::Task => {
+            None if self.voice.is_own() => {
                 self.said.claims.push(Claim { who: Vec::new(), on: object.members, force: Force::Firm });
             }
             None => {
@@ -381,127 +311,13 @@ impl<'a> ClauseReader<'_, 'a> {
         keyword.end
     }
 
-    /// The list that a keyword speaks of, and where it ends.
-    fn object_at(&self, keyword: Keyword) -> Option<(Vec<Placed<'a>>, usize)> {
-        const FAR: usize = 14;
-        const NEAR: usize = 5;
-        let limit = if keyword.reach == Reach::Far { FAR } else { NEAR };
-        let first = keyword.end;
-        for start in first..self.clause.len().min(first + limit) {
-            if let Some(list) = self.mentions.list_at(self.clause, start) {
-                return Some(self.without_next_subject(list));
-            }
-            if keyword_at(self.clause, start, self.voice).is_some() {
-                return None;
-            }
-            let may_stand_between = match self.clause[start].what {
-                Piece::Word(word) => keyword.reach == Reach::Far || is_filler(word),
-                Piece::Colon | Piece::Other | Piece::Dash => true,
-                Piece::Arrow(_) => false,
-                _ => keyword.reach == Reach::Far,
-            };
-            if !may_stand_between {
-                return None;
-            }
+    /// What a bare number means: a phase where the sentence is about one.
+    fn kind_of_numbers(&self, topic: Option<&[Placed<'a>]>) -> Option<Name<'a>> {
+        if self.voice == Voice::Phase {
+            return Some(Name::Phase(""));
         }
-        None
-    }
-
-    /// In "T019 after T006, T020 after T015" the last member of the list already begins the next sentence.
-    fn without_next_subject(&self, mut list: List<'a>) -> (Vec<Placed<'a>>, usize) {
-        let goes_on = list.end < self.clause.len()
-            && (keyword_at(self.clause, list.end, self.voice).is_some_and(|k| k.sense != Sense::Then)
-                || self.is_arrow(list.end));
-        if goes_on && list.members.len() > 1 && list.is_comma_list {
-            list.members.pop();
-            return (list.members, list.last);
-        }
-        (list.members, list.end)
-    }
-
-    /// A chain of arrows that begins with a list.
-    fn arrows(&mut self, first: List<'a>) -> usize {
-        let mut left = first;
-        let mut at = self.behind_words(left.end);
-        while let Some(Piece::Arrow(points_left)) = self.clause.get(at).map(|token| token.what) {
-            let Some((right, is_worded)) = self.right_of(at + 1) else {
-                at += 1;
-                break;
-            };
-            if is_worded {
-                // "Phase 4 → after Phase 2": the word says it, the arrow only leads to it.
-                self.last = Some(left);
-                return at + 1;
-            }
-            let end = right.end;
-            let (pairs, rest) = self.split_pairs(right);
-            if !self.is_result(end) {
-                let (left, right) = (left.members.clone(), pairs);
-                self.said.arrows.push(if points_left {
-                    ArrowClaim { left: right, right: left }
-                } else {
-                    ArrowClaim { left, right }
-                });
-            }
-            left = rest;
-            at = self.behind_words(end);
-        }
-        self.last = Some(left);
-        at
-    }
-
-    /// What an arrow leads to, and whether a keyword stands before it.
-    fn right_of(&self, at: usize) -> Option<(List<'a>, bool)> {
-        const SHORTLY: usize = 6;
-        for start in at..self.clause.len().min(at + SHORTLY) {
-            if let Some(list) = self.mentions.list_at(self.clause, start) {
-                return Some((list, false));
-            }
-            if keyword_at(self.clause, start, self.voice).is_some() {
-                let list = List { members: Vec::new(), last: start, end: start, is_comma_list: false };
-                return Some((list, true));
-            }
-            if matches!(self.clause[start].what, Piece::Arrow(_)) {
-                return None;
-            }
-            // An arrow may lead into brackets: "T001 → (T002, T003) → T004".
-        }
-        None
-    }
-
-    /// "T001 → T002, T003 → T004" is two pairs: the list between the arrows is cut in two.
-    fn split_pairs(&self, mut right: List<'a>) -> (Vec<Placed<'a>>, List<'a>) {
-        let goes_on = self.is_arrow(self.behind_words(right.end));
-        let is_grouped = right.last > 1
-            && right.members.len() > 1
-            && (0..right.last)
-                .rev()
-                .take(4)
-                .any(|at| matches!(self.clause[at].what, Piece::Open | Piece::OpenSquare));
-        if goes_on && right.is_comma_list && right.members.len() == 2 && !is_grouped {
-            let second = right.members.split_off(1);
-            let rest = List { members: second, ..right.clone() };
-            return (right.members, rest);
-        }
-        (right.members.clone(), right)
-    }
-
-    /// "T008 → T003 passes": the arrow leads to a result.
-    fn is_result(&self, at: usize) -> bool {
-        matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if matches!(word, "passes" | "pass" | "green" | "turns" | "fails"))
-    }
-
-    /// Behind the words that explain a member of a chain, if an arrow follows them.
-    fn behind_words(&self, at: usize) -> usize {
-        const SHORTLY: usize = 10;
-        for next in at..self.clause.len().min(at + SHORTLY) {
-            match self.clause[next].what {
-                Piece::Arrow(_) => return next,
-                Piece::Word(_) if keyword_at(self.clause, next, self.voice).is_some() => return at,
-                Piece::Id(_) | Piece::Comma | Piece::Open | Piece::Dash => return at,
-                _ => {}
-            }
-        }
-        at
+        let subject = self.subject.as_deref().or(topic).and_then(<[_]>::last)?;
+        matches!(subject.0, Name::Phase(_) | Name::Phases(..) | Name::Story(_) | Name::Stories(..))
+            .then(|| subject.0.clone())
     }
 }

@@ -1,0 +1,104 @@
+//! Chains of arrows: "T001 → T002, T003 → T004". Their direction only the whole section can tell.
+
+use super::{
+    super::{
+        keywords::keyword_at,
+        mentions::{List, Placed},
+        tokens::Piece,
+    },
+    ArrowClaim, ClauseReader,
+};
+
+impl<'a> ClauseReader<'_, 'a> {
+    /// A chain of arrows that begins with a list.
+    pub(super) fn arrows(&mut self, first: List<'a>) -> usize {
+        let mut left = first;
+        let mut at = self.behind_words(left.end);
+        while let Some(Piece::Arrow(points_left)) = self.clause.get(at).map(|token| token.what) {
+            let Some((right, is_worded)) = self.right_of(at + 1) else {
+                at += 1;
+                break;
+            };
+            if is_worded {
+                // "Phase 4 → after Phase 2": the word says it, the arrow only leads to it.
+                self.last = Some(left);
+                return at + 1;
+            }
+            let end = right.end;
+            let (pairs, rest) = self.split_pairs(right);
+            if !self.is_result(end) {
+                let (left, right) = (left.members.clone(), pairs);
+                self.said.arrows.push(if points_left {
+                    ArrowClaim { left: right, right: left }
+                } else {
+                    ArrowClaim { left, right }
+                });
+            }
+            left = rest;
+            at = self.behind_words(end);
+        }
+        self.last = Some(left);
+        at
+    }
+
+    /// What an arrow leads to, and whether a keyword stands before it.
+    pub(super) fn right_of(&self, at: usize) -> Option<(List<'a>, bool)> {
+        const SHORTLY: usize = 6;
+        for start in at..self.clause.len().min(at + SHORTLY) {
+            if let Some(list) = self.mentions.list_at(self.clause, start) {
+                return Some((list, false));
+            }
+            if keyword_at(self.clause, start, self.voice).is_some() {
+                let list = List {
+                    members: Vec::new(),
+                    last: start,
+                    end: start,
+                    is_comma_list: false,
+                    is_abreast: false,
+                };
+                return Some((list, true));
+            }
+            if matches!(self.clause[start].what, Piece::Arrow(_)) {
+                return None;
+            }
+            // An arrow may lead into brackets: "T001 → (T002, T003) → T004".
+        }
+        None
+    }
+
+    /// "T001 → T002, T003 → T004" is two pairs: the list between the arrows is cut in two.
+    pub(super) fn split_pairs(&self, mut right: List<'a>) -> (Vec<Placed<'a>>, List<'a>) {
+        let goes_on = self.is_arrow(self.behind_words(right.end));
+        let is_grouped = right.last > 1
+            && right.members.len() > 1
+            && (0..right.last)
+                .rev()
+                .take(4)
+                .any(|at| matches!(self.clause[at].what, Piece::Open | Piece::OpenSquare));
+        if goes_on && right.is_comma_list && right.members.len() == 2 && !is_grouped {
+            let second = right.members.split_off(1);
+            let rest = List { members: second, ..right.clone() };
+            return (right.members, rest);
+        }
+        (right.members.clone(), right)
+    }
+
+    /// "T008 → T003 passes": the arrow leads to a result.
+    pub(super) fn is_result(&self, at: usize) -> bool {
+        matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if matches!(word, "passes" | "pass" | "green" | "turns" | "fails"))
+    }
+
+    /// Behind the words that explain a member of a chain, if an arrow follows them.
+    pub(super) fn behind_words(&self, at: usize) -> usize {
+        const SHORTLY: usize = 10;
+        for next in at..self.clause.len().min(at + SHORTLY) {
+            match self.clause[next].what {
+                Piece::Arrow(_) => return next,
+                Piece::Word(_) if keyword_at(self.clause, next, self.voice).is_some() => return at,
+                Piece::Id(_) | Piece::Comma | Piece::Open | Piece::Dash | Piece::Pause => return at,
+                _ => {}
+            }
+        }
+        at
+    }
+}

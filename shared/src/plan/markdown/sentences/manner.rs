@@ -1,0 +1,218 @@
+//! How tasks run, as sentences say it: at once, one behind the other, at any time.
+
+use super::{
+    super::{
+        keywords::{Sense, Voice, is_denied, keyword_at},
+        mentions::{Name, Placed},
+        tokens::{Piece, Token},
+    },
+    ClauseReader,
+};
+
+/// How one person would go about it is no dependency: "Sequential (solo developer): Phase 1 → 2 → 3".
+pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
+    let word = |at: usize| match clause.get(at).map(|token| token.what) {
+        Some(Piece::Word(word)) => word.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    if (0..clause.len()).any(|at| word(at) == "priority" && word(at + 1) == "order") {
+        return true;
+    }
+    clause.iter().any(|token| {
+        matches!(token.what, Piece::Word(word) if matches!(
+            word.to_ascii_lowercase().as_str(),
+            "solo" | "recommended" | "suggested" | "recommend" | "developer" | "developers" | "example" | "或按优先级顺序进行" | "staffed"
+        ))
+    })
+}
+
+/// "sequentially or in parallel" leaves it open.
+pub(super) fn offers_choice(between: &[Token<'_>]) -> bool {
+    between.iter().any(|token| matches!(token.what, Piece::Word("or" | "parallel")))
+}
+
+/// Whether nothing stands between a list and "parallel" but words like "can run in". Tasks that may only start
+/// together may still need each other's results.
+pub(super) fn is_permission(between: &[Token<'_>], is_of_tasks: bool) -> bool {
+    const STARTS: &[&str] = &["start", "begin", "proceed", "iniciar", "começar"];
+    const WORDS: &[&str] = &[
+        "tasks",
+        "tests",
+        "can",
+        "may",
+        "could",
+        "all",
+        "both",
+        "run",
+        "runs",
+        "be",
+        "execute",
+        "executed",
+        "done",
+        "written",
+        "developed",
+        "worked",
+        "created",
+        "implemented",
+        "launched",
+        "in",
+        "on",
+        "also",
+        "safely",
+        "are",
+        "then",
+        "built",
+        // Portuguese, Spanish, French, Italian
+        "podem",
+        "pode",
+        "rodar",
+        "executar",
+        "executadas",
+        "executados",
+        "ser",
+        "feitas",
+        "em",
+        "pueden",
+        "puede",
+        "ejecutarse",
+        "hacerse",
+        "en",
+        "peuvent",
+        "être",
+        "exécutées",
+        "faites",
+        "possono",
+        "essere",
+        "eseguiti",
+        // German, Polish, Turkish, Vietnamese
+        "können",
+        "laufen",
+        "mogą",
+        "być",
+        "wykonywane",
+        "realizowane",
+        "có",
+        "thể",
+        "chạy",
+        "song",
+        // Chinese and Japanese
+        "可",
+        "可以",
+        "均可",
+        "都可以",
+        "可同时",
+        "能",
+        "は",
+        "が",
+        "は同時に",
+        "任务",
+        "タスクは",
+        "tarefas",
+        "tareas",
+        "tâches",
+    ];
+    let is_among = |words: &[&str], word: &str| words.iter().any(|known| known.eq_ignore_ascii_case(word));
+    let is_word = |word: &str| is_among(WORDS, word) || !is_of_tasks && is_among(STARTS, word);
+    between.iter().all(|token| matches!(token.what, Piece::Word(word) if is_word(word)))
+}
+
+impl<'a> ClauseReader<'_, 'a> {
+    /// "Setup (Phase 1): no dependencies", "can start immediately".
+    pub(super) fn note_freedom(&mut self, topic: Option<&[Placed<'a>]>) {
+        if self.voice == Voice::Task || self.is_remark {
+            return;
+        }
+        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
+            Some(Piece::Word(word)) => word.to_lowercase(),
+            _ => String::new(),
+        };
+        let says = |first: &[&str], second: &[&str]| {
+            (0..self.clause.len()).any(|at| {
+                first.contains(&word(at).as_str())
+                    && second.contains(&word(at + 1).as_str())
+                    && !matches!(word(at + 2).as_str(), "on" | "between" | "after" | "once")
+            })
+        };
+        let is_free = says(&["no", "zero"], &["dependencies", "deps", "dependency", "prerequisites"])
+            || says(&["start", "starts", "begin"], &["immediately"])
+            || (0..self.clause.len()).any(|at| matches!(word(at).as_str(), "无依赖" | "無依賴"))
+            || self.says_independent();
+        let has_keyword = (0..self.clause.len()).any(|at| {
+            keyword_at(self.clause, at, self.voice).is_some_and(|k| k.sense != Sense::Unrelated)
+                && !is_denied(self.clause, at)
+        });
+        if !is_free || has_keyword {
+            return;
+        }
+        self.said.is_free = true;
+        match topic {
+            // What the clause itself names goes before what the item is about.
+            Some(_) if self.voice == Voice::Section && self.mentions.list_at(self.clause, 0).is_some() => {
+                let list = self.mentions.list_at(self.clause, 0);
+                self.said.free.extend(list.into_iter().flat_map(|list| list.members));
+            }
+            Some(topic) => self.said.free.extend(topic.iter().cloned()),
+            None if self.voice == Voice::Section => {
+                let list = self.mentions.list_at(self.clause, 0);
+                self.said.free.extend(list.into_iter().flat_map(|list| list.members));
+            }
+            None => {}
+        }
+    }
+
+    /// "Phase 10: independent, can run anytime", "T009 — fully independent".
+    pub(super) fn says_independent(&self) -> bool {
+        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let is = |at: usize, wanted: &[&str]| matches!(what(at), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let is_predicate = |at: usize| {
+            let is_stressed = at > 0 && is(at - 1, &["fully", "completely", "totally"]);
+            let before = at.checked_sub(1 + usize::from(is_stressed));
+            matches!(
+                before.and_then(what),
+                None | Some(Piece::Colon | Piece::Dash | Piece::Pause | Piece::Other | Piece::Open)
+            )
+        };
+        let is_end = |at: usize| {
+            matches!(what(at), None | Some(Piece::Dash | Piece::Pause | Piece::Close | Piece::Comma))
+                || is(at, &["can", "and", "start"])
+        };
+        (0..self.clause.len()).any(|at| {
+            is(at, &["independent", "independently"]) && is_predicate(at) && is_end(at + 1)
+                || is(at, &["anytime"])
+                || is(at, &["any"]) && is(at + 1, &["time"])
+        })
+    }
+
+    /// "T008–T011 edit one file and run sequentially", "T012 and T013 can run in parallel".
+    pub(super) fn note_manner(&mut self, at: usize) {
+        const SHORTLY: usize = 14;
+        let Piece::Word(word) = self.clause[at].what else { return };
+        let Some(list) = self.last.as_ref().filter(|list| list.end <= at && at - list.end <= SHORTLY) else {
+            return;
+        };
+        // "While T005 is done, T012/T013 can be done in parallel" says it of T005 and the two, not of the two.
+        let is_beside_other =
+            self.clause.iter().any(|token| matches!(token.what, Piece::Word("While" | "while")));
+        if self.voice.is_own() || is_denied(self.clause, at) || is_beside_other {
+            return;
+        }
+        let between = &self.clause[list.end..at];
+        let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
+        let is_of_tasks =
+            list.members.iter().all(|(name, _)| matches!(name, Name::Task(_) | Name::Range(..)));
+        match word.to_ascii_lowercase().as_str() {
+            "sequential" | "sequentially"
+                if is_of_tasks && !offers_choice(between) && !offers_choice(behind) =>
+            {
+                self.said.chains.push(list.members.clone());
+            }
+            "parallel" | "simultaneously" | "concurrently" | "paralelo" | "parallèle" | "parallelo"
+            | "równolegle" | "parallelly" | "并行" | "並行" | "並列"
+                if is_permission(between, is_of_tasks) =>
+            {
+                self.said.abreast.push(list.members.clone());
+            }
+            _ => {}
+        }
+    }
+}

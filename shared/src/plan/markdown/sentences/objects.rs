@@ -1,0 +1,130 @@
+//! What a keyword speaks of: the list behind it, also in brackets, in other words or by bare numbers.
+
+use super::{
+    super::{
+        keywords::{Keyword, Reach, Sense, Voice, is_denied, is_filler, keyword_at},
+        mentions::{List, Name, Placed},
+        tokens::{Piece, Token},
+    },
+    ClauseReader,
+};
+
+/// Behind "all above", "all of the above", "all previous tasks", "everything above".
+pub(super) fn behind_all_above(clause: &[Token<'_>], at: usize) -> Option<usize> {
+    const LONGEST: usize = 5;
+    let word = |at: usize| match clause.get(at).map(|token| token.what) {
+        Some(Piece::Word(word)) => word.to_ascii_lowercase(),
+        _ => String::new(),
+    };
+    if !matches!(word(at).as_str(), "all" | "everything") {
+        return None;
+    }
+    let is_before =
+        |at: &usize| matches!(word(*at).as_str(), "above" | "previous" | "prior" | "preceding" | "earlier");
+    let is_within = |at: &usize| matches!(word(*at).as_str(), "of" | "the" | "tasks" | "") || is_before(at);
+    let end = (at + 1..at + LONGEST).take_while(is_within).find(is_before)? + 1;
+    Some(end + usize::from(matches!(word(end).as_str(), "tasks" | "phases")))
+}
+
+impl<'a> ClauseReader<'_, 'a> {
+    /// The list at a position behind a keyword. In "Phase 4 needs 3 new endpoints" the number is no name.
+    pub(super) fn object_list(&self, at: usize, kind: Option<&Name<'a>>) -> Option<List<'a>> {
+        if self.voice == Voice::Task
+            && let Some(end) = behind_all_above(self.clause, at)
+        {
+            let members = vec![(Name::AllBefore, self.clause[at].at)];
+            return Some(List { members, last: at, end, is_comma_list: false, is_abreast: false });
+        }
+        if !matches!(self.clause[at].what, Piece::Number(_)) {
+            return self.mentions.list_at(self.clause, at);
+        }
+        let list = self.mentions.list_after(self.clause, at, Some(kind?))?;
+        let counts = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word(_)));
+        (!counts).then_some(list)
+    }
+
+    /// "T026 depends on the runner being there (after Phase 3)": what cannot be read is said again in other words.
+    pub(super) fn object_of_next(
+        &self,
+        keyword: Keyword,
+        kind: Option<&Name<'a>>,
+    ) -> Option<(Vec<Placed<'a>>, usize)> {
+        const SHORTLY: usize = 10;
+        if keyword.sense != Sense::Waits || !keyword.is_certain {
+            return None;
+        }
+        let next = (keyword.end..self.clause.len().min(keyword.end + SHORTLY))
+            .find_map(|at| Some((at, keyword_at(self.clause, at, self.voice)?)))
+            .filter(|(at, next)| next.sense == Sense::Waits && !is_denied(self.clause, *at));
+        self.object_at(next?.1, kind)
+    }
+
+    /// The list that a keyword speaks of, and where it ends.
+    pub(super) fn object_at(
+        &self,
+        keyword: Keyword,
+        kind: Option<&Name<'a>>,
+    ) -> Option<(Vec<Placed<'a>>, usize)> {
+        const FAR: usize = 14;
+        const NEAR: usize = 5;
+        let limit = if keyword.reach == Reach::Far { FAR } else { NEAR };
+        let first = keyword.end;
+        for start in first..self.clause.len().min(first + limit) {
+            if let Some(list) = self.object_list(start, kind) {
+                let is_bracketed = start > first && self.clause[start - 1].what == Piece::Open;
+                let (mut members, mut end) = self.without_next_subject(list);
+                if is_bracketed {
+                    self.add_bracketed(&mut members, &mut end);
+                }
+                return Some((members, end));
+            }
+            if keyword_at(self.clause, start, self.voice).is_some() {
+                return None;
+            }
+            let may_stand_between = match self.clause[start].what {
+                Piece::Word(word) => keyword.reach == Reach::Far || is_filler(word),
+                Piece::Colon | Piece::Other | Piece::Dash | Piece::Pause => true,
+                Piece::Arrow(_) => false,
+                _ => keyword.reach == Reach::Far,
+            };
+            if !may_stand_between {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// "the guard (Foundational) + at least one family (US1)": each thing is told by the name in brackets behind it.
+    pub(super) fn add_bracketed(&self, members: &mut Vec<Placed<'a>>, end: &mut usize) {
+        const MOST_WORDS: usize = 8;
+        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        loop {
+            let joint = *end + usize::from(what(*end) == Some(Piece::Close));
+            let goes_on = matches!(what(joint), Some(Piece::Plus | Piece::Comma))
+                || matches!(what(joint), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("and"));
+            let is_word = |at: &usize| {
+                matches!(what(*at), Some(Piece::Word(_)))
+                    && keyword_at(self.clause, *at, self.voice).is_none()
+            };
+            let open = joint + 1 + (joint + 1..).take(MOST_WORDS).take_while(is_word).count();
+            if !goes_on || what(open) != Some(Piece::Open) {
+                return;
+            }
+            let Some(list) = self.mentions.list_at(self.clause, open + 1) else { return };
+            *end = list.end;
+            members.extend(list.members);
+        }
+    }
+
+    /// In "T019 after T006, T020 after T015" the last member of the list already begins the next sentence.
+    pub(super) fn without_next_subject(&self, mut list: List<'a>) -> (Vec<Placed<'a>>, usize) {
+        let goes_on = list.end < self.clause.len()
+            && (keyword_at(self.clause, list.end, self.voice).is_some_and(|k| k.sense != Sense::Then)
+                || self.is_arrow(list.end));
+        if goes_on && list.members.len() > 1 && list.is_comma_list {
+            list.members.pop();
+            return (list.members, list.last);
+        }
+        (list.members, list.end)
+    }
+}

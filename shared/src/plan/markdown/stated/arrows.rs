@@ -1,0 +1,110 @@
+//! Which way arrows point: `T001 → T002` means "then" for most people and "needs" for some.
+
+use std::collections::HashSet;
+
+use super::{
+    super::{
+        mentions::{Name, Placed},
+        sentences::{ArrowClaim, Force},
+    },
+    MOST_PAIRS, Scope, Weight,
+    reader::Reader,
+};
+
+impl Reader<'_, '_, '_> {
+    /// `T001 → T002` means "then" for most people and "needs" for some. In each section the direction counts in
+    /// which most arrows follow the order of the file.
+    pub(super) fn settle_arrows(&mut self, arrows: &[ArrowClaim<'_>]) {
+        let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
+        arrows.iter().for_each(|claim| self.arrow_pairs(claim, &mut pairs));
+        pairs.retain(|(left, right, _)| !self.family.are_kin(*left, *right));
+        pairs = self.take_mutual(pairs);
+        let forward = pairs.iter().filter(|(left, right, _)| left < right).count();
+        let backward = pairs.len() - forward;
+        if forward == backward {
+            return self.warn_of_both_readings(&pairs);
+        }
+        let is_then = forward > backward;
+        for (left, right, at) in pairs {
+            let (who, on) = if is_then { (right, left) } else { (left, right) };
+            if (left < right) != is_then {
+                self.warn_of_odd_arrow((left, right), (who, on), at);
+            }
+            self.edge((who, on), at, Weight::Arrow, Scope::Few);
+        }
+    }
+
+    /// The pairs of one arrow. Where a side is "all" or "everything", the other side tells which ones are meant; such
+    /// an arrow has no vote about the direction of others, and is taken at once.
+    fn arrow_pairs(
+        &mut self,
+        ArrowClaim { left, right }: &ArrowClaim<'_>,
+        pairs: &mut Vec<(usize, usize, usize)>,
+    ) {
+        let (left, right) = (with_all(left, &Name::AllBefore), with_all(right, &Name::AllAfter));
+        let is_general = is_all(&left) || is_all(&right);
+        let first = self.known.nodes(&right).into_iter().min();
+        let left = self.nodes(&left, first, Force::Firm);
+        let right = self.nodes(&right, left.iter().map(|(at, _)| *at).max(), Force::Firm);
+        if left.len() * right.len() > MOST_PAIRS {
+            return;
+        }
+        for (left, at) in &left {
+            for (right, _) in &right {
+                if is_general {
+                    self.edge((*right, *left), *at, Weight::Arrow, Scope::All);
+                } else {
+                    pairs.push((*left, *right, *at));
+                }
+            }
+        }
+    }
+
+    /// Who writes "T003 → T012" and "T012 → T003" means "then" once and "needs" once: the order of the file tells.
+    fn take_mutual(&mut self, pairs: Vec<(usize, usize, usize)>) -> Vec<(usize, usize, usize)> {
+        let both: HashSet<(usize, usize)> = pairs.iter().map(|(left, right, _)| (*left, *right)).collect();
+        let is_mutual = |(left, right, _): &(usize, usize, usize)| both.contains(&(*right, *left));
+        let (mutual, others): (Vec<_>, Vec<_>) = pairs.into_iter().partition(is_mutual);
+        for (left, right, at) in mutual {
+            self.edge((left.max(right), left.min(right)), at, Weight::Arrow, Scope::Few);
+        }
+        others
+    }
+
+    fn warn_of_odd_arrow(&mut self, (left, right): (usize, usize), (who, on): (usize, usize), at: usize) {
+        let id = |at: usize| &self.found.drafts[at].task.id;
+        let what = format!(
+            "the arrow '{} → {}' points against the order of the file; as most arrows here are meant, '{}' waits for '{}'",
+            id(left),
+            id(right),
+            id(who),
+            id(on)
+        );
+        let fix = format!("write '{} depends on {}'", id(who), id(on));
+        self.found.warnings.push(self.page.file.1.problem(at, what, fix));
+    }
+
+    fn warn_of_both_readings(&mut self, pairs: &[(usize, usize, usize)]) {
+        let Some((left, right, at)) = pairs.first().copied() else { return };
+        let id = |at: usize| &self.found.drafts[at].task.id;
+        let what = format!(
+            "arrows point both ways: read as 'then', '{0} → {1}' lets '{1}' wait for '{0}'; read as 'needs', '{0}' waits for '{1}'",
+            id(left),
+            id(right)
+        );
+        let fix = format!("let all arrows point one way, or write '{} depends on {}'", id(right), id(left));
+        self.found.warnings.push(self.page.file.1.problem(at, what, fix));
+    }
+}
+
+/// The same names, with "all" and "everything" meant as `all`.
+fn with_all<'a>(names: &[Placed<'a>], all: &Name<'a>) -> Vec<Placed<'a>> {
+    let mut names = names.to_vec();
+    let is_all = |name: &Name<'_>| matches!(name, Name::AllBefore | Name::AllAfter);
+    names.iter_mut().filter(|(name, _)| is_all(name)).for_each(|(name, _)| *name = all.clone());
+    names
+}
+
+fn is_all(names: &[Placed<'_>]) -> bool {
+    names.iter().any(|(name, _)| matches!(name, Name::AllBefore | Name::AllAfter))
+}

@@ -1,0 +1,234 @@
+//! The order that a plan states: which of its statements are taken, and where they replace the implied order.
+
+mod arrows;
+mod reader;
+
+use std::collections::HashSet;
+
+use self::reader::Reader;
+use super::{
+    Page,
+    default_order::Family,
+    node_index::NodeIndex,
+    tokens::Tokenizer,
+    tree::{NodeKind, Role},
+};
+use crate::plan::{
+    assemble::{DraftNeed, Found, Place},
+    precedence::Precedence,
+};
+
+/// More statements than this are refused: a plan that nobody could have written must not take all memory.
+const MOST_EDGES: usize = 500_000;
+
+/// More pairs than this that may run beside each other are not noted: waiting is the safe answer.
+const MOST_UNRELATED: usize = 50_000;
+
+/// More pairs than this in one sentence are a slip of the pen, not a dependency.
+const MOST_PAIRS: usize = 20_000;
+
+/// How many of ten tasks must state their dependencies, from the first that does, so that these replace the implied
+/// order.
+const THROUGHOUT: usize = 9;
+
+/// The stated edges that were taken.
+pub(super) struct Stated {
+    /// For each node, what it says it waits for.
+    pub(super) needs: Vec<Vec<usize>>,
+    /// Nodes whose stated needs replace what would be implied.
+    pub(super) replaced: Vec<bool>,
+    /// Pairs of nodes of which the first need not wait for the second.
+    pub(super) unrelated: HashSet<(usize, usize)>,
+    pub(super) precedence: Precedence,
+}
+
+/// How firmly an edge is stated: where edges contradict each other, the first of these win.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    /// A task or its row says it.
+    Task,
+    /// A section about dependencies says it of tasks.
+    Section,
+    /// An arrow or a drawing.
+    Arrow,
+    /// It is said of whole phases.
+    Phase,
+    /// A remark in brackets.
+    Remark,
+}
+
+/// How many the sentence speaks of that an edge is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// Of one or two, which say so themselves.
+    Few,
+    /// Of a group.
+    Group,
+    /// "All stories", "everything": a last phase then still waits for other phases too.
+    All,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Edge {
+    who: usize,
+    on: usize,
+    place: Place,
+    weight: Weight,
+    scope: Scope,
+}
+
+/// What is stated of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Says {
+    Nothing,
+    /// That it waits for tasks of another phase, as a whole group may.
+    Something,
+    /// What it waits for itself.
+    Own,
+}
+
+/// Everything that the pages of a plan state.
+#[derive(Default)]
+struct Statements {
+    edges: Vec<Edge>,
+    /// Tasks that name their dependencies, also if these are none.
+    declared: HashSet<usize>,
+    /// Phases that are said to wait for nothing.
+    free: Vec<usize>,
+    /// Nodes that are said to have nothing to do with others.
+    unrelated: HashSet<(usize, usize)>,
+    /// Tasks that stand in a list of waves, which tells all that they wait for.
+    waved: HashSet<usize>,
+}
+
+/// Reads what the pages state into the drafts' `needs`.
+pub(super) fn read(
+    pages: &[Page<'_, '_>],
+    (known, roles): (&NodeIndex, &[Role]),
+    family: &Family,
+    found: &mut Found,
+) -> Stated {
+    let mut statements = Statements::default();
+    for page in pages {
+        let is_id = |id: &str| known.find(id).is_some();
+        let tokenizer = Tokenizer { is_id: &is_id };
+        Reader { page, known, roles, family, found, tokenizer, statements: &mut statements }.read();
+    }
+    take(statements, (roles, family), pages, found)
+}
+
+/// Takes the statements that do not contradict each other. Tasks that wait for each other by their own words are
+/// left for the check of the whole plan, which names them all.
+fn take(
+    mut statements: Statements,
+    (roles, family): (&[Role], &Family),
+    pages: &[Page<'_, '_>],
+    found: &mut Found,
+) -> Stated {
+    let mut stated = Stated {
+        needs: vec![Vec::new(); roles.len()],
+        replaced: vec![false; roles.len()],
+        unrelated: statements.unrelated,
+        precedence: Precedence::new(&family.children, &family.roots),
+    };
+    statements.edges.sort_by_key(|edge| edge.weight);
+    let mut taken: HashSet<(usize, usize)> = HashSet::new();
+    let mut says = vec![Says::Nothing; roles.len()];
+    for Edge { who, on, place, weight, scope } in statements.edges {
+        let is_general = scope == Scope::All;
+        let is_denied = weight == Weight::Remark && stated.unrelated.contains(&(who, on));
+        if is_denied || !taken.insert((who, on)) {
+            continue;
+        }
+        if !stated.precedence.try_add(who, on) && weight > Weight::Task {
+            let file = pages.iter().find(|page| page.file.0 == place.file).map(|page| page.file.1);
+            found.warnings.extend(file.map(|file| {
+                let id = |at: usize| &found.drafts[at].task.id;
+                let what = format!(
+                    "'{}' cannot wait for '{}': other dependencies say the opposite",
+                    id(who),
+                    id(on)
+                );
+                file.problem(place.at, what, "correct one of them")
+            }));
+            continue;
+        }
+        stated.needs[who].push(on);
+        // That whole groups of tasks wait for an earlier phase says nothing about their order among themselves.
+        let is_own = family.parents[who] == family.parents[on];
+        if !is_general {
+            let is_own = is_own || roles[on].kind != NodeKind::Task && scope == Scope::Few;
+            says[who] = says[who].max(if is_own { Says::Own } else { Says::Something });
+        }
+        let is_phase = |at: usize| roles[at].kind != NodeKind::Task;
+        let is_added = is_general && roles[who].kind == NodeKind::Last || weight == Weight::Remark;
+        stated.replaced[who] |= is_phase(who) && (is_phase(on) || !is_general) && !is_added;
+        let id = found.drafts[on].task.id.clone();
+        found.drafts[who].needs.push(DraftNeed::stated((id, place)));
+    }
+    for at in statements.free {
+        stated.replaced[at] |= matches!(roles[at].kind, NodeKind::Phase | NodeKind::Task);
+        says[at] = Says::Own;
+    }
+    replace_by_waves(&statements.waved, family, &mut stated);
+    replace_throughout(&statements.declared, (roles, family), &mut stated);
+    replace_in_phases(&says, (roles, family), &mut stated);
+    stated
+}
+
+/// What stands in a wave waits for the wave before it and nothing else, and so does a phase most of whose tasks do.
+fn replace_by_waves(waved: &HashSet<usize>, family: &Family, stated: &mut Stated) {
+    if waved.is_empty() {
+        return;
+    }
+    // For each node, how many of its leaves stand in a wave, and how many there are. Children stand behind parents.
+    let mut counts = vec![(0, 0); family.parents.len()];
+    for at in (0..family.parents.len()).rev() {
+        if family.children[at].is_empty() {
+            counts[at] = (0, 1);
+        }
+        if waved.contains(&at) {
+            counts[at].0 = counts[at].1;
+        }
+        let (within, all): (usize, usize) = counts[at];
+        stated.replaced[at] |= waved.contains(&at) || !family.children[at].is_empty() && within * 2 >= all;
+        if let Some(parent) = family.parents[at] {
+            counts[parent] = (counts[parent].0 + within, counts[parent].1 + all);
+        }
+    }
+}
+
+/// Where nearly every task names its dependencies, these are all that it has.
+fn replace_throughout(declared: &HashSet<usize>, (roles, family): (&[Role], &Family), stated: &mut Stated) {
+    let is_leaf = |at: &usize| family.children[*at].is_empty();
+    // A box without an id beside tasks with ids is not expected to name any.
+    let leaves: Vec<usize> = (0..roles.len()).filter(|at| is_leaf(at) && !roles[*at].is_unnamed).collect();
+    let count = leaves.iter().filter(|at| declared.contains(at)).count();
+    // What stands before the first dependency has none, and nobody writes that down.
+    let first = leaves.iter().position(|at| declared.contains(at)).unwrap_or(leaves.len());
+    if count < 3 || count * 2 < leaves.len() || count * 10 < (leaves.len() - first) * THROUGHOUT {
+        return;
+    }
+    let mut is_whole = vec![true; roles.len()];
+    for at in (0..roles.len()).rev() {
+        is_whole[at] &= !is_leaf(&at) || declared.contains(&at);
+        if let Some(parent) = family.parents[at] {
+            is_whole[parent] &= is_whole[at];
+        }
+        stated.replaced[at] |= is_whole[at];
+    }
+}
+
+/// The same for one phase whose tasks all but the first say what they wait for.
+fn replace_in_phases(says: &[Says], (roles, family): (&[Role], &Family), stated: &mut Stated) {
+    let is_task = |at: usize| family.children[at].is_empty() && roles[at].kind == NodeKind::Task;
+    for siblings in family.children.iter().chain([&family.roots]) {
+        let is_whole = siblings.len() > 3
+            && siblings.iter().all(|at| is_task(*at))
+            && siblings.iter().skip(1).all(|at| says[*at] > Says::Nothing)
+            && siblings.iter().skip(1).filter(|at| says[**at] == Says::Own).count() * 2 >= siblings.len() - 1;
+        if is_whole {
+            siblings.iter().skip(1).for_each(|at| stated.replaced[*at] = true);
+        }
+    }
+}

@@ -1,0 +1,389 @@
+//! What a page states about its order: sentences in tasks and phases, cells of tables, sections that list
+//! dependencies, drawings and waves.
+
+use super::{
+    super::{
+        Page,
+        default_order::Family,
+        drawings::{DrawingReader, is_mermaid},
+        keywords::{Sense, Voice, keyword_at},
+        lines::Kind,
+        mentions::{Mentions, Name, Placed},
+        node_index::{Missing, Named, NodeIndex},
+        outline::Block,
+        sentences::{self, ArrowClaim, Claim, Force, Said},
+        tokens::{Piece, Token, Tokenizer},
+        tree::{NodeKind, Role},
+        waves::{self, Wave},
+    },
+    Edge, MOST_EDGES, MOST_PAIRS, MOST_UNRELATED, Scope, Statements, Weight,
+};
+use crate::{
+    name::TaskId,
+    plan::assemble::{Found, Place},
+};
+
+/// Reads what one page states.
+pub(super) struct Reader<'r, 'f, 'a> {
+    pub(super) page: &'r Page<'f, 'a>,
+    pub(super) known: &'r NodeIndex,
+    pub(super) roles: &'r [Role],
+    pub(super) family: &'r Family,
+    pub(super) found: &'r mut Found,
+    pub(super) tokenizer: Tokenizer<'r>,
+    pub(super) statements: &'r mut Statements,
+}
+
+impl<'r, 'a> Reader<'r, '_, 'a> {
+    pub(super) fn read(&mut self) {
+        self.tasks();
+        self.phases();
+        self.cells();
+        self.sections();
+        self.parallel_lines();
+    }
+
+    fn mentions(&self, reads_titles: bool) -> Mentions<'r> {
+        Mentions { known: self.known, reads_titles }
+    }
+
+    fn tasks(&mut self) {
+        let mut tokens: Vec<Token<'a>> = Vec::new();
+        for (entry, id) in self.page.outline.entries.iter().zip(&self.page.ids) {
+            let Some(own) = id.as_ref().and_then(|id| self.known.position(id)) else { continue };
+            tokens.clear();
+            let lines = &self.page.lines[entry.lines.clone()];
+            self.tokenizer.lines(lines.iter().filter(|line| line.kind != Kind::Code), &mut tokens);
+            let tokens = behind_id(&tokens, entry.id.as_str());
+            let said = sentences::read(&self.mentions(false), tokens, Voice::Task);
+            if declares_nothing(tokens) || said.claims.iter().any(|claim| claim.who.is_empty()) {
+                self.statements.declared.insert(own);
+            }
+            said.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Task));
+        }
+    }
+
+    /// Headings of phases, and lines below them such as "**Depends on**: Phase 2".
+    fn phases(&mut self) {
+        for (section, line) in &self.page.outline.phase_lines {
+            let Some(own) = self.page.sections.get(*section).copied().flatten() else { continue };
+            let mut tokens = Vec::new();
+            self.tokenizer.lines(std::iter::once(line), &mut tokens);
+            let said = sentences::read(&self.mentions(true), behind_label(&tokens), Voice::Phase);
+            said.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Phase));
+            if said.is_free {
+                self.statements.free.push(own);
+            }
+            said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, Some(own)));
+        }
+    }
+
+    /// A cell under "Depends on" is a list, whatever stands around the ids.
+    fn cells(&mut self) {
+        for cell in &self.page.outline.cells {
+            let (mut who, mut on) = (Vec::new(), Vec::new());
+            self.tokenizer.text(cell.who, cell.who_at, &mut who);
+            self.tokenizer.text(cell.needs, cell.at, &mut on);
+            let mentions = self.mentions(true);
+            let who: Vec<Placed<'_>> = mentions.names(&who).into_iter().take(1).collect();
+            if let (nodes, _) = self.known.resolve_all(&who, None)
+                && let [(own, _)] = nodes[..]
+                && self.known.is_task(own)
+            {
+                self.statements.declared.insert(own);
+            }
+            if !who.is_empty() {
+                let on = mentions.names(&on);
+                let (who, on) = if cell.is_reversed { (on, who) } else { (who, on) };
+                self.claim(&Claim { who, on, force: Force::Firm }, None, Weight::Task);
+            }
+        }
+    }
+
+    fn sections(&mut self) {
+        let blocks = &self.page.outline.dependencies;
+        for blocks in blocks.chunk_by(|one, other| one.section == other.section) {
+            let mut arrows = Vec::new();
+            for block in blocks {
+                self.block(block, &mut arrows);
+            }
+            self.settle_arrows(&arrows);
+        }
+    }
+
+    /// Outside of lists of dependencies, sentences about parallel work only say what need not wait.
+    fn parallel_lines(&mut self) {
+        let mentions = self.mentions(true);
+        for line in &self.page.outline.parallel_lines {
+            let mut tokens = Vec::new();
+            self.tokenizer.lines(std::iter::once(line), &mut tokens);
+            let said = sentences::read(&mentions, &tokens, Voice::Section);
+            said.abreast.iter().for_each(|list| self.abreast(list));
+        }
+    }
+
+    fn block(&mut self, block: &Block<'a>, arrows: &mut Vec<ArrowClaim<'a>>) {
+        let mentions = self.mentions(true);
+        let is_drawing = block.lines[0].kind == Kind::Code;
+        let drawing = DrawingReader { mentions: &mentions, tokenizer: &self.tokenizer };
+        if is_drawing && is_mermaid(&block.lines) {
+            return arrows.append(&mut drawing.mermaid(&block.lines));
+        }
+        if is_drawing && let Some(waves) = waves::read(&block.lines) {
+            return self.waves(&waves);
+        }
+        let mut said = Said::default();
+        for lines in block.lines.chunks(if is_drawing { 1 } else { block.lines.len() }) {
+            let mut tokens = Vec::new();
+            self.tokenizer.lines(lines.iter(), &mut tokens);
+            let mut more = sentences::read(&mentions, &tokens, Voice::Section);
+            said.claims.append(&mut more.claims);
+            said.arrows.append(&mut more.arrows);
+            said.free.append(&mut more.free);
+            said.unrelated.append(&mut more.unrelated);
+            said.unread.append(&mut more.unread);
+            said.chains.append(&mut more.chains);
+            said.abreast.append(&mut more.abreast);
+        }
+        if is_drawing {
+            let tree = drawing.tree(&block.lines);
+            tree.iter().for_each(|claim| self.then(claim));
+        }
+        arrows.append(&mut said.arrows);
+        said.claims.iter().for_each(|claim| self.claim(claim, None, Weight::Section));
+        said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
+        said.chains.iter().for_each(|chain| self.chain(chain));
+        said.abreast.iter().for_each(|list| self.abreast(list));
+        let (free, _) = self.known.resolve_all(&said.free, None);
+        self.statements.free.extend(free.into_iter().map(|(at, _)| at));
+        for at in said.unread {
+            let what = "the order that this sentence states could not be read";
+            let fix = "name tasks or phases, as 'T005 depends on T001' or 'Phase 3 depends on Phase 2'";
+            self.found.warnings.push(self.page.file.1.problem(at, what, fix));
+        }
+    }
+
+    /// Each wave waits for the one before it.
+    fn waves(&mut self, waves: &[Wave]) {
+        /// Wider waves than anybody writes are closed by their last task.
+        const WIDEST: usize = 64;
+        let mut before: Vec<usize> = Vec::new();
+        for wave in waves {
+            let mut nodes: Vec<(usize, usize)> = Vec::new();
+            for (id, at) in wave {
+                nodes.extend(self.nodes(&[(Name::Task(id), *at)], None, Force::Firm));
+            }
+            self.statements.waved.extend(nodes.iter().map(|(at, _)| *at));
+            if nodes.len() * before.len() > WIDEST * WIDEST {
+                before = self.closed(&before, wave[0].1);
+            }
+            for (who, at) in &nodes {
+                before.iter().for_each(|on| self.edge((*who, *on), *at, Weight::Section, Scope::Few));
+            }
+            if !nodes.is_empty() {
+                before = nodes.into_iter().map(|(at, _)| at).collect();
+            }
+        }
+    }
+
+    /// The last of some tasks, made to wait for the others, so that two wide waves cost no edge for each pair.
+    fn closed(&mut self, nodes: &[usize], at: usize) -> Vec<usize> {
+        let Some((last, others)) = nodes.split_last() else { return Vec::new() };
+        others.iter().for_each(|on| self.edge((*last, *on), at, Weight::Section, Scope::Few));
+        vec![*last]
+    }
+
+    /// Two lists of which no member needs to wait for one of the other; an empty one stands for the phase itself.
+    fn unrelated(&mut self, who: &[Placed<'_>], others: &[Placed<'_>], own: Option<usize>) {
+        if self.statements.unrelated.len() >= MOST_UNRELATED {
+            return;
+        }
+        let nodes = |names: &[Placed<'_>], subject: Option<usize>| match own {
+            Some(own) if names.is_empty() => vec![own],
+            _ => self.known.resolve_all(names, subject).0.into_iter().map(|(at, _)| at).collect(),
+        };
+        let subject = own
+            .or_else(|| nodes(who, None).first().copied())
+            .or_else(|| nodes(others, None).first().copied());
+        let (who, others) = (nodes(who, subject), nodes(others, subject));
+        if who.len() * others.len() <= MOST_PAIRS {
+            let pairs = who.iter().flat_map(|who| others.iter().map(move |on| (*who, *on)));
+            self.statements.unrelated.extend(pairs.filter(|(who, on)| who != on));
+        }
+    }
+
+    /// Tasks that run one behind the other.
+    fn chain(&mut self, names: &[Placed<'_>]) {
+        let mut nodes = self.nodes(names, None, Force::Firm);
+        nodes.sort_unstable();
+        nodes.dedup_by_key(|(node, _)| *node);
+        for pair in nodes.windows(2) {
+            self.edge((pair[1].0, pair[0].0), pair[1].1, Weight::Section, Scope::Few);
+        }
+    }
+
+    /// Each of them need not wait for the others. Who lists more than a few means a whole phase.
+    fn abreast(&mut self, names: &[Placed<'_>]) {
+        const MOST: usize = 64;
+        let nodes = self.known.nodes(names);
+        if nodes.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED {
+            let pairs = nodes.iter().flat_map(|one| nodes.iter().map(move |other| (*one, *other)));
+            self.statements.unrelated.extend(pairs.filter(|(one, other)| one != other));
+        }
+    }
+
+    /// A drawn tree always leads from the earlier to the later.
+    fn then(&mut self, ArrowClaim { left, right }: &ArrowClaim<'_>) {
+        let claim = Claim { who: right.clone(), on: left.clone(), force: Force::Firm };
+        self.claim(&claim, None, Weight::Arrow);
+    }
+
+    fn claim(&mut self, claim: &Claim<'_>, own: Option<usize>, weight: Weight) {
+        let is_all_after = |names: &[Placed<'_>]| names.iter().any(|(name, _)| *name == Name::AllAfter);
+        if is_all_after(&claim.on) {
+            return;
+        }
+        let who = match own {
+            Some(own) if claim.who.is_empty() => vec![(own, usize::MAX)],
+            _ => {
+                let on = own.or_else(|| self.known.nodes(&claim.on).into_iter().max());
+                self.nodes(&claim.who, on.filter(|_| is_all_after(&claim.who)), claim.force)
+            }
+        };
+        let subject = who.first().map(|(at, _)| *at);
+        let on = match own {
+            Some(own) if claim.on.is_empty() => vec![(own, usize::MAX)],
+            _ => self.nodes(&claim.on, subject, claim.force),
+        };
+        if who.len() * on.len() > MOST_PAIRS {
+            return;
+        }
+        let scope = if claim.on.iter().any(|(name, _)| *name == Name::AllStories) {
+            Scope::All
+        } else if who.len() > 2 {
+            Scope::Group
+        } else {
+            Scope::Few
+        };
+        for (who, who_at) in who {
+            for (on, on_at) in &on {
+                let at = if *on_at == usize::MAX { who_at } else { *on_at };
+                let weight = if claim.force == Force::Loose { Weight::Remark } else { weight };
+                self.edge((who, *on), at, weight, scope);
+            }
+        }
+    }
+
+    /// Notes an edge. A node cannot wait for itself, nor for what it is part of: such a sentence means its
+    /// neighbours. A remark counts only so far as it follows the order of the file.
+    pub(super) fn edge(&mut self, (who, on): (usize, usize), at: usize, weight: Weight, scope: Scope) {
+        let is_against = weight == Weight::Remark && on > who;
+        if self.family.are_kin(who, on) || is_against {
+            return;
+        }
+        let is_phase = |at: usize| self.roles[at].kind != NodeKind::Task;
+        let weight = if is_phase(who) || is_phase(on) { weight.max(Weight::Phase) } else { weight };
+        let place = Place { file: self.page.file.0, at };
+        if self.statements.edges.len() == MOST_EDGES {
+            let what = format!("more than {MOST_EDGES} dependencies are stated");
+            let fix = "name phases instead of their tasks";
+            self.found.problems.push(self.page.file.1.problem(
+                at.min(self.page.file.1.text.len()),
+                what,
+                fix,
+            ));
+        }
+        if self.statements.edges.len() > MOST_EDGES {
+            return;
+        }
+        self.statements.edges.push(Edge { who, on, place, weight, scope });
+    }
+
+    /// The nodes that are named. What is not there is told.
+    pub(super) fn nodes(&mut self, names: &[Placed<'_>], subject: Option<usize>, force: Force) -> Named {
+        let (nodes, missing) = self.known.resolve_all(names, subject);
+        for (missing, at) in missing {
+            let (Missing::Task(id) | Missing::EndOfRange(id)) = missing;
+            if force == Force::Loose {
+                continue;
+            }
+            let what = format!("a dependency names '{id}', which is not in the plan");
+            let told = self.found.problems.len() + self.found.warnings.len();
+            let problem = self.page.file.1.problem(at, what, self.known.fix_for(id, told));
+            self.found.warnings.push(problem);
+        }
+        self.refuse_duplicates(names);
+        nodes
+    }
+}
+
+impl Reader<'_, '_, '_> {
+    /// An id that two tasks have cannot say which of them is waited for.
+    fn refuse_duplicates(&mut self, names: &[Placed<'_>]) {
+        for (name, place) in names {
+            let Name::Task(id) = name else { continue };
+            let Ok(id) = id.parse::<TaskId>() else { continue };
+            let Some(other) = self.page.outline.duplicates.get(&id) else { continue };
+            let first = self.known.position(&id).map(|at| self.found.drafts[at].place.at).unwrap_or_default();
+            let line = self.page.file.1.line_of(first);
+            let what = format!(
+                "a dependency names '{id}', which is the id of two tasks, in lines {line} and {other}"
+            );
+            self.found.problems.push(self.page.file.1.problem(
+                *place,
+                what,
+                "give one of the two another id",
+            ));
+        }
+    }
+}
+
+/// What stands behind a task's own id.
+fn behind_id<'t, 'a>(tokens: &'t [Token<'a>], id: &str) -> &'t [Token<'a>] {
+    let own = tokens.iter().position(|token| token.what == Piece::Id(id));
+    own.map_or(tokens, |own| &tokens[own + 1..])
+}
+
+/// What stands behind "Phase 3" in the heading of a phase.
+fn behind_label<'t, 'a>(tokens: &'t [Token<'a>]) -> &'t [Token<'a>] {
+    let start =
+        tokens.iter().position(|token| !matches!(token.what, Piece::Stop | Piece::Other)).unwrap_or(0);
+    match &tokens[start..] {
+        [_, Token { what: Piece::Phase(_), .. }, rest @ ..] => rest,
+        rest => rest,
+    }
+}
+
+/// "Dependencies: none", "depends on nothing", "Depends on: —".
+fn declares_nothing(tokens: &[Token<'_>]) -> bool {
+    let says_none = |token: Option<&Token<'_>>| match token.map(|token| token.what) {
+        Some(Piece::Word(word)) => {
+            matches!(
+                word.to_ascii_lowercase().as_str(),
+                "none"
+                    | "nothing"
+                    | "n"
+                    | "无"
+                    | "無"
+                    | "aucune"
+                    | "ninguna"
+                    | "nenhuma"
+                    | "keine"
+                    | "nessuna"
+                    | "brak"
+                    | "нет"
+                    | "なし"
+                    | "no"
+            )
+        }
+        Some(Piece::Dash | Piece::Pause) | None => true,
+        _ => false,
+    };
+    let is_label = |token: Option<&Token<'_>>| token.is_some_and(|token| token.what == Piece::Colon);
+    (0..tokens.len()).any(|at| {
+        let Some(keyword) = keyword_at(tokens, at, Voice::Task) else { return false };
+        let end = keyword.end + usize::from(is_label(tokens.get(keyword.end)));
+        let is_labelled = is_label(tokens.get(end.saturating_sub(1)));
+        keyword.sense == Sense::Waits && is_labelled && says_none(tokens.get(end))
+    })
+}
