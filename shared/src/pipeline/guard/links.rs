@@ -50,7 +50,7 @@ impl Links {
     /// A child process begins. Links stay known from the first one on: one that could not be removed is never the user's.
     pub(super) fn begin(common_dir: &Path, before: Option<Self>) -> Self {
         if let Some(mut before) = before.filter(|before| before.common_dir == common_dir) {
-            before.caches = before.walk().caches;
+            before.caches = before.find_caches();
             return before;
         }
         let mut links = Self {
@@ -87,6 +87,18 @@ impl Links {
             Ok(()) => format!("{shown} {what}"),
             Err(error) => format!("{shown} {what}, but that failed: {error}"),
         }
+    }
+
+    /// Only the caches, which the user's own git may have written since the last child ended. To walk through everything
+    /// costs a look at each folder of objects, and what is odd there is known since the first child.
+    fn find_caches(&self) -> BTreeMap<PathBuf, Stamp> {
+        let mut found = Found::default();
+        for git_dir in surface::modules(&self.common_dir).iter().chain([&self.common_dir]) {
+            for folder in ["info", "pack"] {
+                found.take_all(&git_dir.join("objects").join(folder));
+            }
+        }
+        found.caches
     }
 
     fn walk(&mut self) -> Found {
