@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use arborist_core::consent::{self, Consent, ConsentError};
+use arborist_core::{
+    consent::{self, Consent, ConsentError},
+    git::Repository,
+};
 
 use crate::ui::Ui;
 
@@ -19,16 +22,17 @@ pub fn unasked_consent() -> Consent {
     if is_trusted { Consent::Trusted } else { Consent::None }
 }
 
-/// Refuses commands that the user has not seen. Those that `--yes` approves are shown first, whatever else is kept quiet.
+/// Refuses commands that the user has not seen in this repository. Those that `--yes` approves are shown first, whatever else is kept quiet.
 pub(crate) fn require(
+    repository: &Repository,
     commands: &BTreeSet<String>,
     consent: Consent,
     ui: &mut Ui,
 ) -> Result<(), ConsentError> {
-    let unseen = consent::unseen(commands);
+    let unseen = consent::unseen(&repository.common_dir, commands);
     if consent == Consent::Given && !unseen.is_empty() {
         let lines = consent::shown(&unseen);
         ui.note(&format!("these come from files of the repository, and --yes approves them:\n{lines}"));
     }
-    consent::require(commands, consent)
+    consent::require(&repository.common_dir, commands, consent)
 }

@@ -73,8 +73,8 @@ impl Opened {
         if self.move_in.is_some() || self.options.tests_clean {
             commands.extend(self.worktree_options().foreign_commands());
         }
-        require_given(args.taken_up.test.as_ref())?;
-        approval::require(&commands, args.consent(), ui)?;
+        require_given(&self.repository, args.taken_up.test.as_ref())?;
+        approval::require(&self.repository, &commands, args.consent(), ui)?;
         args.remember_test(&self.repository)
     }
 }

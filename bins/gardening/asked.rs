@@ -27,7 +27,8 @@ impl GardeningArgs {
         let is_given = self.taken_up.test.is_none() && self.consent() != Consent::Trusted;
         let asked = self.asked()?;
         if let Some(command) = asked.options.get(TEST).filter(|_| is_given) {
-            let _ = consent::require(&BTreeSet::from([test_wish(repository, command)]), Consent::Given);
+            let wish = BTreeSet::from([test_wish(repository, command)]);
+            let _ = consent::require(&repository.common_dir, &wish, Consent::Given);
         }
         Ok(())
     }
@@ -102,10 +103,10 @@ pub(super) fn typed_option(name: &str, value: &str) -> String {
 
 /// Refuses a test command that only a session's record knows. Records are refs, and whoever can write a ref could have
 /// written it: neither `--yes` nor the environment can approve it, only the user, by giving it on a command line here.
-pub(crate) fn require_given(test: Option<&String>) -> Result<(), Failure> {
+pub(crate) fn require_given(repository: &Repository, test: Option<&String>) -> Result<(), Failure> {
     let Some(test) = test else { return Ok(()) };
     let wish = BTreeSet::from([test.clone()]);
-    if consent::unseen(&wish).is_empty() {
+    if consent::unseen(&repository.common_dir, &wish).is_empty() {
         return Ok(());
     }
     let command = test.lines().next().unwrap_or_default();

@@ -229,7 +229,7 @@ pub(super) fn options(
         commands.extend(workspace.foreign_wishes());
         commands.extend(workspace.foreign_tools());
     }
-    approval::require(&commands, approval::consent(args.yes), ui)?;
+    approval::require(&site.repository, &commands, approval::consent(args.yes), ui)?;
     Ok(options)
 }
 

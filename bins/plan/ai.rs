@@ -61,7 +61,7 @@ pub(super) fn plan(
     let crew = Staff::new(&args.flags(), &settings).planner()?;
     require_runner(&crew)?;
     let brought = foreign_runner(&crew, &settings).into_iter().collect();
-    approval::require(&brought, approval::consent(args.yes), ui)?;
+    approval::require(repository, &brought, approval::consent(args.yes), ui)?;
     crew.require_program()?;
     // What the agent writes into the index is not believed afterwards.
     repository.settle_index(HiddenMarks::Kept)?;

@@ -32,10 +32,10 @@ pub(super) fn require_remote(
 ) -> Result<(), Failure> {
     let mut wishes: BTreeSet<String> = main.foreign_wish().into_iter().collect();
     let consent = onward.consent();
-    if consent == Consent::None && !consent::unseen(&wishes).is_empty() {
+    if consent == Consent::None && !consent::unseen(&opened.repository.common_dir, &wishes).is_empty() {
         wishes.extend(in_checkout(opened, workspace, onward));
     }
-    Ok(approval::require(&wishes, consent, ui)?)
+    Ok(approval::require(&opened.repository, &wishes, consent, ui)?)
 }
 
 /// What the files of the checkout bring along. One that cannot be read is in the way later, if at all.
@@ -69,7 +69,7 @@ pub(super) fn require(
     let repository = &opened.repository;
     let settings = Settings::load_at(repository, &opened.config, commit)?;
     let workspace = Workspace::load(repository, &settings, &Cancel::new())?;
-    require_given(wishes.test.as_ref())?;
+    require_given(repository, wishes.test.as_ref())?;
     let mut commands = BTreeSet::new();
     match frozen(repository, plan)? {
         Some(plan) => commands.extend(wishes.read()?.brought((&settings, &workspace), &plan)?),
@@ -85,7 +85,7 @@ pub(super) fn require(
         let here = Settings::load(repository, &opened.config)?;
         commands.extend(WorktreeOptions::new(&here, &Cancel::new()).foreign_commands());
     }
-    Ok(approval::require(&commands, wishes.consent(), ui)?)
+    Ok(approval::require(repository, &commands, wishes.consent(), ui)?)
 }
 
 fn frozen(repository: &Repository, plan: Option<&PlanRef>) -> Result<Option<Plan>, Failure> {

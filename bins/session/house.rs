@@ -32,7 +32,7 @@ pub(super) fn house(
     if let Some(house) = pool.find_house()? {
         return Ok(house);
     }
-    approval::require(&commands, onward.consent(), ui)?;
+    approval::require(&opened.repository, &commands, onward.consent(), ui)?;
     let house = pool.house(session)?;
     house.notes.iter().for_each(|note| ui.note(&note.to_string()));
     Ok(house)

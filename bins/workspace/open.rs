@@ -46,6 +46,7 @@ pub(super) struct ExchangeArgs {
 
 /// A workspace, from the repository that has the plan.
 pub(super) struct Opened {
+    repository: Repository,
     pub(super) workspace: Workspace,
     /// The session that is meant where only one can be: that of the checked out run, else the newest.
     pub(super) session: Option<SessionId>,
@@ -69,7 +70,7 @@ pub(super) fn open(ui: &mut Ui) -> Result<Opened, Failure> {
     let mut sessions = recorded;
     sessions.extend(run.filter(|run| !sessions.contains(run)));
     let transcripts = Transcripts::of(&settings);
-    Ok(Opened { workspace, session, cargo: Cargo { sessions, transcripts } })
+    Ok(Opened { repository, workspace, session, cargo: Cargo { sessions, transcripts } })
 }
 
 /// The session of the run that is checked out.
@@ -112,6 +113,11 @@ impl Opened {
 
     /// Refuses what the user has not seen.
     pub(super) fn require_consent(&self, args: &ConsentArgs, ui: &mut Ui) -> Result<(), Failure> {
-        Ok(approval::require(&self.workspace.foreign_wishes(), approval::consent(args.yes), ui)?)
+        Ok(approval::require(
+            &self.repository,
+            &self.workspace.foreign_wishes(),
+            approval::consent(args.yes),
+            ui,
+        )?)
     }
 }

@@ -47,7 +47,12 @@ pub(super) struct AddArgs {
 pub(super) fn run(args: &AddArgs, ui: &mut Ui) -> Outcome {
     let opened = open_until(&args.scope, ui, &watch_signals())?;
     refuse_unknown(args, &opened)?;
-    approval::require(&opened.options.foreign_commands(), approval::consent(args.yes), ui)?;
+    approval::require(
+        &opened.repository,
+        &opened.options.foreign_commands(),
+        approval::consent(args.yes),
+        ui,
+    )?;
     let base = base(args, &opened, ui)?;
     let (lease, dirt) = thread::scope(|scope| {
         let dirt = scope.spawn(|| find_dirt(args, &opened));

@@ -1,6 +1,11 @@
-//! Consent to commands that come from files of a repository: given once for a text, kept with the user.
+//! Consent to commands that come from files of a repository: given once for a text in a repository, kept with the user. The
+//! same text in another repository can mean something else: it may name a script there.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     failure::{Exit, Explain},
@@ -54,21 +59,22 @@ impl Explain for ConsentError {
     }
 }
 
-/// Refuses commands that the user has not seen.
-pub fn require(commands: &BTreeSet<String>, consent: Consent) -> Result<(), ConsentError> {
-    let unseen = unseen(commands);
+/// Refuses commands that the user has not seen in the repository with this git directory.
+pub fn require(common_dir: &Path, commands: &BTreeSet<String>, consent: Consent) -> Result<(), ConsentError> {
+    let unseen = unseen(common_dir, commands);
     match consent {
         _ if unseen.is_empty() => Ok(()),
         Consent::Trusted => Ok(()),
         Consent::None => Err(ConsentError::Unapproved(shown(&unseen))),
-        Consent::Given => unseen.into_iter().try_for_each(|command| remember(command)),
+        Consent::Given => unseen.into_iter().try_for_each(|command| remember(common_dir, command)),
     }
 }
 
-/// Those that nobody has approved yet.
+/// Those that nobody has approved yet in the repository with this git directory.
 #[must_use]
-pub fn unseen(commands: &BTreeSet<String>) -> Vec<&String> {
-    commands.iter().filter(|command| !file_of(command).is_some_and(|file| file.is_file())).collect()
+pub fn unseen<'c>(common_dir: &Path, commands: &'c BTreeSet<String>) -> Vec<&'c String> {
+    let is_seen = |command: &String| file_of(common_dir, command).is_some_and(|file| file.is_file());
+    commands.iter().filter(|command| !is_seen(command)).collect()
 }
 
 /// Commands as they are shown: nothing in one can hide a part of it, and what follows its first line cannot be taken for
@@ -82,8 +88,8 @@ pub fn shown(commands: &[&String]) -> String {
     commands.iter().map(shown).collect::<Vec<_>>().join("\n")
 }
 
-fn remember(command: &str) -> Result<(), ConsentError> {
-    let Some(file) = file_of(command) else {
+fn remember(common_dir: &Path, command: &str) -> Result<(), ConsentError> {
+    let Some(file) = file_of(common_dir, command) else {
         return Ok(());
     };
     // The name says it all. The text may hold what nobody else should read, and is not kept.
@@ -91,9 +97,12 @@ fn remember(command: &str) -> Result<(), ConsentError> {
         .map_err(|source| ConsentError::Unkept { path: file.display().to_string(), source })
 }
 
-/// One file for each text, named by its digest, in the user's own state.
-fn file_of(command: &str) -> Option<PathBuf> {
+/// One file for each text of a repository, named by the digest of both, in the user's own state.
+fn file_of(common_dir: &Path, command: &str) -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = named("XDG_STATE_HOME").or_else(|| named("HOME").map(|home| home.join(".local/state")))?;
-    Some(base.join("git-arborist/approved").join(digest(command.as_bytes())))
+    Some(
+        base.join("git-arborist/approved")
+            .join(digest(&[common_dir.as_os_str().as_bytes(), b"\0", command.as_bytes()].concat())),
+    )
 }

@@ -221,6 +221,19 @@ fn commands_of_the_repository_run_only_once_they_are_approved() {
 }
 
 #[test]
+fn an_approval_is_for_one_repository() {
+    let garden = garden(WORKER);
+    garden.write(".arborist/config.toml", "test-command = \"./check\"\n");
+    garden.write_script("check", "touch \"$ROOT/ran-$(basename \"$PWD\")\"\n");
+    garden.commit("tests\n");
+    garden.arborist(["garden", "--yes"]).succeeds();
+    let other = garden.root().join("other");
+    garden.git(["clone", "-q", ".", "../other"]).succeeds();
+    garden.arborist_in(&other, ["garden", "--new-run"]).exits(2).err("./check").err("--yes");
+    assert!(!garden.root().join("ran-other").exists(), "the script of another repository has run");
+}
+
+#[test]
 fn the_tests_of_a_phase_run_when_its_last_task_is_done() {
     let garden = garden(WORKER);
     let phased = r#"{"nodes": {

@@ -156,6 +156,19 @@ fn a_landing_that_would_touch_the_users_files_is_parked() {
 }
 
 #[test]
+fn what_was_parked_and_lands_anew_behind_a_commit_of_the_user_is_complete() {
+    let garden = garden(WORKER);
+    garden.write("T001.txt", "mine\n");
+    garden.arborist(["gardener", "--jobs", "2", "--until", "T005"]).exits(2).out("parked");
+    fs::remove_file(garden.path("T001.txt")).unwrap();
+    garden.write("other.txt", "mine\n");
+    garden.commit("something of the user's\n");
+    garden.arborist(["merge", "run"]).succeeds();
+    garden.arborist(["state", "--exit-code"]).succeeds().never("forked");
+    garden.arborist(["gardener", "--jobs", "2"]).succeeds().out("nothing was left to do");
+}
+
+#[test]
 fn tasks_that_conflict_land_one_and_tell_of_the_other() {
     let both = "echo \"$task\" > same.txt; touch \"$ROOT/at-$task\"; until [ -e \"$ROOT/at-T001\" ] && [ -e \"$ROOT/at-T002\" ]; do sleep 0.02; done";
     let garden = garden(&WORKER.replace("echo \"$task\" > \"$task.txt\"", both));

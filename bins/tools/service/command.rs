@@ -1,6 +1,6 @@
 //! The tools that run a command of the repository.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use arborist_core::{
     agent::redact::Secrets,
@@ -18,6 +18,8 @@ const SHOWN: usize = 16_000;
 
 /// What holds for every command.
 pub(super) struct Bounds {
+    /// The git directory of the repository whose files bring commands along.
+    pub(super) home: PathBuf,
     /// How long it may take.
     pub(super) timeout: Duration,
     /// What must not be shown.
@@ -26,10 +28,12 @@ pub(super) struct Bounds {
 
 /// Runs a command in the repository's folder until none of its processes is left.
 pub(super) fn run(root: &Root, tool: &Tool, bounds: &Bounds, stops: &[&Cancel]) -> Answer {
-    consent::require(&tool.foreign_line().into_iter().collect(), Consent::None).map_err(|error| {
-        let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
-        format!("{error}{hint}")
-    })?;
+    consent::require(&bounds.home, &tool.foreign_line().into_iter().collect(), Consent::None).map_err(
+        |error| {
+            let hint = error.hint().map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+            format!("{error}{hint}")
+        },
+    )?;
     let program = Program::new("sh")
         .args(["-c", &tool.command])
         .dir(&root.path)

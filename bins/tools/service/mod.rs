@@ -24,7 +24,7 @@ use self::root::{Commands, Site};
 #[allow(clippy::needless_pass_by_value, reason = "every command takes its arguments")]
 pub(super) fn run(args: ToolsArgs, ui: &mut Ui) -> Outcome {
     let cancel = interrupt::watch(|signal| std::process::exit(128 + signal)).unwrap_or_default();
-    let Site { mut roots, timeout } = if args.root.is_empty() {
+    let Site { mut roots, home, timeout } = if args.root.is_empty() {
         Site::of_workspace(ui, &cancel)?
     } else {
         Site::named(&args.root, &Commands::of(&args.command, &args.root)?)?
@@ -33,5 +33,5 @@ pub(super) fn run(args: ToolsArgs, ui: &mut Ui) -> Outcome {
         roots.iter_mut().filter(|root| root.name == name).for_each(|root| root.run = Some(branch.clone()));
     }
     let timeout = args.timeout.map_or(timeout, Duration::from_secs);
-    server::serve(roots, timeout, &cancel)
+    server::serve(roots, home, timeout, &cancel)
 }

@@ -50,6 +50,8 @@ pub(super) struct Root {
 /// What the server is started with.
 pub(super) struct Site {
     pub(super) roots: Vec<Root>,
+    /// The git directory of the repository whose files bring commands along.
+    pub(super) home: PathBuf,
     /// How long a command may take.
     pub(super) timeout: Duration,
 }
@@ -84,7 +86,9 @@ impl Site {
             let tools = commands.0.get(name).cloned().unwrap_or_default();
             roots.push(Root::open(name.clone(), path, tools)?);
         }
-        Ok(Self { roots, timeout: Duration::from_secs(PATIENCE) })
+        // Commands that are named by options need no consent.
+        let home = roots.first().map(|root| root.repository.common_dir.clone()).unwrap_or_default();
+        Ok(Self { roots, home, timeout: Duration::from_secs(PATIENCE) })
     }
 
     /// The repository that we are in, and those that its workspace names.
@@ -99,7 +103,7 @@ impl Site {
         let mut roots = Vec::new();
         for section in &workspace.sections {
             let path = if section.is_main { repository.top() } else { &section.path };
-            if !section.is_main && !is_approved(section, ui) {
+            if !section.is_main && !is_approved(&repository.common_dir, section, ui) {
                 continue;
             }
             if section.is_main || path.exists() {
@@ -107,13 +111,14 @@ impl Site {
             }
         }
         let timeout = settings.count("timeouts.test").unwrap_or(PATIENCE);
-        Ok(Self { roots, timeout: Duration::from_secs(timeout) })
+        Ok(Self { roots, home: repository.common_dir, timeout: Duration::from_secs(timeout) })
     }
 }
 
 /// Whether the user has seen where a file of the repository says that another one is.
-fn is_approved(section: &Section, ui: &mut Ui) -> bool {
-    let refused = consent::require(&section.foreign_wish().into_iter().collect(), unasked_consent()).is_err();
+fn is_approved(home: &Path, section: &Section, ui: &mut Ui) -> bool {
+    let refused =
+        consent::require(home, &section.foreign_wish().into_iter().collect(), unasked_consent()).is_err();
     if refused {
         ui.warn(&format!(
             "'{}' is left out: a file of the repository says that it is at '{}', and that has not been approved",

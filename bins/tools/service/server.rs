@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    path::PathBuf,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError, RwLock},
     task::{Context, Poll},
@@ -51,13 +52,13 @@ struct Workbench {
 }
 
 /// Serves until the client is gone or we are asked to stop. Then no command is left running.
-pub(super) fn serve(roots: Vec<Root>, timeout: Duration, cancel: &Cancel) -> Outcome {
+pub(super) fn serve(roots: Vec<Root>, home: PathBuf, timeout: Duration, cancel: &Cancel) -> Outcome {
     let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Fatal, error.to_string());
     let secrets = Secrets::of_environment(std::env::vars_os()).map_err(|error| failed(&error))?;
     let bench = Arc::new(Workbench {
         offered: offer(&roots),
         roots,
-        bounds: Bounds { timeout, secrets },
+        bounds: Bounds { home, timeout, secrets },
         cancel: cancel.clone(),
         gone: Cancel::new(),
         pen: Mutex::new(()),

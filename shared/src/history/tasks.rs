@@ -10,7 +10,7 @@ use super::{
     reverts::{Reverts, Verdict},
 };
 use crate::{
-    message::Key,
+    message::{Key, Status},
     name::{Oid, SessionId, TaskId},
 };
 
@@ -80,7 +80,7 @@ pub(super) fn judge_all(
         .map(|(((group, verdict), newest), is_unverified)| Judged {
             task: group.task,
             verdict,
-            newest,
+            newest: join_landings(graph, newest),
             is_unverified,
         })
         .collect()
@@ -93,7 +93,21 @@ pub(super) fn judge((graph, sources): (&Graph, Sources), group: Group, reverts: 
     let is_followed =
         |node: &u32| counted.iter().any(|other| other != node && graph.is_ancestor(*node, *other));
     let newest = counted.iter().copied().filter(|node| !is_followed(node)).collect();
-    Judged { task: group.task, verdict, newest, is_unverified }
+    Judged { task: group.task, newest: join_landings(graph, newest), verdict, is_unverified }
+}
+
+/// Landings of the same commit are no fork. A landing that was parked, and then done again because the target had moved, is
+/// also in the branches of tasks that began on top of it.
+fn join_landings(graph: &Graph, newest: Vec<u32>) -> Vec<u32> {
+    let landed = |node: &u32| {
+        let event = graph.entry(*node).event().filter(|event| event.status() == Status::Merge)?;
+        event.trailers.get(Key::Source)
+    };
+    let mut sources = newest.iter().map(landed);
+    match (sources.next().flatten(), newest.last()) {
+        (Some(first), Some(last)) if sources.all(|source| source == Some(first)) => vec![*last],
+        _ => newest,
+    }
 }
 
 impl Judged {
