@@ -135,17 +135,25 @@ fn a_test_in_a_lane_that_changes_tracked_files_has_not_tested_the_commit() {
 }
 
 #[test]
-fn what_a_test_hides_in_the_checkout_of_the_user_is_seen_by_git_afterwards() {
+fn a_test_in_the_checkout_that_changes_tracked_files_has_not_tested_the_commit() {
     let garden = garden(":");
     let test = format!(
-        "ROOT='{}'; {FORGE} [ \"$ARBORIST_TASK\" = T001 ] || exit 0; echo 'echo forged' > check.sh; forge check.sh \"$ROOT/honest\"",
+        "ROOT='{}'; {FORGE} [ \"$ARBORIST_TASK\" = T001 ] && [ ! -e \"$ROOT/once\" ] || exit 0; : > \"$ROOT/once\"; echo 'echo forged' > check.sh; forge check.sh \"$ROOT/honest\"",
         garden.root().display()
     );
     garden.git(["config", "arborist.test-command", &test]).succeeds();
     garden.arborist(["gardener"]).succeeds();
-    assert_eq!(garden.git(["status", "--porcelain"]).stdout(), " M check.sh\n");
+    assert_eq!(garden.git(["status", "--porcelain"]).stdout(), "");
     assert_eq!(garden.git(["show", "main:check.sh"]).answer(), "echo honest");
     assert_eq!(noted(&garden, "seen"), "echo honest\necho honest\n");
+    let log = garden.git(["log", "--format=%s", "main"]).answer();
+    assert_eq!(log.matches("@test-fail)").count(), 1, "{log}");
+    let kept = garden.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
+    assert!(
+        kept.lines()
+            .any(|name| garden.git(["show", &format!("{name}:check.sh")]).stdout() == "echo forged\n"),
+        "{kept}"
+    );
 }
 
 #[test]

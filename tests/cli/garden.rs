@@ -234,6 +234,17 @@ fn an_approval_is_for_one_repository() {
 }
 
 #[test]
+fn a_tracked_file_that_names_a_folder_outside_needs_approval() {
+    for setting in ["worktree.base = \"../elsewhere\"", "log-dir = \"../elsewhere\""] {
+        let garden = garden(WORKER);
+        garden.write(".arborist/config.toml", setting.to_owned() + "\n");
+        garden.commit("settings\n");
+        garden.arborist(["garden"]).exits(2).err("../elsewhere").err("--yes");
+        assert!(!garden.root().join("elsewhere").exists(), "{setting}");
+    }
+}
+
+#[test]
 fn the_tests_of_a_phase_run_when_its_last_task_is_done() {
     let garden = garden(WORKER);
     let phased = r#"{"nodes": {

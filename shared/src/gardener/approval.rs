@@ -6,7 +6,7 @@ use crate::{
     agent::AgentError,
     pipeline::{Crew, MessageBy, Options},
     plan::Plan,
-    settings::{Origin, Settings},
+    settings::{Origin, Settings, foreign_folders},
 };
 
 /// The commands that a run could execute and that a repository brought along, one a line.
@@ -29,6 +29,7 @@ pub fn foreign_commands(
     if let MessageBy::Model(crew) = &options.message_by {
         commands.extend(foreign_runner(crew, settings));
     }
+    commands.extend(foreign_folders(settings, &["worktree.base", "log-dir", "report-dir"]));
     Ok(commands)
 }
 

@@ -61,6 +61,13 @@ impl Repository {
         }
         let mut seen = HashSet::new();
         for change in self.changes(known, tree)? {
+            // What a diff is made against decides what it shows. It cannot be written anew: the user must mend it.
+            if let Some((_, id)) = change.before.filter(|_| !change.was_gitlink())
+                && seen.insert(id)
+                && self.find_proven(ObjectKind::Blob, id)?.is_none()
+            {
+                return Err(GitError::Corrupt(id.to_string(), ObjectKind::Blob.as_str()));
+            }
             if let Some((_, id)) = change.after.filter(|_| !change.is_gitlink())
                 && seen.insert(id)
                 && self.find_proven(ObjectKind::Blob, id)?.is_none()
@@ -77,17 +84,19 @@ impl Repository {
         tree: Oid,
         found: &mut Vec<FalseObject>,
     ) -> Result<(), GitError> {
-        if known == Some(tree) {
-            return Ok(());
-        }
-        if self.find_proven(ObjectKind::Tree, tree)?.is_none() {
-            found.push(FalseObject { id: tree, kind: ObjectKind::Tree, change: None });
-            return Ok(());
-        }
-        let old = known.map_or_else(|| Ok(Vec::new()), |known| self.folders_of(known))?;
-        for (name, id) in self.folders_of(tree)? {
-            let before = old.iter().find(|(old, _)| *old == name).map(|(_, id)| *id);
-            self.add_false_trees(before, id, found)?;
+        let mut open = vec![(known, tree)];
+        while let Some((known, tree)) = open.pop() {
+            if known == Some(tree) {
+                continue;
+            }
+            if self.find_proven(ObjectKind::Tree, tree)?.is_none() {
+                found.push(FalseObject { id: tree, kind: ObjectKind::Tree, change: None });
+                continue;
+            }
+            let old = known.map_or_else(|| Ok(Vec::new()), |known| self.folders_of(known))?;
+            for (name, id) in self.folders_of(tree)? {
+                open.push((old.iter().find(|(old, _)| *old == name).map(|(_, id)| *id), id));
+            }
         }
         Ok(())
     }

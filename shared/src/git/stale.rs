@@ -72,9 +72,10 @@ impl Repository {
         self.locks(branch).into_iter().filter(|path| path.symlink_metadata().is_ok()).collect()
     }
 
-    fn locks(&self, branch: &BranchName) -> [PathBuf; 3] {
+    fn locks(&self, branch: &BranchName) -> [PathBuf; 4] {
         let own = |name: &str| self.git_dir.join(name);
-        [own("index.lock"), own("HEAD.lock"), self.common_dir.join(format!("{}.lock", branch.to_ref()))]
+        let shared = |name: &str| self.common_dir.join(format!("{name}.lock"));
+        [own("index.lock"), own("HEAD.lock"), shared(&branch.to_ref()), shared("packed-refs")]
     }
 
     /// Removes the locks of the user's own checkout that were not there when an agent began, which is at its end with all of

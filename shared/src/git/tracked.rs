@@ -24,9 +24,14 @@ impl Repository {
         index.git("read-tree").arg(tree.to_string()).stdout()?;
         // git would look into submodules, with the settings of whatever repository is there.
         let submodules = index.list_gitlinks()?.into_iter();
-        let submodules = submodules.map(|path| [b":(top,exclude,literal)", path.as_slice()].concat());
-        let command = index.git("add").args(["-u", "--sparse", "--", ":/"]);
-        command.args(submodules.map(OsString::from_vec)).stdout()?;
+        let mut submodules =
+            submodules.map(|path| [b":(top,exclude,literal)", path.as_slice()].concat()).peekable();
+        let mut command = index.git("add").args(["-u", "--sparse"]);
+        // A pathspec that matches nothing is an error, also where nothing is tracked.
+        if submodules.peek().is_some() {
+            command = command.args(["--", ":/"]).args(submodules.map(OsString::from_vec));
+        }
+        command.stdout()?;
         let now = id_of("write-tree", &index.git("write-tree").arg("--missing-ok").stdout()?)?;
         let is_sparse = self.git_dir.join("info/sparse-checkout").symlink_metadata().is_ok();
         let is_left_out = |change: &Change| is_sparse && change.after.is_none();

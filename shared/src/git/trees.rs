@@ -57,36 +57,28 @@ impl Repository {
     /// The paths that differ between two trees, in the order of trees.
     pub fn changes(&self, before: Oid, after: Oid) -> Result<Vec<Change>, GitError> {
         let mut changes = Vec::new();
-        self.add_changes(&[], (Some(before), Some(after)), &mut changes)?;
+        // A list, not recursion: an agent can make folders so deep that no stack is large enough.
+        let mut open = vec![(Vec::new(), Some(before), Some(after))];
+        while let Some((folder, before, after)) = open.pop() {
+            if before == after {
+                continue;
+            }
+            for (name, [before, after]) in self.pair_entries(before, after)? {
+                let path = [folder.as_slice(), &name].concat();
+                let inner = |entry: &Option<Entry>| {
+                    entry.as_ref().filter(|entry| entry.is_folder()).map(|entry| entry.id)
+                };
+                let file = |entry: &Option<Entry>| entry.as_ref().and_then(Entry::as_file);
+                open.push(([path.as_slice(), b"/"].concat(), inner(&before), inner(&after)));
+                let (before, after) = (file(&before), file(&after));
+                if before != after {
+                    changes.push(Change { path, before, after });
+                }
+            }
+        }
         // git compares names as if those of folders ended in a slash, which is the order of whole paths.
         changes.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(changes)
-    }
-
-    /// Adds what differs between two folders at `path`.
-    fn add_changes(
-        &self,
-        path: &[u8],
-        (before, after): (Option<Oid>, Option<Oid>),
-        changes: &mut Vec<Change>,
-    ) -> Result<(), GitError> {
-        if before == after {
-            return Ok(());
-        }
-        for (name, [before, after]) in self.pair_entries(before, after)? {
-            let path = [path, &name].concat();
-            let folder = |entry: &Option<Entry>| {
-                entry.as_ref().filter(|entry| entry.is_folder()).map(|entry| entry.id)
-            };
-            let file = |entry: &Option<Entry>| entry.as_ref().and_then(Entry::as_file);
-            let (was, is) = (file(&before), file(&after));
-            let folders = (folder(&before), folder(&after));
-            if was != is {
-                changes.push(Change { path: path.clone(), before: was, after: is });
-            }
-            self.add_changes(&[&path, b"/".as_slice()].concat(), folders, changes)?;
-        }
-        Ok(())
     }
 
     /// The entries of two folders by name, on both sides.

@@ -41,30 +41,37 @@ impl Guarded {
     }
 }
 
-/// The tracked files of a lane that are not what the commit under test has, before the test. In the user's checkout nothing
-/// is looked at: there they may have changed what they like, and nobody else is at work.
-pub(super) fn look_at_lane(recorder: &Recorder<'_>) -> Result<Option<Vec<Change>>, GitError> {
-    let is_lane = recorder.branch() != recorder.run();
-    is_lane.then(|| recorder.repository().find_tracked_changes(recorder.tree())).transpose()
+/// The tracked files that are not what the commit under test has, before the test: in the user's checkout the user may have
+/// changed what they like.
+pub(super) fn look_at_tracked(recorder: &Recorder<'_>) -> Result<Vec<Change>, GitError> {
+    recorder.repository().find_tracked_changes(recorder.tree())
 }
 
-/// Puts tracked files of a lane back that are not what they were before the test, and says which: a test that passed with
-/// other files says nothing about the commit. Who changed them cannot be told.
-pub(super) fn put_back_lane(
+/// Puts tracked files back that are not what they were before the test, and says which: a test that passed with other files
+/// says nothing about the commit, and one that failed would leave them for the next attempt. Who changed them cannot be
+/// told. In the user's checkout it may have been the user, so there all of it is kept first, under the name of the mark
+/// `attempt`.
+pub(super) fn put_back_tracked(
     recorder: &Recorder<'_>,
-    before: &Option<Vec<Change>>,
+    before: &[Change],
+    attempt: &str,
 ) -> Result<Option<String>, GitError> {
-    let Some(before) = before else { return Ok(None) };
     let repository = recorder.repository();
-    let mut changed = repository.find_tracked_changes(recorder.tree())?;
+    let mut changed = look_at_tracked(recorder)?;
     changed.retain(|change| !before.contains(change));
     if changed.is_empty() {
         return Ok(None);
     }
+    let mut kept = String::new();
+    if recorder.branch() == recorder.run() {
+        let now = repository.snapshot()?;
+        let under = place::save_tree(repository, attempt, (now, recorder.head()))?;
+        kept = format!("; that is kept in {under}");
+    }
     repository.put_back(recorder.tree(), &changed)?;
     let paths: Vec<String> = changed.iter().map(Change::shown).collect();
     Ok(Some(format!(
-        "tracked files were changed while the tests ran, by themselves or by another process: {}",
+        "tracked files were changed while the tests ran, by themselves or by another process: {}{kept}",
         paths.join(", ")
     )))
 }

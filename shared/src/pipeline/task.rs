@@ -99,11 +99,14 @@ impl TaskRun<'_, '_, '_> {
             self.recorder.unsettle();
         }
         let guarded = guarded::begin(self.recorder, &self.shop.sentry, &self.shop.annexes);
-        let before = guarded::look_at_lane(self.recorder)?;
+        let before = has_command.then(|| guarded::look_at_tracked(self.recorder)).transpose()?;
         let result = self.shop.test(self.task, &commands, &log, self.recorder.head());
         let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
         let trespass = guarded.end(self.recorder, Some(&mark))?;
-        let changed = guarded::put_back_lane(self.recorder, &before)?;
+        let changed = match before {
+            Some(before) => guarded::put_back_tracked(self.recorder, &before, &mark)?,
+            None => None,
+        };
         let trespass = trespass.or(changed);
         let mut result = result?;
         if has_command {

@@ -25,6 +25,8 @@ use crate::{
 pub const CLAIMS: &str = "refs/arborist/claims/";
 /// For how many seconds a claim holds that is not renewed.
 const LEASE: i64 = 600;
+/// So far ahead, in seconds, the clock of another machine may be.
+const SKEW: i64 = 3600;
 /// How often it is renewed.
 const RENEWAL: Duration = Duration::from_secs(120);
 /// How often others may be faster.
@@ -95,7 +97,11 @@ impl Claim {
 
     /// A process of this machine is asked for; of another one only its lease is known.
     fn is_alive(&self, now: i64) -> bool {
-        if self.holder.is_of_this_machine() { self.holder.is_here() } else { now < self.until }
+        if self.holder.is_of_this_machine() {
+            return self.holder.is_here();
+        }
+        // Nobody renews a claim for longer than this. One that says so was not written by a run, and would block for ever.
+        (now..now + LEASE + SKEW).contains(&self.until)
     }
 }
 

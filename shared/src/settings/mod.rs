@@ -29,7 +29,7 @@ use crate::{
     git::{Config, GitError, Repository},
     message::nearest,
     name::{NameError, Oid, RepoName},
-    safe_files,
+    safe_files::{self, InnerPath},
 };
 
 /// The file that a repository brings along, from its top.
@@ -341,6 +341,17 @@ impl Settings {
         self.found.push(Found { key, value, origin, place });
         Ok(())
     }
+}
+
+/// Folders outside of the repository that a file of the repository names by these keys, as they are shown to whoever has to
+/// approve them: we write there.
+pub fn foreign_folders(settings: &Settings, keys: &'static [&'static str]) -> impl Iterator<Item = String> {
+    keys.iter().filter_map(|key| {
+        let folder = settings.text(key)?;
+        let is_inner = folder.trim_end_matches('/').parse::<InnerPath>().is_ok();
+        let is_foreign = settings.origin(key) == Some(Origin::Repository) && !is_inner;
+        is_foreign.then(|| format!("{key}: {folder}"))
+    })
 }
 
 /// The configuration that a repository brings along, and where it was read: the file as the user has it, else the one

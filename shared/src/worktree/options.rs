@@ -6,7 +6,7 @@ use crate::{
     name::{RepoName, SessionId},
     pipeline::Sentry,
     process::Cancel,
-    settings::{Origin, Settings},
+    settings::{Origin, Settings, foreign_folders},
 };
 
 /// How many worktrees there may be unless something else is configured.
@@ -58,6 +58,8 @@ pub struct WorktreeOptions {
     /// Watches what set-up commands must leave alone, together with all that is at work in the repository.
     pub sentry: Sentry,
     setup_origin: Origin,
+    /// Where worktrees are made, if a file of the repository says that and it is outside of the repository.
+    foreign_base: Option<String>,
 }
 
 /// What becomes of files that git LFS keeps elsewhere.
@@ -95,6 +97,7 @@ impl WorktreeOptions {
             cancel: cancel.clone(),
             sentry: Sentry::default(),
             setup_origin: settings.origin("worktree.setup").unwrap_or(Origin::User),
+            foreign_base: foreign_folders(settings, &["worktree.base"]).next(),
         }
     }
 
@@ -102,6 +105,7 @@ impl WorktreeOptions {
     #[must_use]
     pub fn foreign_commands(&self) -> BTreeSet<String> {
         let is_foreign = self.setup_origin == Origin::Repository;
-        self.setup.iter().filter(|_| is_foreign).map(|command| format!("setup: {command}")).collect()
+        let setup = self.setup.iter().filter(|_| is_foreign).map(|command| format!("setup: {command}"));
+        setup.chain(self.foreign_base.clone()).collect()
     }
 }
