@@ -7,7 +7,7 @@ use arborist_core::{
     history::{Reading, Run, State},
     message::Status,
     name::{BranchName, Oid, TaskId},
-    plan::Plan,
+    plan::{Plan, Task},
     progress::{Boxes, Progress},
     queue::{Priority, QueueError, Stored, Ticket},
 };
@@ -166,11 +166,10 @@ impl Clerk<'_> {
             return Vec::new();
         };
         let progress = Progress::new(Some(plan), self.run, Boxes::Count);
-        let is_missing = |need: &TaskId| {
-            progress
-                .find(need)
-                .is_some_and(|standing| standing.state != State::Skipped && !standing.is_landed())
+        let is_there = |task: &Task| {
+            let standing = progress.find(&task.id);
+            standing.is_none_or(|standing| standing.state == State::Skipped || standing.is_landed())
         };
-        plan.leaf_dependencies(task).into_iter().filter(is_missing).collect()
+        plan.readiness(is_there).leaves_waited_for(task)
     }
 }

@@ -84,6 +84,7 @@ mod pinned;
 mod plan;
 mod plan_ai;
 mod plan_order;
+mod plan_readiness;
 mod plan_reading;
 mod plan_statements;
 mod proven_steps;

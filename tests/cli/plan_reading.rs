@@ -36,6 +36,46 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
         &[Tasks("something-new add-login write-the-docs")],
     ),
     (
+        "a section without ids beside one with ids holds tasks, and that is told",
+        "## Backend\n- [ ] T001 a\n- [ ] T002 b\n\n## Frontend\n- [ ] Build the page\n- [ ] Style it\n",
+        &[
+            Tasks("T001 T002 build-the-page style-it"),
+            Needs("style-it", "build-the-page"),
+            Needs("frontend", "backend"),
+            Warns("2 boxes without ids under 'Frontend' taken as tasks"),
+        ],
+    ),
+    (
+        "a part of a word makes no check list",
+        "## Backend\n- [ ] T001 a\n\n## Payment gateway\n- [ ] Charge\n\n## Preview\n- [ ] Show\n",
+        &[Tasks("T001 charge show")],
+    ),
+    (
+        "a paragraph with such a word in its middle makes no check list",
+        "## Backend\n\nGoal: users review their orders\n\n- [ ] Build\n- [ ] Ship\n\n## Frontend\n- [ ] Page\n",
+        &[Tasks("build ship page")],
+    ),
+    (
+        "checks beside tasks with ids are none",
+        "## Backend\n- [ ] T001 a\n\n## Validation\n- [ ] All tests pass\n",
+        &[Tasks("T001"), Says("1 box under 'Validation' taken as checks")],
+    ),
+    (
+        "a phase of validation without ids holds tasks",
+        "## Phase 1: Build\n- [ ] Make it\n\n## Phase 2: Validation\n- [ ] Try it\n",
+        &[Tasks("make-it try-it")],
+    ),
+    (
+        "boxes behind a paragraph of a list with ids are checks in doubt",
+        "## Backend\n- [ ] T001 a\n\nDeliverables:\n\n- [ ] It runs\n",
+        &[Tasks("T001"), Warns("1 box without ids under 'Backend' taken as checks")],
+    ),
+    (
+        "what is left for another time is no task, in doubt",
+        "## Backend\n- [ ] T001 a\n\n## Next (v2)\n- [ ] Rewrite it\n",
+        &[Tasks("T001"), Warns("under 'Next (v2)' taken as checks")],
+    ),
+    (
         "a known id in a summary is a reference",
         "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n\n## Summary\n- [ ] T001 see above\n",
         &[Tasks("T001 T002")],

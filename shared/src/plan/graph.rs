@@ -138,6 +138,17 @@ fn find_circle(next: &Edges, waits: &[usize]) -> Vec<usize> {
     circle
 }
 
+/// Adds the members of a sorted list to another, up to a few.
+fn join(all: &mut Vec<usize>, more: &[usize]) {
+    const MOST: usize = 16;
+    for node in more {
+        if let Err(place) = all.binary_search(node) {
+            all.insert(place, *node);
+        }
+    }
+    all.truncate(MOST);
+}
+
 impl Flow {
     /// The leaves in order.
     pub(super) fn order(&self) -> impl Iterator<Item = usize> {
@@ -150,7 +161,24 @@ impl Flow {
 
     /// For each node, how many unsettled leaves stand one behind the other before it can start.
     pub(super) fn depths(&self, is_settled: impl Fn(usize) -> bool) -> Vec<usize> {
-        self.fold(|leaf, depth| if is_settled(leaf) { 0 } else { depth + 1 })
+        self.fold(|leaf, depth| depth + usize::from(!is_settled(leaf)))
+    }
+
+    /// For each node that is done, the nodes that are not and that it waits for, through whatever else is done; by
+    /// position. The first few are enough to say that it waits, and keep this linear.
+    pub(super) fn passed_on(&self, is_done: &[bool]) -> Vec<Vec<usize>> {
+        let mut open: Vec<Vec<usize>> = vec![Vec::new(); self.next.gates()];
+        for gate in &self.gates {
+            let own = node(*gate);
+            if !is_start(*gate) && !is_done[own] {
+                open[*gate] = vec![own];
+            }
+            let passed = std::mem::take(&mut open[*gate]);
+            self.next.of(*gate).iter().for_each(|after| join(&mut open[*after], &passed));
+            open[*gate] = passed;
+        }
+        let end_of = |at: usize| std::mem::take(&mut open[end(at)]);
+        (0..is_done.len()).map(end_of).collect()
     }
 
     /// Carries a number through the gates. What comes to a node is the largest of what leaves those it waits

@@ -15,6 +15,7 @@ mod precedence;
 mod problem;
 mod proposal;
 mod read;
+mod readiness;
 mod reason;
 mod red;
 mod task;
@@ -32,6 +33,7 @@ pub use markdown::{Unread, Why, plan_ids};
 pub use places::{TASK_LIST, find_plans, usual_places};
 pub use problem::{PlanError, Problem};
 pub use proposal::{Proposal, RedProposal, propose_test};
+pub use readiness::Readiness;
 pub use reason::{Basis, Reason, Waiting};
 pub use task::{Mark, Source, Task, TestCommand, TestKind};
 pub use update::Changes;
@@ -110,21 +112,6 @@ impl Plan {
             waves[depth].push(task);
         }
         waves
-    }
-
-    /// The leaves that `id` waits for, by position: its own dependencies and those of its ancestors, where a
-    /// dependency on a phase means all its leaves.
-    #[must_use]
-    pub fn leaf_dependencies(&self, id: &TaskId) -> Vec<TaskId> {
-        let mut at = Vec::new();
-        let mut next = self.find(id);
-        while let Some(task) = next {
-            task.depends_on.iter().for_each(|need| self.push_leaves(need, &mut at));
-            next = task.parent.as_ref().and_then(|parent| self.find(parent));
-        }
-        at.sort_unstable();
-        at.dedup();
-        at.into_iter().map(|at| self.tasks[at].id.clone()).collect()
     }
 
     fn sort_warnings(&mut self) {

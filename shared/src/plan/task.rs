@@ -150,7 +150,7 @@ pub struct Task {
     pub parent: Option<TaskId>,
     /// What belongs to it, in order.
     pub children: Vec<TaskId>,
-    /// What it waits for, as declared; see [`super::Plan::leaf_dependencies`].
+    /// What it waits for, as declared; see [`super::Readiness::waits_for`].
     pub depends_on: Vec<TaskId>,
     /// How it is tested.
     pub test_commands: Vec<TestCommand>,

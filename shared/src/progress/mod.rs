@@ -6,7 +6,7 @@ mod totals;
 
 pub use totals::Totals;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use crate::{
     history::{Run, State, TaskHistory, TaskState},
@@ -193,10 +193,14 @@ impl<'a> Progress<'a> {
     }
 
     /// What a task waits for is what the plan declares for it and for its phases, as it is declared: a phase stands for
-    /// all its leaves.
+    /// all its leaves. Others can build on leaves that are skipped, or complete on the run's branch.
     fn find_ready(&mut self, plan: &'a Plan) {
         self.broken = self.find_broken();
-        let available = self.available(plan);
+        let is_there = |task: &Task| {
+            self.find(&task.id)
+                .is_some_and(|standing| standing.state == State::Skipped || standing.is_landed())
+        };
+        let readiness = plan.readiness(is_there);
         // What such a task changed is not on the run's branch yet: a second change of the same file would conflict.
         let is_unlanded =
             |standing: &&Standing<'a>| standing.state == State::Complete && !standing.is_landed();
@@ -204,14 +208,7 @@ impl<'a> Progress<'a> {
             self.leaves().filter(is_unlanded).filter_map(|standing| standing.planned).collect();
         for at in 0..self.standings.len() {
             let Some(task) = self.standings[at].planned.filter(|task| task.is_leaf()) else { continue };
-            let mut waits_for: Vec<TaskId> = Vec::new();
-            let mut next = Some(task);
-            while let Some(node) = next {
-                let is_missing = |need: &&TaskId| !available.contains(*need) && !waits_for.contains(*need);
-                let missing: Vec<TaskId> = node.depends_on.iter().filter(is_missing).cloned().collect();
-                waits_for.extend(missing);
-                next = node.parent.as_ref().and_then(|parent| plan.find(parent));
-            }
+            let mut waits_for = readiness.waits_for(&task.id);
             let is_shared = |other: &&&Task| other.shares_files(task) && !waits_for.contains(&other.id);
             let shared: Vec<TaskId> = unlanded.iter().filter(is_shared).map(|task| task.id.clone()).collect();
             waits_for.extend(shared);
@@ -224,21 +221,6 @@ impl<'a> Progress<'a> {
             standing.is_ready = waits_for.is_empty() && is_unfinished(standing.state);
             standing.waits_for = waits_for;
         }
-    }
-
-    /// What others can build on: leaves that are skipped, or complete on the run's branch, and phases of such leaves.
-    fn available(&self, plan: &'a Plan) -> HashSet<&'a TaskId> {
-        let mut available = HashSet::new();
-        for task in plan.tasks.iter().rev() {
-            let is_there = match self.find(&task.id) {
-                Some(standing) if task.is_leaf() => standing.state == State::Skipped || standing.is_landed(),
-                _ => task.children.iter().all(|child| available.contains(child)),
-            };
-            if is_there {
-                available.insert(&task.id);
-            }
-        }
-        available
     }
 }
 

@@ -67,9 +67,10 @@ impl<'p> Leaves<'p> {
     }
 
     fn computed(&self) -> Pairs {
+        let waits = self.plan.readiness(|_| false);
         let needs = |task: &'p Task| {
             let own = self.at[task.id.as_str()];
-            self.plan.leaf_dependencies(&task.id).into_iter().map(move |on| (on, own)).collect::<Vec<_>>()
+            waits.leaves_waited_for(&task.id).into_iter().map(move |on| (on, own)).collect::<Vec<_>>()
         };
         let pairs = self.plan.leaves().flat_map(needs).map(|(on, own)| (self.at[on.as_str()], own)).collect();
         closed(self.ids.len(), pairs)

@@ -48,8 +48,8 @@ fn a_tree_is_read_in_the_order_of_its_roots_and_children() {
 #[test]
 fn a_dependency_on_a_phase_means_all_its_leaves_and_is_inherited() {
     let plan = Plan::read("tree.json", TREE.as_bytes()).unwrap();
-    assert_eq!(ids(&plan.leaf_dependencies(&"T003".parse().unwrap())), ["T002", "T001"]);
-    assert_eq!(ids(&plan.leaf_dependencies(&"T001".parse().unwrap())), [""; 0]);
+    assert_eq!(ids(&plan.readiness(|_| false).leaves_waited_for(&"T003".parse().unwrap())), ["T002", "T001"]);
+    assert_eq!(ids(&plan.readiness(|_| false).leaves_waited_for(&"T001".parse().unwrap())), [""; 0]);
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn tasks_of_task_master_are_read_with_their_subtasks() {
     ] {
         let plan = Plan::read("tasks.json", json.as_bytes()).unwrap();
         assert_eq!(ids(plan.tasks.iter().map(|task| &task.id)), ["1", "1.1", "1.2", "2"]);
-        assert_eq!(ids(&plan.leaf_dependencies(&"2".parse().unwrap())), ["1.1", "1.2"]);
-        assert_eq!(ids(&plan.leaf_dependencies(&"1.2".parse().unwrap())), ["1.1"]);
+        assert_eq!(ids(&plan.readiness(|_| false).leaves_waited_for(&"2".parse().unwrap())), ["1.1", "1.2"]);
+        assert_eq!(ids(&plan.readiness(|_| false).leaves_waited_for(&"1.2".parse().unwrap())), ["1.1"]);
     }
     assert!(complaint(r#"{"tasks": [{"title": "a"}]}"#).contains("1:12: a task has no 'id'"));
 }

@@ -11,7 +11,7 @@ use super::{
     lines::Kind,
     naming::Names,
     section::{
-        Section, begins_with, is_about_parallel, is_dependencies, is_history, phase_label, says_checks,
+        Section, begins_with, is_about_parallel, is_dependencies, is_history, leads_to_checks, phase_label,
     },
     table,
 };
@@ -341,7 +341,7 @@ impl<'a> Builder<'_, 'a> {
             return self.say(at, line.text.trim_end());
         }
         self.lead = match line.kind {
-            Kind::Text | Kind::Quote if says_checks(line.content()) => Lead::Checks,
+            Kind::Text | Kind::Quote if leads_to_checks(line.content()) => Lead::Checks,
             Kind::Text if self.lead == Lead::None => Lead::Text,
             _ => self.lead,
         };

@@ -1,12 +1,12 @@
 //! From an outline to the tasks of a file: which form its tasks have, and which entries speak of the same one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
     entry::{Entry, Form, Lead, Why},
     naming::{Names, virtual_id},
     outline::{Checks, Outline},
-    section::{counted_label, is_summary, phase_label, says_checks},
+    section::{Section, counted_label, is_check_list, is_for_later, is_history, is_summary, phase_label},
     table::status_mark,
 };
 use crate::{
@@ -21,7 +21,7 @@ pub(super) type Standing = Vec<Option<usize>>;
 /// repeats a task.
 pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Standing {
     let form = main_form(outline);
-    let mut is_task = main_entries(outline, form);
+    let mut is_task = main_entries(file, outline, form);
     name_repeated_numbers(outline, &is_task);
     let mut standing: Standing = vec![None; outline.entries.len()];
     let mut first: HashMap<String, usize> = HashMap::new();
@@ -69,7 +69,7 @@ fn main_form(outline: &Outline<'_>) -> Form {
 }
 
 /// Which entries are tasks by their form. Notes the others as numbers or checks.
-fn main_entries(outline: &mut Outline<'_>, form: Form) -> Vec<bool> {
+fn main_entries(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form) -> Vec<bool> {
     let is_main = |entry: &Entry| entry.form == form || form == Form::Box && entry.form == Form::Heading;
     let has_letters = outline
         .entries
@@ -81,7 +81,7 @@ fn main_entries(outline: &mut Outline<'_>, form: Form) -> Vec<bool> {
     let numbers: Vec<_> = outline.entries.iter().filter(|entry| is_main(entry) && is_number(entry)).collect();
     let numbers: Vec<_> = numbers.iter().map(|entry| (entry.at, None, Why::Number)).collect();
     outline.unread.extend(numbers);
-    settle_plain_boxes(outline, form, &mut is_task);
+    settle_plain_boxes(file, outline, form, &mut is_task);
     settle_bullets(outline, form, &mut is_task);
     is_task
 }
@@ -124,53 +124,120 @@ fn settle_bullets(outline: &Outline<'_>, form: Form, is_task: &mut [bool]) {
     }
 }
 
-/// In a file without ids every box is a task that no check list holds. Beside tasks with ids, a box without one is a
-/// task only if it stands in their list.
-fn settle_plain_boxes(outline: &mut Outline<'_>, form: Form, is_task: &mut [bool]) {
-    let with_ids: HashSet<Option<usize>> = outline
-        .entries
-        .iter()
-        .zip(&*is_task)
-        .filter(|(entry, is_task)| **is_task && entry.form == Form::Box)
-        .map(|(entry, _)| entry.section)
-        .collect();
-    let is_check_list = |section: Option<usize>| {
-        std::iter::successors(section, |at| outline.sections[*at].parent)
-            .any(|at| outline.sections[at].level > 1 && says_checks(&outline.sections[at].title))
-    };
-    // In a phase of their own, boxes without ids are its tasks.
-    let with_tasks: HashSet<usize> = outline
-        .entries
-        .iter()
-        .zip(&*is_task)
-        .filter(|(_, is_task)| **is_task)
-        .flat_map(|(entry, _)| std::iter::successors(entry.section, |at| outline.sections[*at].parent))
-        .collect();
-    let is_phase = |section: Option<usize>| {
-        section.is_some_and(|at| {
-            phase_label(&outline.sections[at].title).is_some()
-                && !with_tasks.contains(&at)
-                && outline.sections[at].task.is_none()
-        })
-    };
-    let is_meant = |entry: &Entry| match form {
-        Form::Box if is_phase(entry.section) && entry.lead != Lead::Checks => true,
-        Form::Plain => entry.lead != Lead::Checks && !is_check_list(entry.section),
-        Form::Box => {
-            with_ids.contains(&entry.section) && entry.lead == Lead::None && !is_check_list(entry.section)
+/// What a box without an id is. In doubt it is told once for each section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Meaning {
+    Task,
+    /// A task in a section without ids beside sections with ids: who wrote it may have forgotten the ids.
+    LikelyTask,
+    Check,
+    /// Nothing says that it is a check, but it does not stand where tasks stand either.
+    LikelyCheck,
+}
+
+impl Meaning {
+    fn is_task(self) -> bool {
+        matches!(self, Self::Task | Self::LikelyTask)
+    }
+}
+
+/// Tells tasks from checks among the boxes without ids.
+struct PlainBoxes<'o, 'a> {
+    outline: &'o Outline<'a>,
+    form: Form,
+    /// Sections that hold boxes with ids.
+    with_ids: HashSet<Option<usize>>,
+    /// Sections that hold tasks with ids, in themselves or below.
+    with_tasks: HashSet<usize>,
+}
+
+impl PlainBoxes<'_, '_> {
+    fn chain(&self, section: Option<usize>) -> impl Iterator<Item = &Section> {
+        let chain = std::iter::successors(section, |at| self.outline.sections[*at].parent);
+        chain.map(|at| &self.outline.sections[at]).filter(|section| section.level > 1)
+    }
+
+    /// In a file without ids every box is a task that no check list holds. Beside tasks with ids, it is a task in their
+    /// list, in a phase of its own, and in any other section that is not about something else.
+    fn meaning(&self, entry: &Entry) -> Meaning {
+        let is_check = entry.lead == Lead::Checks
+            || self.chain(entry.section).any(|section| is_check_list(&section.title));
+        match self.form {
+            Form::Plain if is_check => Meaning::Check,
+            Form::Plain => Meaning::Task,
+            _ if is_check || self.chain(entry.section).any(|section| section.task.is_some()) => {
+                Meaning::Check
+            }
+            Form::Box => self.beside_ids(entry),
+            _ => Meaning::LikelyCheck,
         }
-        _ => false,
+    }
+
+    fn beside_ids(&self, entry: &Entry) -> Meaning {
+        let is_aside = |section: &Section| {
+            is_summary(&section.title) || is_history(&section.title) || is_for_later(&section.title)
+        };
+        if self.with_ids.contains(&entry.section) {
+            return if entry.lead == Lead::None { Meaning::Task } else { Meaning::LikelyCheck };
+        }
+        if entry.section.is_some_and(|at| self.with_tasks.contains(&at)) {
+            return Meaning::LikelyCheck;
+        }
+        if entry.section.is_some_and(|at| phase_label(&self.outline.sections[at].title).is_some()) {
+            return Meaning::Task;
+        }
+        if self.chain(entry.section).any(is_aside) { Meaning::LikelyCheck } else { Meaning::LikelyTask }
+    }
+}
+
+fn settle_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form, is_task: &mut [bool]) {
+    let tasks = || outline.entries.iter().zip(&*is_task).filter(|(_, is_task)| **is_task);
+    let parent = |at: &usize| outline.sections[*at].parent;
+    let boxes = PlainBoxes {
+        outline,
+        form,
+        with_ids: tasks()
+            .filter(|(entry, _)| entry.form == Form::Box)
+            .map(|(entry, _)| entry.section)
+            .collect(),
+        with_tasks: tasks().flat_map(|(entry, _)| std::iter::successors(entry.section, parent)).collect(),
     };
-    let plain: Vec<usize> =
-        (0..outline.entries.len()).filter(|at| outline.entries[*at].form == Form::Plain).collect();
+    let plain = (0..outline.entries.len()).filter(|at| outline.entries[*at].form == Form::Plain);
+    let mut meant: Vec<(usize, Meaning)> =
+        plain.map(|at| (at, boxes.meaning(&outline.entries[at]))).collect();
     // A file that is nothing but check lists is a plan all the same.
-    let is_all = form == Form::Plain && !plain.iter().any(|at| is_meant(&outline.entries[*at]));
-    let meant: Vec<bool> = plain.iter().map(|at| is_all || is_meant(&outline.entries[*at])).collect();
-    for (at, is_meant) in plain.into_iter().zip(meant) {
-        is_task[at] = is_meant;
-        if !is_meant {
-            note_check(outline, at);
+    if form == Form::Plain && !meant.iter().any(|(_, meaning)| meaning.is_task()) {
+        meant.iter_mut().for_each(|(_, meaning)| *meaning = Meaning::Task);
+    }
+    for (at, meaning) in &meant {
+        is_task[*at] = meaning.is_task();
+        if !meaning.is_task() {
+            note_check(outline, *at);
         }
+    }
+    warn_of_doubts(file, outline, &meant);
+}
+
+/// Tells once for each section what its boxes were taken for, where that is a guess.
+fn warn_of_doubts(file: &SpecFile<'_>, outline: &mut Outline<'_>, meant: &[(usize, Meaning)]) {
+    let mut doubts: BTreeMap<(Option<usize>, bool), (usize, usize)> = BTreeMap::new();
+    for (at, meaning) in meant {
+        if matches!(meaning, Meaning::LikelyTask | Meaning::LikelyCheck) {
+            let section = outline.entries[*at].section;
+            doubts.entry((section, meaning.is_task())).or_insert((*at, 0)).1 += 1;
+        }
+    }
+    for ((section, is_task), (first, count)) in doubts {
+        let title = section.map_or("the top", |at| outline.sections[at].title.as_str());
+        let boxes = if count == 1 { "1 box".to_owned() } else { format!("{count} boxes") };
+        let kind = if is_task { "tasks" } else { "checks" };
+        let what = format!("{boxes} without ids under '{title}' taken as {kind}");
+        let fix = if is_task {
+            "give them ids, or call the section a checklist"
+        } else {
+            "give them ids, if they are meant as tasks"
+        };
+        outline.warnings.push(file.problem(outline.entries[first].at, what, fix));
     }
 }
 
