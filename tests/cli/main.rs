@@ -79,6 +79,7 @@ mod merge_resolving;
 mod merge_unqueued;
 mod one_answer;
 mod orchard;
+mod own_worktrees;
 mod owned_refs;
 mod pinned;
 mod plan;

@@ -1,6 +1,12 @@
 //! The repository's own exclude file: what `git status` shows in no checkout of it.
 
-use std::{io, path::Path, time::Duration};
+use std::{
+    collections::BTreeSet,
+    io,
+    path::Path,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use super::{GitError, Repository};
 use crate::{
@@ -13,6 +19,16 @@ const ALL: &str = "*";
 
 /// How long another process may take to add its line.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Lines that this process has added, or was about to add: children that run meanwhile have not done it.
+static OWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Whether this process adds this line to exclude files.
+#[must_use]
+pub fn is_own_exclude(line: &[u8]) -> bool {
+    let own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+    std::str::from_utf8(line).is_ok_and(|line| own.contains(line))
+}
 
 impl Repository {
     /// Adds a line to the exclude file, unless it stands there. Whoever reads meanwhile finds the old file or the new
@@ -28,6 +44,7 @@ impl Repository {
         if read(&file).is_ok_and(|text| holds(&text, line)) {
             return Ok(());
         }
+        OWN.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned());
         let lock = self.common_dir.join("arborist/locks/exclude");
         let _lock = FileLock::take_within(&lock, "git arborist", PATIENCE, &Cancel::new())?;
         add(&file, line).map_err(|source| GitError::File { path: file.display().to_string(), source })

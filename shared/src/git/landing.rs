@@ -85,7 +85,12 @@ impl Repository {
 
     /// Who uses `branch`, which is about to go to `commit`.
     pub fn usage(&self, branch: &BranchName, commit: Oid) -> Result<Usage, GitError> {
-        let (mut places, gone) = self.users_of(branch)?;
+        let (places, gone) = self.users_of(branch)?;
+        if places.iter().any(|worktree| worktree.is_strange) {
+            let why = "it is checked out in a worktree that was made while a child process was at work";
+            return Ok(Usage::Busy(why.into()));
+        }
+        let mut places: Vec<PathBuf> = places.into_iter().map(|worktree| worktree.path).collect();
         match (places.pop(), places.is_empty()) {
             (None, _) if gone.iter().any(|worktree| worktree.lock.is_none()) => Ok(Usage::Free),
             (None, _) => self.probe(branch, commit),
@@ -96,16 +101,15 @@ impl Repository {
 
     /// The worktrees that have `branch` checked out, and whose folders are there.
     pub fn checkouts_of(&self, branch: &BranchName) -> Result<Vec<PathBuf>, GitError> {
-        Ok(self.users_of(branch)?.0)
+        Ok(self.users_of(branch)?.0.into_iter().map(|worktree| worktree.path).collect())
     }
 
     /// The same, and the worktrees whose folders are gone. git itself forgets those some day, unless they are locked:
     /// then they are on a disk that may come back.
-    fn users_of(&self, branch: &BranchName) -> Result<(Vec<PathBuf>, Vec<Worktree>), GitError> {
+    fn users_of(&self, branch: &BranchName) -> Result<(Vec<Worktree>, Vec<Worktree>), GitError> {
         let is_here = |worktree: &Worktree| worktree.branch.as_ref() == Some(branch);
         let users = self.list_worktrees()?.into_iter().filter(is_here);
-        let (there, gone): (Vec<Worktree>, Vec<Worktree>) = users.partition(|user| user.path.is_dir());
-        Ok((there.into_iter().map(|worktree| worktree.path).collect(), gone))
+        Ok(users.partition(|user| user.path.is_dir()))
     }
 
     /// A branch that is being rebased or bisected is checked out nowhere, and must not be moved either. To fetch into

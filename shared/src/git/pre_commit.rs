@@ -44,11 +44,8 @@ impl<'a> Elsewhere<'a> {
         // A crash may have left one.
         remove(repository, &folder);
         let add = repository.change("worktree").args(["add", "-q", "--force", "--detach", "--no-checkout"]);
-        add.arg(&folder).arg(base.to_string()).stdout()?;
-        let link = safe_files::read_text(&folder.join(".git")).unwrap_or_default();
-        let git_dir = link.trim_end().strip_prefix("gitdir: ").map(PathBuf::from);
-        let strange = || GitError::Strange { command: "worktree add".into(), what: link.clone() };
-        Ok(Self { repository, git_dir: git_dir.ok_or_else(strange)?, folder })
+        let git_dir = repository.make_home(&folder, add.arg(&folder).arg(base.to_string()))?;
+        Ok(Self { repository, git_dir, folder })
     }
 }
 
@@ -61,7 +58,8 @@ impl Drop for Elsewhere<'_> {
 /// What cannot be removed now is removed the next time.
 fn remove(repository: &Repository, folder: &Path) {
     if folder.exists() {
-        let _ = repository.change("worktree").args(["remove", "--force", "--force"]).arg(folder).finish();
+        let command = repository.change("worktree").args(["remove", "--force", "--force"]).arg(folder);
+        let _ = repository.change_homes(|| command.finish());
         let _ = safe_files::remove_all(folder);
     }
 }

@@ -38,6 +38,9 @@ pub struct Worktree {
     pub lock: Option<String>,
     /// Whether it is no worktree at all, but a bare repository in the place of the main one.
     pub is_bare: bool,
+    /// Whether it appeared while a child process ran, and this process did not make it. The child may have made it, so
+    /// it has no lock of ours, whatever it is locked with.
+    pub is_strange: bool,
 }
 
 /// Something in a worktree that no commit holds.
@@ -76,6 +79,16 @@ const HALF_MADE: Duration = Duration::from_secs(2);
 impl Repository {
     /// All worktrees, the main one first.
     pub fn list_worktrees(&self) -> Result<Vec<Worktree>, GitError> {
+        let mut found = self.list_registered()?;
+        for worktree in found.iter_mut().skip(1) {
+            if worktree.git_dir.as_deref().is_some_and(|home| self.is_strange_home(home)) {
+                (worktree.is_strange, worktree.lock) = (true, None);
+            }
+        }
+        Ok(found)
+    }
+
+    fn list_registered(&self) -> Result<Vec<Worktree>, GitError> {
         let signs = Signs::of(self);
         if let Some(known) = self.recall_worktrees(&signs)? {
             return Ok(known);
@@ -112,33 +125,38 @@ impl Repository {
             let is_old = age.is_ok_and(|age| age.is_ok_and(|age| age >= HALF_MADE));
             let is_abandoned = || Occupants::has_other_git(&[&self.git_dir, &self.common_dir]) == Some(false);
             if !is_linked && !is_filled && is_old && is_abandoned() {
-                let _ = safe_files::remove_all(&home);
+                let _ = self.change_homes(|| safe_files::remove_all(&home));
             }
         }
     }
 
     /// Each linked worktree's top with its git directory, as the repository itself has it. What stands in a worktree
-    /// is not asked: whoever works there can change it.
+    /// is not asked: whoever works there can change it. Of two that lead to one place the one that is known counts.
     fn worktree_homes(&self) -> HashMap<PathBuf, PathBuf> {
         let entries = fs::read_dir(self.common_dir.join("worktrees")).into_iter().flatten().flatten();
-        entries.filter_map(|entry| Some((top_of_home(&entry.path())?, entry.path()))).collect()
+        let mut homes: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        homes.sort_by_cached_key(|home| (!self.is_strange_home(home), home.clone()));
+        homes.into_iter().filter_map(|home| Some((top_of_home(&home)?, home))).collect()
     }
 
     /// Registers a worktree without files, with `HEAD` detached at `commit`, locked so that only we remove it.
     pub fn add_worktree(&self, path: &Path, commit: Oid, reason: &str) -> Result<(), GitError> {
         let command =
             self.change("worktree").args(["add", "--no-checkout", "--detach", "--lock", "--reason"]);
-        command.arg(reason).arg("--").arg(path).arg(commit.to_string()).stdout().map(drop)
+        let command = command.arg(reason).arg("--").arg(path).arg(commit.to_string());
+        self.make_home(path, command).map(drop)
     }
 
     /// Takes a worktree whose folder is gone out of the register.
     pub fn forget_worktree(&self, path: &Path) -> Result<(), GitError> {
-        self.change("worktree").args(["remove", "--force", "--force", "--"]).arg(path).stdout().map(drop)
+        let command = self.change("worktree").args(["remove", "--force", "--force", "--"]).arg(path);
+        self.change_homes(|| command.stdout().map(drop))
     }
 
     /// Makes the register and the folders agree again after folders were moved.
     pub fn repair_worktrees(&self, paths: &[PathBuf]) -> Result<String, GitError> {
-        let ended = self.change("worktree").arg("repair").args(paths).finish()?;
+        let command = self.change("worktree").arg("repair").args(paths);
+        let ended = self.change_homes(|| command.finish())?;
         let said = [ended.stdout, ended.stderr].concat();
         Ok(String::from_utf8_lossy(&said).trim_end().to_owned())
     }
@@ -285,7 +303,7 @@ impl Repository {
 }
 
 /// The top of the worktree whose git directory this is.
-fn top_of_home(git_dir: &Path) -> Option<PathBuf> {
+pub(super) fn top_of_home(git_dir: &Path) -> Option<PathBuf> {
     let mut bytes = safe_files::read(&git_dir.join("gitdir")).ok()?;
     while bytes.last() == Some(&b'\n') {
         bytes.pop();
@@ -335,6 +353,7 @@ fn parse_list(printed: &[u8]) -> Result<Vec<Worktree>, GitError> {
                 head: None,
                 lock: None,
                 is_bare: false,
+                is_strange: false,
             });
             continue;
         }

@@ -60,7 +60,8 @@ impl Pool {
     /// A worktree that was never filled has nothing in it but its `.git` file. Anything else is not removed.
     fn remove_remains(&self, path: &Path) -> Result<(), WorktreeError> {
         for git_dir in self.half_made_homes(path) {
-            safe_files::remove_all(&git_dir).map_err(WorktreeError::file("remove", &git_dir))?;
+            let removed = self.repository.change_homes(|| safe_files::remove_all(&git_dir));
+            removed.map_err(WorktreeError::file("remove", &git_dir))?;
         }
         let _ = safe_files::remove(&path.join(".git"));
         let _ = safe_files::remove_folder(path);

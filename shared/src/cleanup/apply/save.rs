@@ -75,6 +75,7 @@ impl Doing<'_> {
                 head: None,
                 lock: None,
                 is_bare: false,
+                is_strange: false,
             }),
         };
         view.ok_or_else(|| GitError::Unknown(place.name(), "worktree"))

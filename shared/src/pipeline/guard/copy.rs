@@ -10,7 +10,10 @@ use std::{
 };
 
 use super::surface::{How, Item};
-use crate::safe_files::{self, Enclosure, Kind};
+use crate::{
+    git::is_own_exclude,
+    safe_files::{self, Enclosure, Kind},
+};
 
 /// Larger files are only told by their size and time, and cannot be put back.
 const LARGEST: u64 = 1024 * 1024;
@@ -363,7 +366,8 @@ fn is_file(there: &There) -> bool {
 
 /// The lines of an exclude file that are not ours.
 fn others(text: &[u8]) -> Vec<&[u8]> {
-    let is_ours = |line: &&[u8]| line.is_empty() || EXCLUDED.iter().any(|ours| ours.as_bytes() == *line);
+    let is_usual = |line: &[u8]| EXCLUDED.iter().any(|ours| ours.as_bytes() == line);
+    let is_ours = |line: &&[u8]| line.is_empty() || is_usual(line) || is_own_exclude(line);
     text.split(|byte| *byte == b'\n').filter(|line| !is_ours(line)).collect()
 }
 

@@ -18,7 +18,7 @@ use links::Links;
 use surface::{How, Item};
 
 use crate::{
-    git::{HiddenMarks, RefWatch, Repository},
+    git::{HiddenMarks, HomeWatch, RefWatch, Repository},
     message::visible,
 };
 
@@ -54,6 +54,7 @@ pub struct Watch {
     repository: Repository,
     /// Queues and the like that lay in the worktree.
     special: Vec<PathBuf>,
+    homes: HomeWatch,
     refs: RefWatch,
 }
 
@@ -90,6 +91,7 @@ impl Sentry {
             modules: Modules::find(&repository.git_dir),
             special: repository.list_special(),
             repository: repository.clone(),
+            homes: repository.watch_homes(at_work == AtWork::Nobody),
             refs: repository.watch_refs(),
         }
     }
@@ -200,6 +202,7 @@ impl Watch {
         post.inspect();
         found.extend(post.changes.iter().skip(self.known).cloned());
         drop(post);
+        found.extend(self.homes.restore());
         // Files first: what git is asked from here on is answered by the configuration that was there before.
         found.extend(self.remove_special());
         found.extend(self.refs.restore());

@@ -78,10 +78,6 @@ pub(super) const OWN: [(&str, How); 7] = [
     ("index", How::Sort),
 ];
 
-/// In the git directory of every other worktree. Lanes come and go while agents are at work.
-const LINKED: [(&str, How); 4] =
-    [("config.worktree", How::Whole), ("commondir", How::Whole), ("gitdir", How::Whole), ("HEAD", How::Sort)];
-
 /// In the git directory of a submodule.
 const MODULE: [(&str, How); 6] = [
     ("config", How::Whole),
@@ -156,9 +152,6 @@ pub(super) fn shared(repository: &Repository) -> Vec<Item> {
     let mut items = items(common, &SHARED);
     // Where refs are kept in files, nobody has reason to make tables of them.
     items.extend(repository.keeps_loose_refs.then(|| folder(common.join("reftable"))));
-    for home in folders_in(&common.join("worktrees")).into_iter().filter(|home| is_whole(home)) {
-        items.extend(self::items(&home, &LINKED));
-    }
     for module in modules(common) {
         items.extend(self::items(&module, &MODULE));
     }
@@ -235,12 +228,6 @@ pub(super) fn modules(common_dir: &Path) -> Vec<PathBuf> {
     }
     found.sort();
     found
-}
-
-/// Whether git has finished making the git directory of a linked worktree: lanes are made while agents are at work. The
-/// file that names the repository is written last, after the one that names the worktree.
-fn is_whole(home: &Path) -> bool {
-    safe_files::read_text(&home.join("commondir")).is_ok_and(|text| text.ends_with('\n'))
 }
 
 fn items(folder: &Path, list: &[(&str, How)]) -> Vec<Item> {

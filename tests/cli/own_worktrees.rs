@@ -1,0 +1,117 @@
+//! Worktrees that a run makes and removes while children are at work are its own doing; one that a child makes is never
+//! used.
+
+use std::fs;
+
+use arborist_testkit::{Garden, Run};
+
+/// A git that is slow in the midst of removing or making a worktree: half of it is done, then the reviewer who waits is let
+/// go, and the rest follows once that one has been called again, or after a while.
+const SLOW: &str = r#"#!/bin/sh
+root=$(dirname "$(dirname "$0")")
+real() { PATH=$(printf %s "$PATH" | sed "s|$root/bin:||"); export PATH; git "$@"; }
+linger() {
+  touch "$root/go"
+  i=0
+  while [ $i -lt 40 ] && [ ! -e "$root/again" ]; do sleep 0.02; i=$((i+1)); done
+}
+[ -e "$root/called" ] || { real "$@"; exit; }
+case " $* " in
+  *" worktree remove "*gate-1*)
+    home=$root/repo/.git/worktrees/gate-1
+    cp "$home/gitdir" "$root/gitdir"; rm "$home/gitdir"
+    linger
+    # What came back meanwhile would keep git from removing the folder.
+    [ -e "$home/gitdir" ] && { echo "gate-1: Directory not empty" >&2; exit 128; }
+    cp "$root/gitdir" "$home/gitdir"
+    real "$@" ;;
+  *" worktree add "*gate-1*)
+    real "$@" || exit
+    linger ;;
+  *) real "$@" ;;
+esac
+"#;
+
+#[test]
+fn worktrees_that_the_run_makes_again_while_a_reviewer_works_are_no_ones_fault() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    garden.commit("a plan\n");
+    garden.plant("git", SLOW);
+    let root = garden.root().display().to_string();
+    garden.agent(&format!(
+        "case \"$prompt\" in Review*)
+  if [ $ARBORIST_TASK = T002 ]; then
+    [ -e '{root}/called' ] && touch '{root}/again'
+    touch '{root}/called'
+    i=0; while [ $i -lt 1000 ] && [ ! -e '{root}/go' ]; do sleep 0.02; i=$((i+1)); done
+  fi
+  echo APPROVED; exit ;; esac
+echo $ARBORIST_TASK > $ARBORIST_TASK.txt
+if [ $ARBORIST_TASK = T001 ]; then
+  i=0; while [ $i -lt 1000 ] && [ ! -e '{root}/called' ]; do sleep 0.02; i=$((i+1)); done
+  # The folder of a worktree that was made for the baseline, as if somebody had cleaned up.
+  rm -r '{root}/repo.arborist/gate-1'
+fi
+echo done"
+    ));
+    // Not by way of git, which puts its own folder first on `PATH`.
+    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+    Run::of(command.args(["--jobs", "2", "--test-command", "true"]), b"").succeeds();
+    assert!(garden.root().join("go").exists() && !garden.root().join("again").exists());
+    assert_eq!(garden.calls(), 4, "nobody was called again");
+    garden.arborist(["state", "--exit-code"]).succeeds();
+}
+
+#[test]
+fn a_worktree_that_an_agent_makes_with_settings_of_its_own_is_never_used() {
+    for jobs in ["1", "2"] {
+        let garden = Garden::sprout();
+        garden.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
+        garden.write(".gitattributes", "*.dat filter=evil\n");
+        garden.commit("a plan\n");
+        garden.git(["config", "extensions.worktreeConfig", "true"]).succeeds();
+        let root = garden.root().display().to_string();
+        garden.agent(&format!(
+            "case \"$prompt\" in Review*) pwd >> '{root}/where'; echo APPROVED; exit ;; esac
+echo $ARBORIST_TASK >> $ARBORIST_TASK.dat
+if [ ! -e '{root}/once' ]; then
+  touch '{root}/once'
+  for name in review-1 gate-1 lane-2 lane-3; do
+    [ -e '{root}/repo.arborist/'$name ] && continue
+    reason='arborist scratch'; case $name in lane*) reason=arborist ;; esac
+    git worktree add -q --detach --lock --reason \"$reason\" '{root}/repo.arborist/'$name HEAD >&2
+    printf '[filter \"evil\"]\\n\\tsmudge = touch {root}/ran; cat\\n\\tclean = touch {root}/ran; cat\\n' \
+      > '{root}/repo/.git/worktrees/'$name/config.worktree
+  done
+fi
+echo done"
+        ));
+        garden.arborist(["gardener", "--jobs", jobs, "--test-command", "true"]).succeeds();
+        assert!(!garden.root().join("ran").exists(), "--jobs {jobs}");
+        let subjects = garden.git(["log", "--format=%s", "--all"]).answer();
+        assert!(subjects.contains("@T001@implement-fail"), "{subjects}");
+        let whereabouts = fs::read_to_string(garden.root().join("where")).unwrap();
+        assert!(!whereabouts.contains("/review-1"), "{whereabouts}");
+        // The next run finds nothing of it either.
+        garden.arborist(["gardener", "--jobs", jobs, "--test-command", "true"]).succeeds();
+        assert!(!garden.root().join("ran").exists(), "--jobs {jobs}, again");
+    }
+}
+
+#[test]
+fn a_worktree_that_a_user_makes_meanwhile_stays_and_is_nobodys_fault() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 one\n");
+    garden.commit("a plan\n");
+    let root = garden.root().display().to_string();
+    garden.agent(&format!(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+echo $ARBORIST_TASK > $ARBORIST_TASK.txt
+git worktree add -q -b mine '{root}/mine' >&2
+echo done"
+    ));
+    garden.arborist(["gardener", "--test-command", "true"]).succeeds();
+    assert_eq!(garden.calls(), 2);
+    garden.git_in(&garden.root().join("mine"), ["status"]).succeeds();
+}
