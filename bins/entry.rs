@@ -4,7 +4,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use arborist_core::{
     failure::{Exit, Failure},
-    git::take_removed_locks,
+    git::{remove_frozen, take_removed_locks},
     name::TaskId,
     process::Program,
 };
@@ -40,6 +40,7 @@ fn run<A: Parser>(body: fn(A, &mut Ui) -> Outcome, args: Vec<OsString>) -> Exit 
 
 /// Shows a failure, writes out what is left, and gives the exit code.
 pub fn conclude(mut ui: Ui, outcome: Outcome) -> Exit {
+    remove_frozen();
     for lock in take_removed_locks() {
         ui.warn(&format!("removed a lock that a killed git has left: '{}'", lock.display()));
     }

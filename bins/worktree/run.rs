@@ -4,6 +4,7 @@ use std::{ffi::OsString, os::unix::process::ExitStatusExt, process::ExitStatus, 
 
 use arborist_core::{
     failure::{Exit, Failure},
+    git::Freeze,
     name::TaskId,
     process::{Cancel, Program},
     worktree::{Lease, Saver},
@@ -38,6 +39,8 @@ pub(super) struct RestoreArgs {
 pub(super) fn run(args: &RunArgs, ui: &mut Ui) -> Outcome {
     let opened = open(&args.scope, ui)?;
     let lease = opened.pool.hold(&args.task)?;
+    // The command can write to the configuration, and a save must not run what stands there then.
+    lease.repository.freeze_settings(Freeze::Anew)?;
     let mut saver = Saver::new(&lease.repository, opened.pool.run(), &args.task)?;
     let program = program(&args.command, &lease)?;
     let _signals = watch_signals();
@@ -62,9 +65,9 @@ fn keep_saving(
     every: Duration,
 ) -> Result<(), arborist_core::git::GitError> {
     while !done.wait(every) {
-        let _ = saver.save();
+        let _ = saver.save(done);
     }
-    saver.save().map(drop)
+    saver.save(&Cancel::new()).map(drop)
 }
 
 fn program(command: &[OsString], lease: &Lease) -> Result<Program, Failure> {

@@ -29,6 +29,7 @@ mod foreign_paths;
 mod forged_index;
 mod forged_records;
 mod frozen_plan;
+mod frozen_settings;
 mod garden;
 mod garden_crash;
 mod garden_crew;

@@ -2,7 +2,10 @@
 //! be long, and not every agent tells of them.
 
 use std::{
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    },
     time::Duration,
 };
 
@@ -11,6 +14,7 @@ use crate::{
     message::Status,
     name::{BranchName, TaskId},
     pipeline::Happening,
+    process::Cancel,
     worktree::Saver,
 };
 
@@ -37,21 +41,53 @@ impl Sign {
 }
 
 /// Gives signs.
-pub(super) struct Signals(Sender<Sign>);
+pub(super) struct Signals {
+    sender: Sender<Sign>,
+    /// The wish that the save under way stops, for the agent that is at work now.
+    over: Arc<Mutex<Cancel>>,
+}
+
+/// Sees signs.
+pub(super) struct Signs {
+    receiver: Receiver<Sign>,
+    over: Arc<Mutex<Cancel>>,
+}
+
+impl Signs {
+    /// The wish that a save which begins now stops.
+    fn cancel(&self) -> Cancel {
+        self.over.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 impl Signals {
     /// Those who give signs, and those who see them.
-    pub(super) fn new() -> (Self, Receiver<Sign>) {
+    pub(super) fn new() -> (Self, Signs) {
         let (sender, receiver) = channel();
-        (Self(sender), receiver)
+        let over = Arc::new(Mutex::new(Cancel::new()));
+        (Self { sender, over: Arc::clone(&over) }, Signs { receiver, over })
     }
 
     /// Tells what has happened.
     pub(super) fn give(&self, happening: &Happening) {
-        if let Some(sign) = Sign::of(happening) {
-            // Nobody listens only when the work is at its end.
-            let _ = self.0.send(sign);
+        let Some(sign) = Sign::of(happening) else { return };
+        match sign {
+            Sign::Begun => *self.over.lock().unwrap_or_else(PoisonError::into_inner) = Cancel::new(),
+            Sign::Written => self.stop_saving(),
         }
+        // Nobody listens only when the work is at its end.
+        let _ = self.sender.send(sign);
+    }
+
+    /// A save that hangs at what the agent has left must not hold up the run.
+    fn stop_saving(&self) {
+        self.over.lock().unwrap_or_else(PoisonError::into_inner).cancel();
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.stop_saving();
     }
 }
 
@@ -65,11 +101,11 @@ pub(super) struct Saving<'a> {
 
 impl Saving<'_> {
     /// Saves until nobody gives signs any more. What could not be saved now is saved the next time.
-    pub(super) fn go_on(&self, signs: &Receiver<Sign>) {
+    pub(super) fn go_on(&self, signs: &Signs) {
         let mut saver = None;
         let mut is_at_work = false;
         loop {
-            match signs.recv_timeout(self.every) {
+            match signs.receiver.recv_timeout(self.every) {
                 Ok(Sign::Begun) => is_at_work = true,
                 Ok(Sign::Written) => {
                     is_at_work = false;
@@ -77,18 +113,18 @@ impl Saving<'_> {
                         saver = None;
                     }
                 }
-                Err(RecvTimeoutError::Timeout) if is_at_work => self.save(&mut saver),
+                Err(RecvTimeoutError::Timeout) if is_at_work => self.save(&mut saver, &signs.cancel()),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    fn save<'s>(&'s self, saver: &mut Option<Saver<'s>>) {
+    fn save<'s>(&'s self, saver: &mut Option<Saver<'s>>, cancel: &Cancel) {
         if saver.is_none() {
             *saver = Saver::new(self.repository, self.run, self.task).ok();
         }
-        if let Some(Err(_)) = saver.as_mut().map(Saver::save) {
+        if let Some(Err(_)) = saver.as_mut().map(|saver| saver.save(cancel)) {
             *saver = None;
         }
     }

@@ -201,6 +201,8 @@ pub struct GitCommand {
     homes: Arc<[Identity]>,
     /// The worktree, which must not be behind a link.
     top: Option<PathBuf>,
+    /// Why it must not be run.
+    refusal: Option<String>,
 }
 
 /// Settings that could run a program or change an answer, pinned for every reading call.
@@ -282,7 +284,14 @@ impl GitCommand {
             .env("GIT_FLUSH", "0")
             .arg(name)
             .args(comparison_options(name));
-        Self { name: name.to_owned(), program, waits_for_locks: false, homes: Arc::default(), top: None }
+        Self {
+            name: name.to_owned(),
+            program,
+            waits_for_locks: false,
+            homes: Arc::default(),
+            top: None,
+            refusal: None,
+        }
     }
 
     /// `git {name}` in `dir`, to change objects, refs or an index, with settings for this one call. It runs no hooks
@@ -298,7 +307,14 @@ impl GitCommand {
             .env("GIT_LITERAL_PATHSPECS", "0")
             .arg(name)
             .args(comparison_options(name));
-        Self { name: name.to_owned(), program, waits_for_locks: true, homes: Arc::default(), top: None }
+        Self {
+            name: name.to_owned(),
+            program,
+            waits_for_locks: true,
+            homes: Arc::default(),
+            top: None,
+            refusal: None,
+        }
     }
 
     /// The same in the repository of its directory, whichever our own environment names.
@@ -335,8 +351,18 @@ impl GitCommand {
         self
     }
 
-    /// An error if the repository that it is meant for is not there any more.
+    /// The same as one that is never run, for this reason.
+    #[must_use]
+    pub(super) fn refused(mut self, why: String) -> Self {
+        self.refusal = Some(why);
+        self
+    }
+
+    /// An error if the repository that it is meant for is not there any more, or if it must not be run.
     pub(super) fn require_homes(&self) -> Result<(), GitError> {
+        if let Some(complaint) = self.refusal.clone() {
+            return Err(GitError::Failed { command: self.name.clone(), complaint });
+        }
         self.homes.iter().try_for_each(Identity::require)?;
         self.top.as_deref().map_or(Ok(()), require_plain_top)
     }
@@ -359,7 +385,14 @@ impl GitCommand {
     #[must_use]
     pub fn acting(name: &str, dir: &Path) -> Self {
         let program = Self::plain_program(dir).arg(name);
-        Self { name: name.to_owned(), program, waits_for_locks: false, homes: Arc::default(), top: None }
+        Self {
+            name: name.to_owned(),
+            program,
+            waits_for_locks: false,
+            homes: Arc::default(),
+            top: None,
+            refusal: None,
+        }
     }
 
     /// `git {name}` in `dir` for a person to watch: in their language, and in no other repository than that of `dir`.
@@ -372,6 +405,7 @@ impl GitCommand {
             waits_for_locks: false,
             homes: Arc::default(),
             top: None,
+            refusal: None,
         }
     }
 
@@ -392,6 +426,11 @@ impl GitCommand {
             .env("LANGUAGE", "")
             .env("GIT_TERMINAL_PROMPT", "0")
             .env(DRIVER, driver_mark())
+    }
+
+    /// What git is asked to do.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Adds one argument.

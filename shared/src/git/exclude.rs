@@ -47,7 +47,8 @@ impl Repository {
         OWN.lock().unwrap_or_else(PoisonError::into_inner).insert(line.to_owned());
         let lock = self.common_dir.join("arborist/locks/exclude");
         let _lock = FileLock::take_within(&lock, "git arborist", PATIENCE, &Cancel::new())?;
-        add(&file, line).map_err(|source| GitError::File { path: file.display().to_string(), source })
+        add(&file, line).map_err(|source| GitError::File { path: file.display().to_string(), source })?;
+        self.freeze_excluded(line)
     }
 }
 

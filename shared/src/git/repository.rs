@@ -216,17 +216,19 @@ impl Repository {
             // Otherwise git takes the directory that it is run in for the worktree.
             None => command.env("GIT_IMPLICIT_WORK_TREE", "0"),
         };
+        let command = self.with_frozen(command);
         if self.is_pinned { command.env_remove("GIT_INDEX_FILE") } else { command }
     }
 
     /// The same for what all worktrees share.
     pub(super) fn pin_shared(&self, command: GitCommand) -> GitCommand {
-        command
+        let command = command
             .of_homes(&self.homes)
             .env_remove("GIT_WORK_TREE")
             .env_remove("GIT_INDEX_FILE")
             .env("GIT_DIR", &self.common_dir)
-            .env("GIT_COMMON_DIR", &self.common_dir)
+            .env("GIT_COMMON_DIR", &self.common_dir);
+        self.with_frozen(command)
     }
 
     /// The same for the user's hooks in the checkout that we were started in. git does not name the repository to hooks

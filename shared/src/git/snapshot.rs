@@ -4,7 +4,7 @@ use std::{
     collections::HashSet,
     ffi::OsStr,
     fs,
-    os::unix::ffi::OsStrExt,
+    os::unix::ffi::{OsStrExt, OsStringExt},
     os::unix::fs::MetadataExt,
     path::{Component, Path},
 };
@@ -60,6 +60,9 @@ pub struct Unreadable {
 
 /// So many files may be unreadable before it is given up: git is run once for each.
 const MOST_UNREADABLE: usize = 20;
+
+/// So many queues and devices are named to git: all of them must fit into its arguments.
+const MOST_SPECIAL: usize = 200;
 
 /// What tells one writing of a file from the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -341,9 +344,12 @@ impl PrivateIndex<'_> {
     }
 
     /// The same for one who looks again and again: git writes the index only where something changed, so as long as
-    /// that is the same file, the tree is the same.
+    /// that is the same file, the tree is the same. Tracked files that have become queues or devices are left as they were:
+    /// whoever ends the attempt tells of them.
     pub fn take_in_again(&self, seen: &mut Option<(Stamp, Oid)>) -> Result<Oid, GitError> {
-        self.add_all()?;
+        let special = self.repository.list_special().into_iter().take(MOST_SPECIAL);
+        let special: Vec<Vec<u8>> = special.map(|path| path.into_os_string().into_vec()).collect();
+        self.add_all_but(&special)?;
         if let (Some((stamp, tree)), Some(now)) = (*seen, Stamp::of(&self.file.path))
             && stamp == now
         {
@@ -361,7 +367,7 @@ impl PrivateIndex<'_> {
     }
 
     pub(super) fn git(&self, name: &str) -> GitCommand {
-        self.repository.change(name).env("GIT_INDEX_FILE", &self.file.path)
+        self.apart(self.repository.change(name)).env("GIT_INDEX_FILE", &self.file.path)
     }
 
     pub(super) fn write_tree(&self) -> Result<Oid, GitError> {

@@ -1,7 +1,7 @@
 //! Where an agent works: the user's own checkout, or a lane. What was there before is told from what the agent did, and
 //! what the agent did to the repository itself is undone.
 
-use std::{path::PathBuf, sync::Arc, thread};
+use std::{io::ErrorKind, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use super::{
     Dirt, PipelineError, PreCommit, Sentry,
@@ -16,8 +16,12 @@ use crate::{
     },
     message::visible,
     name::{Attempt, Oid, TaskId},
+    process::{Cancel, within},
     record::{Delivery, Mark, Recorder, Unfinished},
 };
+
+/// A look at the worktree in the midst of an agent's work takes seconds. The agent is not held up for longer.
+const LOOK: Duration = Duration::from_secs(120);
 
 /// A checkout that an attempt has begun in.
 #[derive(Debug)]
@@ -204,6 +208,8 @@ pub fn begin(
 #[derive(Debug)]
 pub struct Looker<'a> {
     index: PrivateIndex<'a>,
+    /// Whether a look hung at something that the agent has put there: it is not tried again before the agent ends.
+    is_stuck: bool,
     seen: Option<(Stamp, Oid)>,
     last: Oid,
 }
@@ -211,12 +217,24 @@ pub struct Looker<'a> {
 impl<'a> Looker<'a> {
     /// For an attempt that has begun.
     pub fn new(repository: &'a Repository, begun: &Begun) -> Result<Self, GitError> {
-        Ok(Self { index: repository.private_index("turns")?, seen: None, last: begun.before })
+        Ok(Self {
+            index: repository.private_index("turns")?,
+            is_stuck: false,
+            seen: None,
+            last: begun.before,
+        })
     }
 
     /// What lay in the worktree before and what lies there now, if that is not the same.
     pub fn look(&mut self) -> Result<Option<(Oid, Oid)>, GitError> {
-        let after = match self.index.take_in_again(&mut self.seen) {
+        if self.is_stuck {
+            return Ok(None);
+        }
+        let after = match within(LOOK, &Cancel::new(), || self.index.take_in_again(&mut self.seen)) {
+            Err(GitError::Process(error)) if error.source.kind() == ErrorKind::TimedOut => {
+                self.is_stuck = true;
+                return Ok(None);
+            }
             // It is taken away, or told, when the agent ends.
             Err(GitError::Special { .. } | GitError::Failed { .. }) => return Ok(None),
             after => after?,

@@ -1,6 +1,7 @@
 //! What a program says, heard with an end to patience.
 
 use std::{
+    cell::RefCell,
     io::{self, Read},
     process::ChildStdout,
     time::{Duration, Instant},
@@ -32,15 +33,57 @@ impl Read for Ear {
 /// milliseconds, and to leave it half done costs more than to wait.
 const GRACE: Duration = Duration::from_secs(5);
 
+thread_local! {
+    /// What bounds the programs that this thread waits for.
+    static BOUNDS: RefCell<Option<Bounds>> = const { RefCell::new(None) };
+}
+
+/// A moment and a wish that end the waiting for programs, whichever comes first.
+#[derive(Debug, Clone)]
+pub(super) struct Bounds {
+    end: Instant,
+    cancel: Cancel,
+}
+
+impl Bounds {
+    /// Those of this thread.
+    pub(super) fn find() -> Option<Self> {
+        BOUNDS.with_borrow(Clone::clone)
+    }
+
+    /// Runs something in this thread within bounds, or without.
+    pub(super) fn apply<T>(bounds: Option<Self>, work: impl FnOnce() -> T) -> T {
+        /// Puts back what was there, also where the work panics.
+        struct Before(Option<Bounds>);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                BOUNDS.set(self.0.take());
+            }
+        }
+        let _before = Before(BOUNDS.replace(bounds));
+        work()
+    }
+}
+
+/// Runs something whose programs are ended once `limit` is over or `cancel` asks for it: they may wait for what an agent
+/// has put in their way. Only for programs that leave nothing half done.
+pub fn within<T>(limit: Duration, cancel: &Cancel, work: impl FnOnce() -> T) -> T {
+    let bounds = Bounds { end: Instant::now() + limit, cancel: cancel.clone() };
+    Bounds::apply(Some(bounds), work)
+}
+
 /// Waiting for a program with an end: that of our patience, or a moment after a signal has asked us to stop.
 pub(super) struct Wait {
     end: Instant,
     wish: Option<&'static Cancel>,
+    bounds: Option<Bounds>,
 }
 
 impl Wait {
     pub(super) fn new(patience: Duration) -> Self {
-        Self { end: Instant::now() + patience, wish: interrupt::wish() }
+        let (end, bounds) = (Instant::now() + patience, Bounds::find());
+        let end = bounds.as_ref().map_or(end, |bounds| end.min(bounds.end));
+        Self { end, wish: interrupt::wish(), bounds }
     }
 
     /// Waits until one of `fds` has something; false if that is to be asked again, and an error when time is up.
@@ -49,12 +92,14 @@ impl Wait {
             self.wish = None;
             self.end = self.end.min(Instant::now() + GRACE);
         }
+        let is_cancelled = self.bounds.as_ref().is_some_and(|bounds| bounds.cancel.is_cancelled());
         let left = self.end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        if left.is_zero() || is_cancelled {
             return Err(io::ErrorKind::TimedOut.into());
         }
         // A signal is noticed soon enough: nobody is held up who has something to read.
-        let left = if self.wish.is_some() { left.min(TICK) } else { left };
+        let must_look = self.wish.is_some() || self.bounds.is_some();
+        let left = if must_look { left.min(TICK) } else { left };
         match poll(fds, Timespec::try_from(left).ok().as_ref()) {
             Err(rustix::io::Errno::INTR) | Ok(0) => Ok(false),
             polled => Ok(polled.map(|count| count > 0)?),

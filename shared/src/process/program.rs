@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags};
 
 use super::{
     Ear, ProcessError, crash,
-    ear::Wait,
+    ear::{Bounds, Wait},
     environment::{self, TRUST},
     input, interrupt, nursery,
 };
@@ -160,7 +160,8 @@ impl Program {
     #[must_use]
     pub fn finish_later(self) -> Awaited {
         let program = self.command.get_program().to_os_string();
-        Awaited { thread: thread::spawn(|| self.finish()), program }
+        let bounds = Bounds::find();
+        Awaited { thread: thread::spawn(|| Bounds::apply(bounds, || self.finish())), program }
     }
 
     /// Puts it into a process group of its own, so that Ctrl-C on the terminal reaches us and not it.

@@ -1,9 +1,15 @@
 //! Unfinished work is never lost: what lies in a worktree is written to a ref while somebody works there.
 
+use std::time::Duration;
+
 use crate::{
     git::{GitError, NewCommit, PrivateIndex, RefMove, Repository, Signing, Stamp},
     name::{BranchName, Oid, TaskId},
+    process::{Cancel, within},
 };
+
+/// A look at a worktree takes seconds. One that takes longer waits for something that an agent has put there.
+const LIMIT: Duration = Duration::from_secs(120);
 
 /// Saves one worktree, again and again. Its index is its own, and it remembers what it saw: where nothing changed,
 /// nothing is read again and nothing is written.
@@ -35,9 +41,11 @@ impl<'a> Saver<'a> {
         Ok(Self { repository, index, name, task: task.clone(), saved, seen: None })
     }
 
-    /// Saves tracked and untracked files if they have changed; `None` if they have not.
-    pub fn save(&mut self) -> Result<Option<Oid>, GitError> {
-        let tree = self.index.take_in_again(&mut self.seen)?;
+    /// Saves tracked and untracked files if they have changed; `None` if they have not. It gives up when `cancel` asks for
+    /// it: nobody waits for this.
+    pub fn save(&mut self, cancel: &Cancel) -> Result<Option<Oid>, GitError> {
+        // Only this is cut off: a git that moves refs would leave its locks.
+        let tree = within(LIMIT, cancel, || self.index.take_in_again(&mut self.seen))?;
         if self.saved.is_some_and(|saved| saved.tree == tree) {
             return Ok(None);
         }

@@ -18,7 +18,7 @@ use links::Links;
 use surface::{How, Item};
 
 use crate::{
-    git::{HiddenMarks, HomeWatch, RefWatch, Repository},
+    git::{Freeze, HiddenMarks, HomeWatch, RefWatch, Repository},
     message::visible,
 };
 
@@ -80,6 +80,7 @@ impl Sentry {
         } else {
             post.inspect();
         }
+        freeze(repository, at_work);
         post.at_work += 1;
         let known = post.changes.len();
         drop(post);
@@ -231,6 +232,15 @@ impl Watch {
 /// or finds the same fault.
 fn settle(repository: &Repository) {
     let _ = repository.settle_index(HiddenMarks::Kept);
+}
+
+/// From here on git obeys only the settings that are there now. Where they cannot be read, git refuses to work.
+fn freeze(repository: &Repository, at_work: AtWork) {
+    let freeze = match at_work {
+        AtWork::Nobody => Freeze::Anew,
+        AtWork::Somebody => Freeze::Once,
+    };
+    let _ = repository.freeze_settings(freeze);
 }
 
 /// What was undone, in one sentence.

@@ -1,0 +1,161 @@
+//! An agent can write to the configuration of its repository at any moment. While it runs, git obeys the settings that were
+//! there before it began.
+
+use std::fs;
+
+use arborist_testkit::Garden;
+
+use crate::turning;
+
+// Every git that the driver starts has ARBORIST_DRIVER in its environment. Agents run git, too, and theirs obeys their filter.
+
+/// `canary DEED`: sets a filter for all text files that leaves a trace, does something, and takes the filter away again, so
+/// that nobody finds it afterwards.
+const CANARY: &str = r#"
+canary() {
+  cp "$(git rev-parse --git-common-dir)/config" "$ROOT/config.before"
+  config=$(git rev-parse --path-format=absolute --git-common-dir)/config
+  attributes=$(git rev-parse --path-format=absolute --git-common-dir)/info/attributes
+  echo '*.txt filter=evil' > "$attributes"
+  git config filter.evil.clean "[ -z \"\$ARBORIST_DRIVER\" ] || touch '$ROOT/ran'; cat"
+  git config filter.evil.smudge "[ -z \"\$ARBORIST_DRIVER\" ] || touch '$ROOT/ran'; cat"
+  "$@"
+  cat "$ROOT/config.before" > "$config"
+  rm "$attributes"
+}
+"#;
+
+fn ran(garden: &Garden) -> bool {
+    garden.root().join("ran").exists()
+}
+
+#[test]
+fn what_is_saved_while_an_agent_works_passes_no_filter_of_the_agents() {
+    for place in [&["gardener"][..], &["gardener", "--isolate"]] {
+        let garden = Garden::sprout();
+        garden.write("tasks.md", "- [ ] T001 write\n");
+        garden.commit("a plan\n");
+        garden.git(["config", "arborist.worktree.save-every", "1"]).succeeds();
+        garden.agent(&format!(
+            r#"{CANARY}
+saved() {{ git show refs/arborist/wip/main/T001/tree:T001.txt > "$ROOT/saved" 2>/dev/null; }}
+waits() {{ tries=0; while ! saved && [ $tries -lt 600 ]; do sleep 0.05; tries=$((tries+1)); done; }}
+case "$prompt" in Review*) echo APPROVED; exit ;; esac
+echo half > T001.txt
+canary waits
+echo whole > T001.txt"#
+        ));
+        garden.arborist(place);
+        assert_eq!(fs::read_to_string(garden.root().join("saved")).unwrap(), "half\n", "{place:?}");
+        assert!(!ran(&garden), "{place:?}");
+    }
+}
+
+#[test]
+fn the_commits_of_turns_pass_no_filter_that_was_set_meanwhile() {
+    // It is set as soon as the turn has ended, and again and again: what is put back when the turn is looked at is there
+    // again when git takes in the files.
+    let garden = turning::garden(
+        "claude",
+        &format!(
+            r#"{CANARY}
+sets() {{ for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  echo '*.txt filter=evil' > .git/info/attributes; cp "$ROOT/evil" .git/config; sleep 0.005; done; }}
+opens
+cp .git/config "$ROOT/evil"; git config -f "$ROOT/evil" filter.evil.clean "[ -z \"\$ARBORIST_DRIVER\" ] || touch '$ROOT/ran'; cat"
+for turn in 1 2 3; do
+  calls $turn work; echo $turn > T$turn.txt
+  sets & setter=$!
+  answers $turn; wait $setter
+done
+ends done"#
+        ),
+    );
+    garden.git(["config", "arborist.max-retries", "1"]).succeeds();
+    garden.arborist(["gardener"]).exits(1);
+    assert!(!ran(&garden));
+    assert_eq!(garden.git(["config", "filter.evil.clean"]).code(), 1, "it is gone");
+}
+
+#[test]
+fn landings_and_other_lanes_pass_no_filter_that_an_agent_sets_meanwhile() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
+    garden.write(".gitattributes", "*.txt filter=evil\n");
+    garden.commit("a plan\n");
+    garden.agent(
+        r#"
+case "$prompt" in Review*) echo APPROVED; exit ;; esac
+common=$(git rev-parse --path-format=absolute --git-common-dir)
+landed() { git cat-file -e main:T001.txt 2>/dev/null; }
+if [ $ARBORIST_TASK = T001 ]; then
+  while [ ! -e "$ROOT/evil" ]; do sleep 0.01; done
+  echo a > T001.txt; exit
+fi
+cp "$common/config" "$ROOT/config.new"
+git config -f "$ROOT/config.new" filter.evil.clean "[ -z \"\$ARBORIST_DRIVER\" ] || touch '$ROOT/ran'; cat"
+git config -f "$ROOT/config.new" filter.evil.smudge "[ -z \"\$ARBORIST_DRIVER\" ] || touch '$ROOT/ran'; cat"
+mv "$ROOT/config.new" "$ROOT/evil"
+tries=0; while ! landed && [ $tries -lt 300 ]; do cat "$ROOT/evil" > "$common/config"; tries=$((tries+1)); done
+echo b > T002.txt"#,
+    );
+    garden.git(["config", "arborist.max-retries", "1"]).succeeds();
+    // Both were at work while it was changed.
+    garden.arborist(["gardener", "--jobs", "2", "--keep-going"]).exits(1);
+    assert!(!ran(&garden));
+}
+
+/// All places that git reads settings from, and values that need quotes.
+fn set_users_filter(garden: &Garden) {
+    let include = garden.home().join("filters.inc");
+    fs::write(
+        &include,
+        "[filter \"up \\\"per\"]\n\tclean = \"sed \\\"s/a/\\\\\\\\\\\\\\\\A/; s/#/;/\\\"\" ; a comment\n",
+    )
+    .unwrap();
+    garden.git(["config", "--global", "include.path", include.to_str().unwrap()]).succeeds();
+    garden.git(["config", "filter.loud.clean", "tr a-z A-Z"]).succeeds();
+    garden.git(["config", "filter.loud.smudge", "cat"]).succeeds();
+    garden.git(["config", "filter.loud.required", "true"]).succeeds();
+    garden.git(["config", "extensions.worktreeConfig", "true"]).succeeds();
+    garden.git(["config", "--worktree", "filter.own.clean", "rev"]).succeeds();
+}
+
+#[test]
+fn the_users_own_filters_and_ignored_files_hold_as_before() {
+    let garden = Garden::sprout();
+    set_users_filter(&garden);
+    fs::create_dir_all(garden.home().join(".config/git")).unwrap();
+    fs::write(garden.home().join(".config/git/ignore"), "*.swp\n").unwrap();
+    fs::write(garden.home().join(".config/git/attributes"), "*.loud filter=loud\n").unwrap();
+    garden.write(".gitattributes", "*.own filter=own\n");
+    garden.write("tasks.md", "- [ ] T001 write\n");
+    garden.commit("a plan\n");
+    fs::write(garden.path(".git/info/exclude"), "secret\n").unwrap();
+    garden.agent(
+        r#"
+case "$prompt" in Review*) echo APPROVED; exit ;; esac
+for name in a.loud a.own a.swp secret a.txt; do echo 'abc#' > $name; done"#,
+    );
+    garden.arborist(["gardener"]).succeeds();
+    let files = garden.git(["ls-tree", "--name-only", "main"]).answer();
+    assert_eq!(files, ".gitattributes\na.loud\na.own\na.txt\nspec\ntasks.md");
+    let at = |path: &str| garden.git(["cat-file", "blob", &format!("main:{path}")]).answer();
+    assert_eq!((at("a.loud"), at("a.own"), at("a.txt")), ("ABC#".into(), "#cba".into(), "abc#".into()));
+    assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
+}
+
+#[test]
+fn no_copy_of_the_settings_is_left_behind() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 write\n");
+    garden.commit("a plan\n");
+    let copies = garden.home().join(".local/state/git-arborist/settings");
+    // What a killed process left; no process has this number.
+    fs::create_dir_all(copies.join("4194305-0/info")).unwrap();
+    garden.agent("case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho a > a.txt; ls \"$HOME/.local/state/git-arborist/settings\" > \"$ROOT/during\"");
+    garden.arborist(["gardener"]).succeeds();
+    assert_eq!(fs::read_dir(&copies).unwrap().count(), 0);
+    let during = fs::read_to_string(garden.root().join("during")).unwrap();
+    assert!(!during.trim().is_empty() && !during.contains("4194305"), "{during}");
+}
