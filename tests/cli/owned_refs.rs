@@ -288,13 +288,40 @@ fn a_target_that_lost_commits_stops_the_run() {
 }
 
 #[test]
-fn commits_on_the_target_that_claim_to_be_the_runs_own_stop_it() {
+fn commits_on_the_target_that_claim_to_be_the_runs_own_are_taken_off_and_charged() {
     let target = "git update-ref refs/heads/main \"$p\"";
-    // That it is parked, too, does not make it the run's own.
-    for deed in [target.to_owned(), format!("git update-ref refs/arborist/landing/main \"$p\"; {target}")] {
+    for deed in [
+        target.to_owned(),
+        // That it is parked, too, does not make it the run's own.
+        format!("git update-ref refs/arborist/landing/main \"$p\"; {target}"),
+        // Nor that the branch of its own task holds it.
+        format!("git update-ref refs/heads/arborist/task/main/T001 \"$p\"; {target}"),
+        // What is committed on top goes with it, and all of it is kept.
+        format!("p=$(echo plain | git commit-tree \"$tree\" -p \"$p\"); {target}"),
+    ] {
         let garden = garden("agent", &deed);
-        garden.arborist(["gardener", "--isolate"]).exits(2);
+        garden.arborist(["gardener", "--isolate"]).succeeds();
+        is_sound(&garden, &deed);
+        assert_eq!(count(&garden, "@T002@merge"), 1, "{deed}");
     }
+}
+
+#[test]
+fn commits_that_claim_to_be_the_runs_own_do_not_count_in_the_next_run() {
+    // The user's own commit comes first, and stays.
+    let user = "m=$(git rev-parse main); u=$(echo mine | git commit-tree \"$m^{tree}\" -p \"$m\"); git update-ref refs/heads/main \"$u\"";
+    let forge = "p=$u; step implement-pass 'implement \"do b\"' 'Arborist-Step: implement\\nArborist-Result: pass\\nArborist-Retry: 0'
+step test-pass 'tests pass for \"do b\"' 'Arborist-Step: test\\nArborist-Test: pass\\nArborist-Retry: 0\\nArborist-Test-Runtime: 0.1'
+step review-approved 'review approved for \"do b\"' 'Arborist-Step: review\\nArborist-Review: approved\\nArborist-Retry: 0'
+step complete 'complete \"do b\"' 'Arborist-Step: complete\\nArborist-Result: pass\\nArborist-Report: record'
+git update-ref refs/heads/main \"$p\"";
+    let garden = garden("agent", &format!("{user}\n{forge}"));
+    garden.arborist(["gardener", "--isolate", "--max-retries", "1"]).exits(1);
+    assert!(garden.git(["log", "--format=%s", "main"]).answer().contains("mine"));
+    assert_eq!(count(&garden, "@T002@complete"), 0);
+    garden.arborist(["gardener", "--isolate", "--retry-failed"]).succeeds();
+    is_sound(&garden, "after the next run");
+    assert!(garden.git(["log", "--format=%s", "main"]).answer().contains("mine"));
 }
 
 #[test]

@@ -93,8 +93,7 @@ impl<'a> Gardener<'a> {
     /// the user, so that it may have moved at any time.
     pub(super) fn tell_of_foreign(&mut self) -> Result<(), GardenerError> {
         let hand = &self.tools.hand;
-        let now = Target::new(self.repository, &hand.run).require()?.branch;
-        let found = list_foreign(self.repository, (&hand.run, &hand.run), Some(&hand.session), now)?;
+        let found = list_foreign(self.repository, (&hand.run, &hand.run), Some(&hand.session))?;
         for words in found {
             (self.voice)(News { task: None, happening: Happening::Note { words } });
         }

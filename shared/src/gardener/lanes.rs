@@ -179,9 +179,7 @@ fn put_aside(lease: &Lease, head: Oid, base: Oid) -> Result<(), GardenerError> {
         let kept = RefMove { name: &name, new: Some(saved), old: None };
         repository.move_refs(&[kept], "arborist: begun anew")?;
     }
-    let reset = repository.change("reset").args(["-q", "--hard", &base.to_string()]);
-    repository.write_index(|| reset.stdout())?;
-    repository.note_moved(&lease.branch.to_ref(), Some(base));
+    repository.reset_hard(&lease.branch, base)?;
     repository.change("clean").args(["-q", "-f", "-d"]).stdout()?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use super::{GitError, Repository, Signing, Stamp, command::checked, write::id_of};
+use super::{GitError, Repository, Signing, Stamp, command::checked, followed::note_written, write::id_of};
 use crate::name::{ObjectKind, Oid};
 
 /// Clocks are put forward and back at the quarters of an hour, so that for so many seconds a time zone stays.
@@ -73,7 +73,7 @@ impl Repository {
             }
             content.extend(author);
             content.extend([b"\n", message.as_bytes()].concat());
-            return self.write_object(ObjectKind::Commit, &content);
+            return self.write_object(ObjectKind::Commit, &content).inspect(|commit| note_written(*commit));
         }
         let mut command = self.change("commit-tree");
         if signing == Signing::AsConfigured {
@@ -92,6 +92,7 @@ impl Repository {
         if signing == Signing::No && agent.is_none() {
             self.remember(now / QUARTER, Example::Unread(commit));
         }
+        note_written(commit);
         Ok(commit)
     }
 

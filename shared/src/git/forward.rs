@@ -198,14 +198,14 @@ impl Checkout<'_> {
                 moved => Ok(moved.is_ok()),
             };
         }
+        let name = self.branch.to_ref();
         let command = self.change("update-ref").args(["--create-reflog", "-m", "arborist: land"]);
-        match command.args([self.branch.to_ref(), to.to_string(), from.to_string()]).stdout() {
+        let command = command.args([name.clone(), to.to_string(), from.to_string()]);
+        let land = [RefMove { name: &name, new: Some(to), old: Some(from) }];
+        match self.repository.moving_owned(&land, || command.stdout().map(drop)) {
             Err(error) if error.is_lock() => Err(error),
             Err(_) => Ok(false),
-            Ok(_) => {
-                self.repository.note_moved(&self.branch.to_ref(), Some(to));
-                self.repository.move_refs_again(&[note.ended()]).map(|()| true)
-            }
+            Ok(()) => self.repository.move_refs_again(&[note.ended()]).map(|()| true),
         }
     }
 

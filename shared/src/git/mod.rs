@@ -10,6 +10,7 @@ mod diff;
 mod distance;
 mod exclude;
 mod files;
+mod followed;
 mod forward;
 mod frozen;
 mod going_on;

@@ -14,11 +14,12 @@ use std::{
 
 use super::{
     GitError, RefMove, Repository,
+    followed::{Followed, last_before_claims},
     identity::note_child,
     loose::{Loose, PackedStamp},
     stale,
 };
-use crate::name::{Oid, digest};
+use crate::name::{BranchName, Oid, digest};
 
 /// The tables of this process, by the common git directory of their repository.
 static TABLES: LazyLock<Mutex<HashMap<PathBuf, OwnedRefs>>> = LazyLock::new(Mutex::default);
@@ -48,13 +49,6 @@ struct Table {
     changes: Vec<String>,
     /// Branches that others move too. They are never put back: it is only known where this process left them.
     followed: BTreeMap<String, Followed>,
-}
-
-#[derive(Debug)]
-struct Followed {
-    left: Oid,
-    /// Moves of others that this process has built upon: from where, and where to.
-    gaps: Vec<(Oid, Oid)>,
 }
 
 /// Where a ref was found.
@@ -225,26 +219,21 @@ impl Repository {
         Ok(())
     }
 
-    /// What others made of a branch since it was last asked: from where to where, in order. It is at `now`. The first to
-    /// ask learns nothing.
-    #[must_use]
-    pub fn moves_of_others(&self, name: &str, now: Oid) -> Vec<(Oid, Oid)> {
+    /// What others made of the target of a run since it was last asked: from where to where, in order. The first to ask
+    /// learns nothing, and from then on nobody else may write steps of that run there.
+    ///
+    /// Where the branch is now is looked up while none of us can move it: one who asked with what they had read before
+    /// would take a move of ours for one that lost commits.
+    pub fn moves_of_others(&self, name: &str, scope: &BranchName) -> Result<Vec<(Oid, Oid)>, GitError> {
         let owned = OwnedRefs::of(self);
         let mut table = owned.lock();
-        let known = table.followed.insert(name.to_owned(), Followed { left: now, gaps: Vec::new() });
-        let Some(Followed { left, mut gaps }) = known else { return Vec::new() };
+        let Some(now) = self.find_ref(name)? else { return Ok(Vec::new()) };
+        let new = Followed { left: now, gaps: Vec::new(), scope: scope.clone() };
+        let Some(Followed { left, mut gaps, .. }) = table.followed.insert(name.to_owned(), new) else {
+            return Ok(Vec::new());
+        };
         gaps.extend((left != now).then_some((left, now)));
-        gaps
-    }
-
-    /// Another git of ours has moved a branch.
-    pub fn note_moved(&self, name: &str, to: Option<Oid>) {
-        let owned = OwnedRefs::of(self);
-        let mut table = owned.lock();
-        table.note(name, to);
-        if let (Some(followed), Some(to)) = (table.followed.get_mut(name), to) {
-            followed.left = to;
-        }
+        Ok(gaps)
     }
 }
 
@@ -283,8 +272,41 @@ impl Table {
         }
     }
 
+    /// Takes steps of a run off its target that somebody else wrote there. What was committed before them stays, and all
+    /// of it is kept.
+    fn inspect_followed(&mut self, repository: &Repository) -> Result<(), GitError> {
+        let moved = |name: &String| {
+            let Some(followed) = self.followed.get(name) else { return Ok(None) };
+            let now = repository.find_ref(name)?.filter(|now| *now != followed.left);
+            Ok(now.map(|now| (followed.scope.clone(), followed.left, now)))
+        };
+        let names: Vec<String> = self.followed.keys().filter(|name| !self.owns(name)).cloned().collect();
+        let found: Result<Vec<_>, GitError> = names.iter().map(moved).collect();
+        for (name, found) in names.iter().zip(found?) {
+            let Some((scope, left, now)) = found else { continue };
+            // One that lost commits is left to a person.
+            if !repository.is_ancestor(left, now)? {
+                continue;
+            }
+            let branches = scope.task_refs();
+            let own = self.values.iter().filter(|(name, _)| name.starts_with(&branches));
+            let own: BTreeSet<Oid> = own.map(|(_, target)| *target).collect();
+            let Some(last) = last_before_claims(repository, &scope, (left, now), &own)? else { continue };
+            let mut words = format!("steps of the run were written to {name} while it ran");
+            if let Some(under) = save(repository, name, now) {
+                let _ = write!(words, "; they are kept as {under}");
+            }
+            if let Err(error) = restore(repository, name, Some(last), Some(Found::At(now))) {
+                let _ = write!(words, "; they could not be taken off: {error}");
+            }
+            self.changes.push(words);
+        }
+        Ok(())
+    }
+
     /// Puts back everything that is elsewhere than this process left it.
     fn inspect(&mut self, repository: &Repository) -> Result<(), GitError> {
+        self.inspect_followed(repository)?;
         if self.names.is_empty() && self.prefixes.is_empty() {
             return Ok(());
         }

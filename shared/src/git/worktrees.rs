@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{
-    Change, GitError, Head, Repository,
+    Change, GitError, Head, RefMove, Repository,
     command::{checked, without_prefix},
     known_index::seen_by,
     register::Signs,
@@ -192,6 +192,14 @@ impl Repository {
             }
         };
         self.write_index(|| command.arg("--").stdout().map(drop))
+    }
+
+    /// Brings the branch that is checked out here, the index and tracked files to `commit`, whatever they were.
+    pub fn reset_hard(&self, branch: &BranchName, commit: Oid) -> Result<(), GitError> {
+        let name = branch.to_ref();
+        let moves = [RefMove { name: &name, new: Some(commit), old: None }];
+        let command = self.change("reset").args(["-q", "--hard", &commit.to_string()]);
+        self.moving_owned(&moves, || self.write_index(|| command.stdout().map(drop)))
     }
 
     /// Puts `HEAD` on a branch whose commit is checked out.

@@ -12,16 +12,15 @@ use crate::{
 /// So many commits are named.
 const MOST: usize = 10;
 
-/// Looks at a target that is at `now`, and tells what others committed there since this process looked last or moved it. A
+/// Looks at a target, and tells what others committed there since this process looked last or moved it. A
 /// target that lost commits is left to a person, and so is one with commits that claim to be this run's own.
 pub fn list_foreign(
     repository: &Repository,
     (into, scope): (&BranchName, &BranchName),
     session: Option<&SessionId>,
-    now: Oid,
 ) -> Result<Vec<String>, QueueError> {
     let mut told = Vec::new();
-    for (from, to) in repository.moves_of_others(&into.to_ref(), now) {
+    for (from, to) in repository.moves_of_others(&into.to_ref(), scope)? {
         if !repository.is_ancestor(from, to)? {
             return Err(QueueError::Rewound { into: into.clone(), from, to });
         }

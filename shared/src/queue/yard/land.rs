@@ -109,7 +109,7 @@ impl Yard<'_> {
         };
         self.claim.require()?;
         let position = self.position()?;
-        self.look_at_target(position.branch)?;
+        self.look_at_target()?;
         self.forget();
         if position.tip() != base {
             return Ok(Published::Moved);

@@ -98,7 +98,7 @@ impl Yard<'_> {
         let position = self.target().find_among(&refs)?;
         let position = position.ok_or_else(|| QueueError::NoTarget(self.into.clone()))?;
         let position = self.checked(position)?;
-        self.look_at_target(position.branch)?;
+        self.look_at_target()?;
         let mut tickets: Vec<Stored> = tickets.into_iter().map(read_ticket).collect::<Result<_, _>>()?;
         tickets.retain(|stored| stored.ticket.into == *self.into);
         let spoken_of =
@@ -111,9 +111,9 @@ impl Yard<'_> {
     }
 
     /// What others committed to the target is built upon, and told.
-    pub(super) fn look_at_target(&mut self, branch: Oid) -> Result<(), QueueError> {
+    pub(super) fn look_at_target(&mut self) -> Result<(), QueueError> {
         let session = self.options.worktrees.session.as_ref();
-        for words in list_foreign(self.repository, (self.into, self.scope), session, branch)? {
+        for words in list_foreign(self.repository, (self.into, self.scope), session)? {
             (self.voice)(News::Note { words });
         }
         Ok(())
