@@ -91,16 +91,16 @@ const IN_PLACE: Case = Case {
     tasks: &["T001", "T002"],
     steps: &["implement-pass", "test-pass", "review-approved", "complete"],
     jobs: 1,
-    stride: 3,
+    stride: 11,
     place: Place::Checkout,
 };
 
-const APART: Case = Case { args: &["--session-branch"], stride: 7, place: Place::SessionBranch, ..IN_PLACE };
+const APART: Case = Case { args: &["--session-branch"], stride: 17, place: Place::SessionBranch, ..IN_PLACE };
 
 const TWO_JOBS_APART: Case =
     Case { args: &["--session-branch", "--jobs", "2"], stride: 67, place: Place::SessionBranch, ..TWO_JOBS };
 
-const IN_TURNS: Case = Case { worker: Worker::Turning, stride: 5, ..IN_PLACE };
+const IN_TURNS: Case = Case { worker: Worker::Turning, stride: 19, ..IN_PLACE };
 
 const TWO_JOBS_IN_TURNS: Case = Case { worker: Worker::Turning, stride: 41, ..TWO_JOBS };
 

@@ -96,7 +96,7 @@ fn a_reviewer_without_a_verdict_is_said_to_have_given_none_and_a_budget_that_nob
     garden
         .arborist(["garden", "--max-cost", "5"])
         .succeeds()
-        .err("no verdict in the reviewer's last line: looks fine to me")
+        .err("is neither 'APPROVED' nor 'REJECTED: ...': looks fine to me")
         .err("warning: robot may not tell what is used")
         .err("hint: --max-time");
     garden

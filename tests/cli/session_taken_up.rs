@@ -183,3 +183,15 @@ fn a_session_without_a_start_is_begun_by_the_run() {
     garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
     garden.arborist(["gardener", "--session-branch"]).succeeds().err(&format!("goes on with session '{id}'"));
 }
+
+#[test]
+fn the_test_command_of_a_session_goes_before_the_one_of_the_configuration() {
+    let garden = garden();
+    garden.git(["config", "arborist.test.allow-red", "true"]).succeeds();
+    let begin = ["gardener", "--max-retries", "1", "--test-command", "test -f mended"];
+    garden.arborist(begin).exits(1);
+    garden.git(["config", "arborist.test-command", "true"]).succeeds();
+    let again = garden.arborist(["gardener", "--retry-failed", "--max-retries", "1"]).exits(1);
+    again.err("--test-command 'test -f mended'");
+    assert_eq!(sessions(&garden)[0]["state"], "failed");
+}

@@ -89,7 +89,19 @@ impl RawCommit {
 
 /// Commits as git finds them. Dropping it early ends the walk.
 #[derive(Debug)]
-pub struct CommitStream {
+pub struct CommitStream(Source);
+
+#[derive(Debug)]
+enum Source {
+    /// They were read in this process.
+    Read(std::vec::IntoIter<RawCommit>),
+    /// git reads them.
+    Process(Records),
+}
+
+/// The output of `git rev-list --header`.
+#[derive(Debug)]
+struct Records {
     name: String,
     running: Option<Running>,
     hex_len: usize,
@@ -113,8 +125,19 @@ impl Repository {
     /// The bytes are those of the object but for white space at the ends of lines and of the message, and
     /// they end at a NUL: [`RawCommit::is_authentic`] tells where that made a difference.
     pub fn stream_commits(&self, revisions: &[String]) -> Result<CommitStream, GitError> {
+        if let Some((tips, hidden)) = range_of(revisions)
+            && let Some(commits) = self.walk_range(&tips, &hidden)?
+        {
+            return Ok(CommitStream(Source::Read(commits.into_iter())));
+        }
         let (name, running) = self.git("rev-list").arg("--header").args(revisions).start()?;
-        Ok(CommitStream { name, running: Some(running), hex_len: self.format.hex_len(), record: Vec::new() })
+        let hex_len = self.format.hex_len();
+        Ok(CommitStream(Source::Process(Records {
+            name,
+            running: Some(running),
+            hex_len,
+            record: Vec::new(),
+        })))
     }
 }
 
@@ -128,7 +151,7 @@ impl Repository {
     }
 }
 
-impl CommitStream {
+impl Records {
     fn read_record(&mut self) -> Result<Option<RawCommit>, GitError> {
         self.record.clear();
         let Some(output) = self.running.as_mut().and_then(Running::output) else {
@@ -171,8 +194,21 @@ impl Iterator for CommitStream {
     type Item = Result<RawCommit, GitError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.read_record().transpose()
+        match &mut self.0 {
+            Source::Read(commits) => commits.next().map(Ok),
+            Source::Process(records) => records.read_record().transpose(),
+        }
     }
+}
+
+/// The tips and the hidden commits of a range. Without a hidden one the whole history may follow: whoever asks for that
+/// reads only its begin, and git prints it piece by piece.
+fn range_of(revisions: &[String]) -> Option<(Vec<Oid>, Vec<Oid>)> {
+    let (hidden, tips): (Vec<&String>, Vec<&String>) =
+        revisions.iter().partition(|name| name.starts_with('^'));
+    let tips: Option<Vec<Oid>> = tips.iter().map(|name| name.parse().ok()).collect();
+    let hidden: Option<Vec<Oid>> = hidden.iter().map(|name| name[1..].parse().ok()).collect();
+    Some((tips?, hidden.filter(|hidden| !hidden.is_empty())?))
 }
 
 /// The lines of a header, without their ends.

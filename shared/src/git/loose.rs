@@ -1,20 +1,80 @@
 //! A look into the file of a ref, which costs less than to ask git: that looks for the name in a dozen places. What stands
 //! nowhere else, or is not understood, git is asked about.
 
-use std::{fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
+use std::{collections::BTreeMap, fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
 
-use super::{GitError, Repository};
+use super::{GitError, Ref, Repository};
 use crate::{name::Oid, safe_files};
 
 /// The refs that all worktrees share, of those that we know.
 const SHARED: [&str; 2] = ["refs/heads/", "refs/arborist/"];
 
+/// A longer file of packed refs is left to git, which finds a place in it without reading all of it.
+const MOST_PACKED: u64 = 1 << 20;
+
 impl Repository {
+    /// The refs below each of `prefixes`, by name. `None` if only git can tell. libgit2 could list them too, but it
+    /// follows links and waits at pipes.
+    pub(super) fn read_refs(&self, prefixes: &[&str]) -> Option<Vec<Ref>> {
+        let is_shared = |prefix: &&str| {
+            SHARED.iter().any(|folder| prefix.starts_with(folder) || *prefix == folder.trim_end_matches('/'))
+        };
+        if !self.keeps_loose_refs || !prefixes.iter().all(is_shared) {
+            return None;
+        }
+        let is_asked = |name: &str| prefixes.iter().any(|prefix| is_below(name, prefix));
+        let mut found = BTreeMap::new();
+        for prefix in prefixes {
+            for (name, loose) in self.read_loose(prefix.trim_end_matches('/')) {
+                match loose {
+                    Loose::At(target) if is_valid(&name) => found.insert(name, target),
+                    Loose::At(_) | Loose::Odd => return None,
+                };
+            }
+        }
+        // Whoever packs refs writes the file of all before the file of one goes, so it is read last.
+        for (name, target) in self.read_packed_refs()? {
+            found.entry(name).or_insert(target);
+        }
+        let found = found.into_iter().filter(|(name, _)| is_asked(name));
+        Some(found.map(|(name, target)| Ref { name, target }).collect())
+    }
+
+    /// All packed refs. `None` if only git can tell.
+    fn read_packed_refs(&self) -> Option<Vec<(String, Oid)>> {
+        let text = self.packed_refs()?;
+        let lines = text.lines().filter(|line| !line.starts_with(['#', '^']));
+        lines.map(|line| self.parse_packed(line)).collect()
+    }
+
+    /// The same for one of them.
+    fn find_packed(&self, name: &str) -> Option<Option<Oid>> {
+        let text = self.packed_refs()?;
+        let Some(at) = text.find(&format!(" {name}\n")) else { return Some(None) };
+        let begin = text[..at].rfind('\n').map_or(0, |end| end + 1);
+        self.parse_packed(&text[begin..at + 1 + name.len()]).map(|(_, target)| Some(target))
+    }
+
+    fn parse_packed(&self, line: &str) -> Option<(String, Oid)> {
+        let (id, name) = line.split_once(' ')?;
+        let is_whole = id.len() == self.format.hex_len() && is_valid(name);
+        is_whole.then(|| Oid::from_hex(id.as_bytes())).flatten().map(|id| (name.to_owned(), id))
+    }
+
+    /// The file of packed refs, which is empty if there is none. `None` if it is long, or cannot be read.
+    fn packed_refs(&self) -> Option<String> {
+        let file = self.common_dir.join("packed-refs");
+        match file.symlink_metadata() {
+            Err(error) if error.kind() == ErrorKind::NotFound => Some(String::new()),
+            Ok(found) if found.len() <= MOST_PACKED => safe_files::read_text(&file).ok(),
+            _ => None,
+        }
+    }
+
     /// What the ref of this full name points at, `None` within if there is none. `None` outside if only git can tell: refs
     /// may be packed, kept in tables, or lead to other refs.
     pub(super) fn glance_at_ref(&self, name: &str) -> Option<Option<Oid>> {
         let is_plain = SHARED.iter().any(|folder| name.starts_with(folder)) && !name.contains("..");
-        let is_here = |file: &str| self.common_dir.join(file).symlink_metadata().is_ok();
         if !is_plain || !self.keeps_loose_refs {
             return None;
         }
@@ -25,10 +85,20 @@ impl Repository {
                 is_whole.then(|| Oid::from_hex(id)).flatten().map(Some)
             }
             // Whoever packs refs writes the file of all before the file of one goes.
-            Err(error) if error.kind() == ErrorKind::NotFound && !is_here("packed-refs") => Some(None),
+            Err(error) if error.kind() == ErrorKind::NotFound => self.find_packed(name),
             Err(_) => None,
         }
     }
+}
+
+/// As git matches a prefix: the whole name, or the folders at its begin.
+fn is_below(name: &str, prefix: &str) -> bool {
+    let folder = prefix.trim_end_matches('/');
+    name == prefix || name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn is_valid(name: &str) -> bool {
+    git2::Reference::is_valid_name(name)
 }
 
 /// What stands in the file of a ref.

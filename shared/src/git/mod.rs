@@ -1,6 +1,7 @@
 //! The only door to git. It is asked in its machine voice and with a pinned environment, so that neither
 //! the user's configuration nor the repository's can change an answer or run a program.
 
+mod ancestry;
 mod author;
 mod command;
 mod commits;

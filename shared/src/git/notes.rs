@@ -2,17 +2,32 @@
 
 use std::collections::HashSet;
 
-use super::{GitError, Ref, Repository, command::checked};
-use crate::{name::Oid, process::Running};
+use super::{GitError, RawCommit, Ref, Repository, command::checked};
+use crate::{
+    name::{ObjectKind, Oid},
+    process::Running,
+};
 
 /// Notes that are being listed.
 #[derive(Debug)]
-pub struct NoteReader(Running);
+pub struct NoteReader(Listing);
+
+#[derive(Debug)]
+enum Listing {
+    /// They were read in this process.
+    Read(Vec<(Ref, String)>),
+    /// git lists them.
+    Running(Running),
+}
 
 impl NoteReader {
     /// Waits for them: each ref, with what stands below the subject of its commit.
     pub fn finish(self) -> Result<Vec<(Ref, String)>, GitError> {
-        let printed = checked("for-each-ref", self.0.finish()?)?;
+        let running = match self.0 {
+            Listing::Read(notes) => return Ok(notes),
+            Listing::Running(running) => running,
+        };
+        let printed = checked("for-each-ref", running.finish()?)?;
         let text = String::from_utf8_lossy(&printed);
         let mut fields = text.split('\0');
         let mut notes = Vec::new();
@@ -43,8 +58,34 @@ impl Repository {
 
     /// Begins to list the refs below each of `prefixes`, with what their commits say.
     pub fn start_listing_notes(&self, prefixes: &[&str]) -> Result<NoteReader, GitError> {
+        if let Some(notes) = self.read_notes(prefixes)? {
+            return Ok(NoteReader(Listing::Read(notes)));
+        }
         let format = "--format=%(objectname)%00%(refname)%00%(contents:body)%00";
         let (_, running) = self.git("for-each-ref").arg(format).args(prefixes).start()?;
-        Ok(NoteReader(running))
+        Ok(NoteReader(Listing::Running(running)))
     }
+
+    /// The same in this process; `None` if only git can tell.
+    fn read_notes(&self, prefixes: &[&str]) -> Result<Option<Vec<(Ref, String)>>, GitError> {
+        let Some(refs) = self.read_refs(prefixes).filter(|_| self.reads_objects_in_process()) else {
+            return Ok(None);
+        };
+        let mut notes = Vec::new();
+        for found in refs {
+            let Some(content) = self.read_object(ObjectKind::Commit, found.target)? else {
+                return Ok(None);
+            };
+            let body = body_of(RawCommit::new(found.target, content).message());
+            notes.push((found, body));
+        }
+        Ok(Some(notes))
+    }
+}
+
+/// What stands below the subject, which ends at the first empty line.
+fn body_of(message: &[u8]) -> String {
+    let text = String::from_utf8_lossy(message);
+    let text = text.trim_start_matches('\n');
+    text.split_once("\n\n").map_or_else(String::new, |(_, body)| body.trim_start_matches('\n').to_owned())
 }

@@ -55,6 +55,9 @@ impl Repository {
         if tips.is_empty() {
             return Ok(Vec::new());
         }
+        if let Some(commits) = self.walk_range(tips, others)? {
+            return Ok(commits.iter().map(|commit| commit.id).collect());
+        }
         let tips = tips.iter().map(|tip| format!("{tip}\n"));
         let input: String = tips.chain(others.iter().map(|other| format!("^{other}\n"))).collect();
         let command = self.git("rev-list").arg("--stdin");

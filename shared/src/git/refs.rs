@@ -36,7 +36,15 @@ pub enum HeadOf {
 
 /// Refs that are being listed.
 #[derive(Debug)]
-pub struct RefReader(Awaited);
+pub struct RefReader(Listing);
+
+#[derive(Debug)]
+enum Listing {
+    /// They were read from their files.
+    Read(Vec<Ref>),
+    /// git lists them.
+    Awaited(Awaited),
+}
 
 impl RefReader {
     /// Begins to list the refs below each of `prefixes`, while others find the repository.
@@ -46,12 +54,17 @@ impl RefReader {
     }
 
     fn of(command: GitCommand, prefixes: &[&str]) -> Self {
-        Self(command.arg("--format=%(objectname) %(refname)").args(prefixes).finish_later())
+        let command = command.arg("--format=%(objectname) %(refname)").args(prefixes);
+        Self(Listing::Awaited(command.finish_later()))
     }
 
     /// Waits for them.
     pub fn finish(self) -> Result<Vec<Ref>, GitError> {
-        let printed = checked("for-each-ref", self.0.finish()?)?;
+        let awaited = match self.0 {
+            Listing::Read(refs) => return Ok(refs),
+            Listing::Awaited(awaited) => awaited,
+        };
+        let printed = checked("for-each-ref", awaited.finish()?)?;
         let text = String::from_utf8_lossy(&printed);
         text.lines().map(|line| parse_ref(line).ok_or_else(|| strange(line))).collect()
     }
@@ -76,7 +89,15 @@ impl Repository {
 
     /// Begins to list the refs below each of `prefixes` while others read.
     pub fn start_listing_refs(&self, prefixes: &[&str]) -> Result<RefReader, GitError> {
-        Ok(RefReader::of(self.git("for-each-ref"), prefixes))
+        Ok(match self.read_refs(prefixes) {
+            Some(refs) => RefReader(Listing::Read(refs)),
+            None => RefReader::of(self.git("for-each-ref"), prefixes),
+        })
+    }
+
+    /// The refs below `prefix`, those of the newest commits first.
+    pub fn list_refs_by_age(&self, prefix: &str) -> Result<Vec<Ref>, GitError> {
+        RefReader::of(self.git("for-each-ref"), &["--sort=-creatordate", prefix]).finish()
     }
 
     /// The tip of a local branch, if there is such a branch. A tag of the same name does not matter.
@@ -148,6 +169,9 @@ impl Repository {
 
     /// Whether `old` is `new` or one of its ancestors.
     pub fn is_ancestor(&self, old: Oid, new: Oid) -> Result<bool, GitError> {
+        if let Some(is_ancestor) = self.walk_to_ancestor(old, new)? {
+            return Ok(is_ancestor);
+        }
         let command = self.git("merge-base").arg("--is-ancestor").args([old.to_string(), new.to_string()]);
         Ok(command.answer()?.is_some())
     }

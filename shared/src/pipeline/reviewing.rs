@@ -219,8 +219,10 @@ impl TaskRun<'_, '_, '_> {
 /// Why it is a no, in one line.
 fn reason(words: &str) -> String {
     let last = last_line(words);
-    let is_verdict = ["REJECTED", "APPROVED"].iter().any(|word| last.contains(word));
-    if is_verdict { last } else { format!("no verdict in the reviewer's last line: {last}") }
+    if last.trim_start_matches(['*', '_', '`', ' ']).starts_with("REJECTED") {
+        return last;
+    }
+    format!("the reviewer's last line is neither 'APPROVED' nor 'REJECTED: ...': {last}")
 }
 
 /// The word of a reviewer that did not keep to reading does not count, nor one that may not be its own.

@@ -228,7 +228,7 @@ impl Yard<'_> {
 
     /// Forgets the oldest results where there are too many.
     pub(in crate::queue) fn forget_old_results(&self) -> Result<(), QueueError> {
-        let refs = self.repository.list_refs(&["--sort=-creatordate", GATES])?;
+        let refs = self.repository.list_refs_by_age(GATES)?;
         let old: Vec<RefMove<'_>> = refs
             .iter()
             .skip(MOST)

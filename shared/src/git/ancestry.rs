@@ -1,0 +1,236 @@
+//! Which commits lead to which, answered from the objects in this process as long as the answer is near. A git process
+//! costs milliseconds, and these questions are asked several times for each step of a task. For long walks, shallow
+//! histories and objects that libgit2 cannot read, git is asked instead.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+};
+
+use super::{GitError, RawCommit, Repository};
+use crate::name::{ObjectKind, Oid};
+
+/// After so many commits git is asked: it may have a commit-graph, which is faster than any walk over objects.
+const MOST: usize = 2048;
+
+/// How many more commits are looked at once all that are left are hidden, for histories whose clocks were wrong. It is the
+/// number that git uses.
+const SLACK: usize = 5;
+
+/// Marks of commits that are excluded, with all of their ancestors.
+const HIDDEN: u8 = 1;
+/// Marks of the two sides that are compared, and of what both of them have.
+const OLD: u8 = 1;
+const NEW: u8 = 2;
+const BOTH: u8 = OLD | NEW;
+
+/// Commits that were met, and those of them that are still to be visited, newest first.
+struct Walk<'a> {
+    repository: &'a Repository,
+    met: HashMap<Oid, Met>,
+    queue: BinaryHeap<(i64, Reverse<usize>, Oid)>,
+    queued: usize,
+}
+
+struct Met {
+    commit: RawCommit,
+    marks: u8,
+}
+
+impl<'a> Walk<'a> {
+    fn new(repository: &'a Repository) -> Self {
+        Self { repository, met: HashMap::new(), queue: BinaryHeap::new(), queued: 0 }
+    }
+
+    /// Adds marks to a commit, and queues it if it did not have all of them. `None` if git has to be asked.
+    fn mark(&mut self, id: Oid, marks: u8) -> Result<Option<()>, GitError> {
+        if let Some(met) = self.met.get_mut(&id) {
+            let is_new = met.marks & marks != marks;
+            met.marks |= marks;
+            if is_new {
+                let date = met.commit.committed().map_or(0, |(date, _)| date);
+                self.push(date, id);
+            }
+            return Ok(Some(()));
+        }
+        if self.met.len() == MOST {
+            return Ok(None);
+        }
+        let Some(content) = self.repository.read_object(ObjectKind::Commit, id)? else { return Ok(None) };
+        let commit = RawCommit::new(id, content);
+        self.push(commit.committed().map_or(0, |(date, _)| date), id);
+        self.met.insert(id, Met { commit, marks });
+        Ok(Some(()))
+    }
+
+    fn push(&mut self, date: i64, id: Oid) {
+        self.queue.push((date, Reverse(self.queued), id));
+        self.queued += 1;
+    }
+
+    fn marks_of(&self, id: Oid) -> u8 {
+        self.met.get(&id).map_or(0, |met| met.marks)
+    }
+
+    fn parents_of(&self, id: Oid) -> Vec<Oid> {
+        self.met.get(&id).map(|met| met.commit.parents().collect()).unwrap_or_default()
+    }
+
+    fn any_queued(&self, is_it: impl Fn(u8) -> bool) -> bool {
+        self.queue.iter().any(|(_, _, id)| is_it(self.marks_of(*id)))
+    }
+}
+
+impl Repository {
+    /// The commits that are reachable from `tips` and not from `hidden`, newest first, in the order of `git rev-list`. `None`
+    /// if git has to be asked.
+    pub(super) fn walk_range(
+        &self,
+        tips: &[Oid],
+        hidden: &[Oid],
+    ) -> Result<Option<Vec<RawCommit>>, GitError> {
+        if self.is_shallow || !self.reads_objects_in_process() {
+            return Ok(None);
+        }
+        let mut walk = Walk::new(self);
+        let sides = hidden.iter().map(|id| (*id, HIDDEN)).chain(tips.iter().map(|id| (*id, 0)));
+        for (id, marks) in sides {
+            if walk.mark(id, marks)?.is_none() {
+                return Ok(None);
+            }
+        }
+        let Some(order) = walk.visit_range()? else { return Ok(None) };
+        let wanted = order.into_iter().filter_map(|id| walk.met.remove(&id));
+        Ok(Some(wanted.filter(|met| met.marks & HIDDEN == 0).map(|met| met.commit).collect()))
+    }
+
+    /// Whether `old` is `new` or one of its ancestors. `None` if git has to be asked.
+    pub(super) fn walk_to_ancestor(&self, old: Oid, new: Oid) -> Result<Option<bool>, GitError> {
+        if old == new {
+            return Ok(self.read_object(ObjectKind::Commit, old)?.map(|_| true));
+        }
+        if self.is_shallow || !self.reads_objects_in_process() {
+            return Ok(None);
+        }
+        let mut walk = Walk::new(self);
+        if walk.mark(old, OLD)?.is_none() || walk.mark(new, NEW)?.is_none() {
+            return Ok(None);
+        }
+        while walk.any_queued(|marks| marks & BOTH != BOTH) {
+            let Some((_, _, id)) = walk.queue.pop() else { break };
+            let marks = walk.marks_of(id) & BOTH;
+            for parent in walk.parents_of(id) {
+                if walk.marks_of(parent) & marks != marks && walk.mark(parent, marks)?.is_none() {
+                    return Ok(None);
+                }
+            }
+            if walk.marks_of(old) & BOTH == BOTH {
+                return Ok(Some(true));
+            }
+        }
+        Ok(Some(false))
+    }
+}
+
+impl Walk<'_> {
+    /// Visits until only hidden commits are left. Some of what is returned may have been hidden later on.
+    fn visit_range(&mut self) -> Result<Option<Vec<Oid>>, GitError> {
+        let mut order = Vec::new();
+        let mut oldest = i64::MAX;
+        let mut slack = SLACK;
+        while let Some((date, _, id)) = self.queue.pop() {
+            let is_hidden = self.marks_of(id) & HIDDEN != 0;
+            for parent in self.parents_of(id) {
+                let is_known = self.met.contains_key(&parent);
+                if is_known && !is_hidden {
+                    continue;
+                }
+                let marks = if is_hidden { HIDDEN } else { 0 };
+                if self.mark(parent, marks)?.is_none() {
+                    return Ok(None);
+                }
+            }
+            if !is_hidden {
+                order.push(id);
+                oldest = date;
+                continue;
+            }
+            let is_younger = self.queue.peek().is_some_and(|(newest, _, _)| *newest >= oldest);
+            if is_younger || self.any_queued(|marks| marks & HIDDEN == 0) {
+                slack = SLACK;
+            } else if slack == 0 {
+                break;
+            } else {
+                slack -= 1;
+            }
+        }
+        Ok(Some(order))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::process::Program;
+
+    fn run(dir: &Path, script: &str) -> String {
+        let program = Program::new("sh").args(["-ec", script]).dir(dir);
+        let ended = program.env("HOME", dir).env("GIT_CONFIG_NOSYSTEM", "1").finish().unwrap();
+        assert!(ended.status.success(), "{script}: {}", ended.complaint());
+        String::from_utf8(ended.stdout).unwrap()
+    }
+
+    /// Forty commits on three branches that are merged again and again. Dates are wrong in places.
+    const SCRIPT: &str = "git init -q -b main . && git config user.name A && git config user.email a@example.com
+        empty=$(git hash-object -t tree -w --stdin < /dev/null)
+        make() { GIT_AUTHOR_DATE=\"$1 +0000\" GIT_COMMITTER_DATE=\"$1 +0000\" git commit-tree -m $1 $empty \"${@:2}\"; }
+        a=$(make 1700000000); b=$a; c=$a
+        for n in 1 2 3 4 5 6 7 8 9 10; do
+            a=$(make $((1700000000 + n)) -p $a); b=$(make $((1700000000 + n - n % 4)) -p $b); c=$(make 1700000005 -p $c -p $b)
+            [ $((n % 3)) -eq 0 ] || continue
+            a=$(make $((1700000000 + n)) -p $a -p $c)
+            git update-ref refs/heads/a$n $a; git update-ref refs/heads/b$n $b; git update-ref refs/heads/c$n $c
+        done
+        git update-ref refs/heads/other $(make 1700000003)";
+
+    #[test]
+    fn walks_give_what_git_gives() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("s"), SCRIPT).unwrap();
+        run(folder.path(), "bash -e s");
+        let repository = Repository::open_at(&folder.path().canonicalize().unwrap()).unwrap();
+        let listed = run(folder.path(), "git for-each-ref --format='%(objectname)' refs/heads");
+        let tips: Vec<Oid> = listed.lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(tips.len(), 10);
+        let script = "for x in $(git for-each-ref --format='%(objectname)' refs/heads); do
+            for y in $(git for-each-ref --format='%(objectname)' refs/heads); do
+            git merge-base --is-ancestor $x $y && yes=true || yes=false
+            echo $yes $(git rev-list $y ^$x); done; done";
+        let told = run(folder.path(), script);
+        let mut told = told.lines();
+        for old in &tips {
+            for new in &tips {
+                let mut words = told.next().unwrap().split(' ');
+                let is_ancestor = words.next() == Some("true");
+                assert_eq!(repository.walk_to_ancestor(*old, *new).unwrap(), Some(is_ancestor));
+                let range = repository.walk_range(&[*new], &[*old]).unwrap().unwrap();
+                let ids: Vec<String> = range.iter().map(|commit| commit.id.to_string()).collect();
+                assert_eq!(ids, words.filter(|word| !word.is_empty()).collect::<Vec<_>>(), "{new} ^{old}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_missing_commit_is_left_to_git() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("s"), SCRIPT).unwrap();
+        run(folder.path(), "bash -e s");
+        let repository = Repository::open_at(&folder.path().canonicalize().unwrap()).unwrap();
+        let missing = Oid::of(ObjectKind::Commit, b"x", repository.format);
+        let tip = repository.require_commit("a3").unwrap();
+        assert_eq!(repository.walk_to_ancestor(missing, tip).unwrap(), None);
+        assert!(repository.walk_range(&[tip], &[missing]).unwrap().is_none());
+    }
+}
