@@ -31,6 +31,11 @@ pub(super) fn all() -> Vec<Process> {
     system::all()
 }
 
+/// The children of this process. `None` where the system does not tell.
+pub(super) fn children() -> Option<BTreeSet<u32>> {
+    system::children()
+}
+
 /// Whether process `pid` carries the mark. What may not be looked at does not.
 pub(super) fn carries(pid: u32, mark: &Mark) -> bool {
     system::environment(pid).is_some_and(|environment| mark.is_in(&environment))
@@ -69,6 +74,7 @@ pub(super) fn with_ancestors(table: &[Process], pid: u32) -> BTreeSet<u32> {
 #[cfg(target_os = "linux")]
 mod system {
     use std::{
+        collections::BTreeSet,
         fs::{self, Metadata},
         io::Read,
         os::unix::fs::MetadataExt,
@@ -87,6 +93,22 @@ mod system {
         let mut stat = [0; 1024];
         let read = fs::File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
         parse(pid, &String::from_utf8_lossy(&stat[..read]))
+    }
+
+    /// Each thread has those that it started; those that lost their parents are the first thread's.
+    pub(super) fn children() -> Option<BTreeSet<u32>> {
+        let mut found = BTreeSet::new();
+        for thread in fs::read_dir("/proc/self/task").ok()?.flatten() {
+            match fs::read_to_string(thread.path().join("children")) {
+                Ok(listed) => {
+                    found.extend(listed.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()))
+                }
+                // A thread that has ended meanwhile. Where no thread has a list, the first one has none either.
+                Err(_) if thread.file_name() != *std::process::id().to_string() => {}
+                Err(_) => return None,
+            }
+        }
+        Some(found)
     }
 
     /// The name of the program stands in brackets and may hold anything, so the fields count from the last one.
@@ -119,9 +141,13 @@ mod system {
 
 #[cfg(not(target_os = "linux"))]
 mod system {
-    use std::{fs::Metadata, process::Command};
+    use std::{collections::BTreeSet, fs::Metadata, process::Command};
 
     use super::Process;
+
+    pub(super) fn children() -> Option<BTreeSet<u32>> {
+        None
+    }
 
     pub(super) fn all() -> Vec<Process> {
         ask(&["-A"])
@@ -168,6 +194,20 @@ mod tests {
         let process = system::parse(7, stat).unwrap();
         let want = Process { pid: 7, parent: 3, group: 4, zombie: false, started: "8899".into() };
         assert_eq!(process, want);
+    }
+
+    #[test]
+    fn our_children_are_found_whichever_thread_started_them() {
+        let start = || std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let mut all = [start(), std::thread::spawn(start).join().unwrap()];
+        let found = children().unwrap();
+        assert!(all.iter().all(|child| found.contains(&child.id())));
+        for child in &mut all {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let found = children().unwrap();
+        assert!(all.iter().all(|child| !found.contains(&child.id())));
     }
 
     #[test]
