@@ -205,8 +205,11 @@ pub struct GitCommand {
     refusal: Option<String>,
 }
 
+/// Without this git looks for a ref that is called like an object, in a dozen places for every id that it is given.
+const AMBIGUITY: &str = "core.warnAmbiguousRefs=false";
+
 /// Settings that could run a program or change an answer, pinned for every reading call.
-const PINNED: [&str; 10] = [
+const PINNED: [&str; 11] = [
     "advice.graftFileDeprecated=false",
     // All that git compares of a file: the time of its last change of status is what nobody can set.
     "core.checkStat=default",
@@ -216,13 +219,14 @@ const PINNED: [&str; 10] = [
     "core.ignoreStat=false",
     "core.untrackedCache=false",
     "core.hooksPath=/dev/null",
+    AMBIGUITY,
     "i18n.logOutputEncoding=",
     "log.showSignature=false",
     "submodule.recurse=false",
 ];
 
 /// What is pinned for calls that change something.
-const CHANGING: [&str; 14] = [
+const CHANGING: [&str; 15] = [
     "advice.graftFileDeprecated=false",
     "core.checkStat=default",
     "core.trustctime=true",
@@ -231,6 +235,7 @@ const CHANGING: [&str; 14] = [
     "core.splitIndex=false",
     "core.untrackedCache=false",
     "core.hooksPath=/dev/null",
+    AMBIGUITY,
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.addEmbeddedRepo=false",
@@ -420,7 +425,7 @@ impl GitCommand {
     }
 
     fn plain_program(dir: &Path) -> Program {
-        let program = MISLEADING.iter().fold(Program::new("git").dir(dir), Program::env_remove);
+        let program = MISLEADING.iter().fold(Program::located("git").dir(dir), Program::env_remove);
         program
             .env("LC_ALL", "C")
             .env("LANGUAGE", "")

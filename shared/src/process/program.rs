@@ -2,11 +2,14 @@
 //! run as [`Supervised`](super::Supervised) instead.
 
 use std::{
+    collections::BTreeMap,
+    env,
     ffi::{OsStr, OsString},
     io::{self, BufReader, Read, Write},
     os::unix::process::{CommandExt, ExitStatusExt},
     path::{Path, PathBuf},
     process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
+    sync::{Mutex, PoisonError},
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -17,6 +20,7 @@ use super::{
     Ear, ProcessError, crash,
     ear::{Bounds, Wait},
     environment::{self, TRUST},
+    find::find_program,
     input, interrupt, nursery,
 };
 
@@ -61,6 +65,22 @@ impl Program {
     /// The program `name`, looked up on `PATH`.
     pub fn new(name: impl AsRef<OsStr>) -> Self {
         Self { command: Command::new(name), is_spared: false }
+    }
+
+    /// The same, looked up once for as long as we run: where `PATH` is long, to look in each folder of it again takes as
+    /// long as a short program does.
+    #[must_use]
+    pub fn located(name: &str) -> Self {
+        static FOUND: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
+        let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        if !found.contains_key(name)
+            && let Some(file) = env::var_os("PATH").and_then(|path| find_program(name, &path))
+        {
+            found.insert(name.to_owned(), file);
+        }
+        let mut program = Self::new(found.get(name).map_or(OsStr::new(name), |file| file.as_os_str()));
+        program.command.arg0(name);
+        program
     }
 
     /// Adds one argument.
