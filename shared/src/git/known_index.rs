@@ -78,8 +78,10 @@ impl KnownIndex {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
-        let written = opened.metadata()?.modified()?;
-        let mut bytes = Vec::new();
+        let found = opened.metadata()?;
+        let written = found.modified()?;
+        // With room for one byte more, one read gives all of it and the next its end.
+        let mut bytes = Vec::with_capacity(usize::try_from(found.len().min(LARGEST)).unwrap_or_default() + 1);
         io::Read::read_to_end(&mut io::Read::take(opened, LARGEST), &mut bytes)?;
         Ok(Some(Self { bytes, written }))
     }

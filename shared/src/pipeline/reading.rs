@@ -2,12 +2,12 @@
 
 use super::{
     Sentry,
-    guard::{Watch, joined},
+    guard::{PlaceWatch, Watch, joined},
     place,
     planted::{self, Before},
 };
 use crate::{
-    git::{Change, GitError, Stock},
+    git::{Change, GitError, Repository, Stock},
     name::Oid,
     record::Recorder,
 };
@@ -45,6 +45,11 @@ pub(super) fn lend(recorder: &Recorder<'_>, sentry: &Sentry) -> Result<Lent, Git
 }
 
 impl Lent {
+    /// Watches the worktree that the reader works in. End what is returned after this was taken back.
+    pub(super) fn watch_place(&self, repository: &Repository) -> PlaceWatch {
+        self.watch.watch_place(repository)
+    }
+
     /// Makes everything as it was, and says what was not, in a sentence. What was made of files is kept under the name
     /// of the mark that `attempt` had.
     pub(super) fn take_back(

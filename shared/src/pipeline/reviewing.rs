@@ -6,7 +6,7 @@ use std::{path::Path, thread, time::Duration};
 use super::{
     Annex, Called, Crew, Doubt, Errand, Expense, Happening, PipelineError, Reply, Resume, ReviewPlace,
     ReviewPlaces, Sessions, Stage, TaskRun, Verdict,
-    guard::{Watch, joined},
+    guard::{PlaceWatch, Watch, joined},
     idle,
     plain::Changed,
     reading, review,
@@ -123,7 +123,7 @@ impl TaskRun<'_, '_, '_> {
             Errand { chain, time_left, session, task, step, place, annexes: &[], apart, prompt, log };
         let lent = reading::lend(self.recorder, &self.shop.sentry)?;
         // The worktree of the reviewer has files of its own that git obeys.
-        let watch = apart.map(|apart| self.shop.sentry.watch(&apart.repository));
+        let apart_watch = apart.map(|apart| lent.watch_place(&apart.repository));
         let beside: Vec<Watch> =
             self.shop.annexes.iter().map(|annex| annex.sentry.watch(&annex.repository)).collect();
         let of = TurnsOf::of(self.shop, self.task, (StepKind::Review, attempt));
@@ -132,9 +132,10 @@ impl TaskRun<'_, '_, '_> {
         let (kept, _, plain) = turns.finish();
         self.shop.scribe.owe(&called.expense, kept.told);
         self.keep_plain(plain, &called, Changed::NOTHING);
-        let watched = watch.iter().chain(&beside);
-        let mut trespasses: Vec<String> = watched.flat_map(Watch::end).collect();
-        if let Some(more) = lent.take_back(self.recorder, &self.mark_of(attempt))? {
+        let mut trespasses: Vec<String> = beside.iter().flat_map(Watch::end).collect();
+        let taken_back = lent.take_back(self.recorder, &self.mark_of(attempt));
+        trespasses.extend(apart_watch.iter().flat_map(PlaceWatch::end));
+        if let Some(more) = taken_back? {
             trespasses.retain(|known| !more.contains(known));
             trespasses.push(more);
         }

@@ -163,7 +163,9 @@ fn plain(path: &Path) -> io::Result<PathBuf> {
 }
 
 fn read_whole(file: File, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    // With room for all of it and for one byte more, one read gives the file and the next its end.
+    let size = file.metadata().map_or(0, |found| found.len().min(most));
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
     file.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is larger than {most} bytes")));

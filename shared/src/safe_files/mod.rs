@@ -26,5 +26,5 @@ pub use files::{
 };
 pub use folder::{Enclosure, EnclosureError};
 pub use path::InnerPath;
-pub use tree::{Kind, kind_of, list, list_kinds, remove_all};
+pub use tree::{ChangeStamp, Kind, kind_of, list, list_kinds, list_stamps, remove_all};
 pub use walk::{allow_linked, plain_folders, resolved};

@@ -2,10 +2,11 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    fs::Metadata,
     io,
     os::{
         fd::{AsFd, OwnedFd},
-        unix::ffi::OsStrExt,
+        unix::{ffi::OsStrExt, fs::MetadataExt},
     },
     path::Path,
 };
@@ -17,7 +18,7 @@ use rustix::{
 
 use super::{
     files::Entry,
-    walk::{Missing, enter, parent_of},
+    walk::{Missing, open_folder, parent_of},
 };
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -36,7 +37,13 @@ pub enum Kind {
 }
 
 impl Kind {
-    fn of(kind: FileType) -> Self {
+    /// What it is that was found.
+    #[must_use]
+    pub fn of(found: &Metadata) -> Self {
+        Self::of_type(FileType::from_raw_mode(found.mode()))
+    }
+
+    fn of_type(kind: FileType) -> Self {
         match kind {
             FileType::RegularFile => Self::File,
             FileType::Directory => Self::Folder,
@@ -51,52 +58,79 @@ impl Kind {
 pub fn kind_of(path: &Path) -> Option<Kind> {
     let (folder, name) = parent_of(path, Missing::Refused).ok()?;
     let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some(Kind::of(FileType::from_raw_mode(found.st_mode)))
+    Some(Kind::of_type(FileType::from_raw_mode(found.st_mode)))
+}
+
+/// What tells one state of a file or folder from the next. Nobody but the system sets the time of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeStamp {
+    /// Which file it is, on its disk.
+    pub inode: u64,
+    /// When it was last changed, in seconds and nanoseconds.
+    pub changed: (i64, i64),
 }
 
 /// What is in a folder, in the order of names. A folder that is not there, or is a link, has nothing in it.
 pub fn list(folder: &Path) -> io::Result<Vec<Entry>> {
-    let place = match enter(folder, Missing::Refused) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        place => place?,
-    };
-    let place = openat(place, ".", FOLDER, Mode::empty())?;
-    let mut found = Vec::new();
-    for name in names_in(&place)? {
-        if let Ok(stat) = statat(&place, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            let kind = Kind::of(FileType::from_raw_mode(stat.st_mode));
-            found.push(Entry { path: folder.join(name), kind });
-        }
-    }
+    let mut found: Vec<Entry> = list_stamps(folder)?
+        .into_iter()
+        .map(|(name, kind, _)| Entry { path: folder.join(name), kind })
+        .collect();
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
 
-/// The same in no order, and without asking for each name where the system tells kinds together with names.
+/// The names in a folder, in no order, with what each of them is and how it was last changed.
+pub fn list_stamps(folder: &Path) -> io::Result<Vec<(OsString, Kind, ChangeStamp)>> {
+    let Some(place) = open_if_there(folder)? else { return Ok(Vec::new()) };
+    let mut listed = Dir::new(place)?;
+    let names = names_of(&mut listed)?;
+    let place = listed.fd()?;
+    let mut found = Vec::with_capacity(names.len());
+    for name in names {
+        if let Ok(stat) = statat(place, &name, AtFlags::SYMLINK_NOFOLLOW) {
+            let kind = Kind::of_type(FileType::from_raw_mode(stat.st_mode));
+            // The types of these numbers are not the same on all systems.
+            #[allow(clippy::useless_conversion, clippy::unnecessary_cast, reason = "not on every system")]
+            let stamp = ChangeStamp {
+                inode: stat.st_ino as u64,
+                changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
+            };
+            found.push((name, kind, stamp));
+        }
+    }
+    Ok(found)
+}
+
+/// The same as [`list`] in no order, and without asking for each name where the system tells kinds together with names.
 pub fn list_kinds(folder: &Path) -> io::Result<Vec<Entry>> {
-    let place = match enter(folder, Missing::Refused) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        place => place?,
-    };
-    let place = openat(place, ".", FOLDER, Mode::empty())?;
+    let Some(place) = open_if_there(folder)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    for entry in Dir::read_from(&place)? {
+    for entry in Dir::new(place)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name == "." || name == ".." {
             continue;
         }
+        let path = folder.join(name);
         let kind = match entry.file_type() {
             // Some file systems do not tell.
-            FileType::Unknown => match statat(&place, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                Err(_) => continue,
+            FileType::Unknown => match kind_of(&path) {
+                Some(kind) => kind,
+                None => continue,
             },
-            kind => kind,
+            kind => Kind::of_type(kind),
         };
-        found.push(Entry { path: folder.join(name), kind: Kind::of(kind) });
+        found.push(Entry { path, kind });
     }
     Ok(found)
+}
+
+fn open_if_there(folder: &Path) -> io::Result<Option<OwnedFd>> {
+    match open_folder(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    }
 }
 
 /// Removes whatever has this name: a folder with all that is in it, a link as a link. Nothing there is no error.
@@ -136,8 +170,12 @@ fn open_to_empty(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
 }
 
 fn names_in(folder: impl AsFd) -> io::Result<Vec<OsString>> {
+    names_of(&mut Dir::read_from(folder)?)
+}
+
+fn names_of(listed: &mut Dir) -> io::Result<Vec<OsString>> {
     let mut names = Vec::new();
-    for entry in Dir::read_from(folder)? {
+    for entry in listed {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name != "." && name != ".." {

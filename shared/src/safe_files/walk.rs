@@ -19,6 +19,9 @@ const PASSED: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOL
 #[cfg(not(target_os = "linux"))]
 const PASSED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// A folder whose names are read.
+const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
 /// What becomes of folders on the way that are not there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Missing {
@@ -70,7 +73,7 @@ pub(super) fn enter(folder: &Path, missing: Missing) -> io::Result<OwnedFd> {
 }
 
 fn enter_plain(folder: &Path, missing: Missing) -> io::Result<OwnedFd> {
-    match enter_at_once(folder) {
+    match open_at_once(folder, PASSED) {
         Ok(opened) => return Ok(opened),
         Err(Errno::NOENT) if missing == Missing::Made => {}
         Err(Errno::LOOP | Errno::MLINK) => return Err(linked(folder)),
@@ -99,6 +102,18 @@ fn enter_plain(folder: &Path, missing: Missing) -> io::Result<OwnedFd> {
     Ok(here)
 }
 
+/// A folder that is there, to be listed.
+pub(super) fn open_folder(folder: &Path) -> io::Result<OwnedFd> {
+    let meant = as_allowed(folder);
+    let folder = meant.as_deref().unwrap_or(folder);
+    match open_at_once(folder, LISTED) {
+        Err(errno) if is_unable(errno) => {
+            Ok(openat(enter_plain(folder, Missing::Refused)?, ".", LISTED, Mode::empty())?)
+        }
+        opened => opened.map_err(|errno| explained(errno, folder)),
+    }
+}
+
 /// Folders of ours in `arborist` in a git directory.
 const OURS: [&str; 5] = ["cache", "doing", "homes", "locks", "logs"];
 
@@ -113,13 +128,13 @@ fn is_git_directory(folder: &Path, name: &OsStr) -> bool {
 
 /// One call where the system has it: each folder costs a microsecond, and this is asked a lot.
 #[cfg(target_os = "linux")]
-fn enter_at_once(folder: &Path) -> Result<OwnedFd, Errno> {
+fn open_at_once(folder: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     use rustix::fs::{ResolveFlags, openat2};
-    openat2(CWD, folder, PASSED, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+    openat2(CWD, folder, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn enter_at_once(_folder: &Path) -> Result<OwnedFd, Errno> {
+fn open_at_once(_folder: &Path, _flags: OFlags) -> Result<OwnedFd, Errno> {
     Err(Errno::NOSYS)
 }
 

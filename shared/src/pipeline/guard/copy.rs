@@ -1,11 +1,11 @@
 //! A copy of what is watched, and how it is put back.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs, io,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -74,7 +74,7 @@ impl FileStamp {
 
 /// Files whose content is known by their stamps. Every agent, reviewer and test looks at all that is watched twice, and next
 /// to nothing of it ever changes.
-static READ: Mutex<BTreeMap<PathBuf, (FileStamp, There)>> = Mutex::new(BTreeMap::new());
+static READ: LazyLock<Mutex<HashMap<PathBuf, (FileStamp, There)>>> = LazyLock::new(Mutex::default);
 
 /// Whether an agent, a reviewer or a test may be running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,8 +88,11 @@ pub(super) enum AtWork {
 
 impl There {
     fn at(path: &Path, at_work: AtWork) -> Self {
-        let Ok(found) = path.symlink_metadata() else { return Self::Nothing };
-        let stamp = FileStamp::of(&found);
+        path.symlink_metadata().map_or(Self::Nothing, |found| Self::known_or_read(path, &found, at_work))
+    }
+
+    fn known_or_read(path: &Path, found: &fs::Metadata, at_work: AtWork) -> Self {
+        let stamp = FileStamp::of(found);
         let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, there)) = read.get(path)
             && *known == stamp
@@ -103,6 +106,18 @@ impl There {
             read.remove(path);
         }
         there
+    }
+
+    /// Whether what is at a path is as it was before, as far as one look tells. Whoever gets a no looks closely.
+    fn is_as_before(path: &Path, how: How, before: &Self) -> bool {
+        let Ok(found) = path.symlink_metadata() else { return is_same(how, before, &Self::Nothing) };
+        let after = match Kind::of(&found) {
+            Kind::Folder => Self::Folder,
+            // Of a file that git writes all the time, only that it is one matters.
+            Kind::File if how == How::Sort || matches!(before, Self::Large { .. }) => Self::large(&found),
+            _ => Self::known_or_read(path, &found, AtWork::Somebody),
+        };
+        is_same(how, before, &after)
     }
 
     fn look_at(path: &Path) -> Self {
@@ -189,6 +204,9 @@ impl Copy {
 
     /// Puts back what is not as it was, and names it.
     pub(super) fn restore(&self) -> Vec<String> {
+        if self.is_unchanged() {
+            return Vec::new();
+        }
         let mut found = self.move_crowded();
         let now = look(&self.items, AtWork::Somebody);
         let paths: BTreeSet<&PathBuf> = self.there.keys().chain(now.keys()).collect();
@@ -208,6 +226,23 @@ impl Copy {
             found.push(self.put_back(path, before, &after));
         }
         found
+    }
+
+    /// Whether everything is as it was. That is so after nearly every child, and one look at each name tells.
+    fn is_unchanged(&self) -> bool {
+        let mut folders = self.items.iter().filter(|item| item.how == How::Folder);
+        self.there.iter().all(|(path, (how, before))| There::is_as_before(path, *how, before))
+            && folders.all(|folder| self.has_nothing_new(&folder.path))
+            && self.items.iter().all(|item| self.there.contains_key(&item.path))
+    }
+
+    /// Whether all that is in a folder was there before. A folder behind a link is not looked into.
+    fn has_nothing_new(&self, folder: &Path) -> bool {
+        let Ok(entries) = safe_files::list_kinds(folder) else { return false };
+        entries.iter().all(|entry| {
+            self.there.contains_key(&entry.path)
+                && (entry.kind != Kind::Folder || self.has_nothing_new(&entry.path))
+        })
     }
 
     /// A folder that came to hold more than can be compared file by file is moved, and begins anew with what is known.
@@ -318,15 +353,18 @@ fn look_into(folder: &Path, at_work: AtWork, found: &mut Known, most: Option<usi
     let mut open = vec![folder.to_owned()];
     let mut count = 0;
     while let Some(folder) = open.pop() {
-        let entries = safe_files::list(&folder).unwrap_or_default();
+        let mut entries = safe_files::list_kinds(&folder).unwrap_or_default();
+        // Which folder comes last decides what is counted, so it must be the same one each time.
+        entries.sort_by(|a, b| a.path.cmp(&b.path));
         count += entries.len();
         if most.is_some_and(|most| count > most) {
             return false;
         }
         for entry in entries {
-            let there = match (entry.kind, entry.path.symlink_metadata()) {
-                (Kind::File, Ok(file)) if count > MOST => There::large(&file),
-                _ => There::at(&entry.path, at_work),
+            let there = if entry.kind == Kind::File && count > MOST {
+                entry.path.symlink_metadata().map_or(There::Nothing, |file| There::large(&file))
+            } else {
+                There::at(&entry.path, at_work)
             };
             if entry.kind == Kind::Folder {
                 open.push(entry.path.clone());

@@ -4,7 +4,8 @@
 //! Caches that git believes without a check are watched here, too: they answer what the parents of a commit are.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ffi::OsString,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
@@ -13,7 +14,7 @@ use std::{
 use super::surface;
 use crate::{
     message::visible,
-    safe_files::{self, Entry, Kind},
+    safe_files::{self, ChangeStamp, Entry, Kind},
 };
 
 /// What git reads and writes in a git directory, with everything below. What lies at its top is always looked at; other
@@ -25,9 +26,6 @@ const LISTENER: &str = "fsmonitor--daemon.ipc";
 /// Two changes of a folder within so many nanoseconds may have the same time: clocks of file systems tick at up to 10 ms.
 const TICK: i128 = 20_000_000;
 
-/// When a file or a folder was last changed, which nobody can set, and which file it is.
-type Stamp = (u64, i64, i64);
-
 /// What is known of the git directories of a repository.
 #[derive(Debug)]
 pub(super) struct Links {
@@ -35,15 +33,15 @@ pub(super) struct Links {
     /// Those that are the user's.
     known: BTreeSet<PathBuf>,
     /// Folders of objects in which there was nothing new at that time.
-    seen: BTreeMap<PathBuf, Stamp>,
-    caches: BTreeMap<PathBuf, Stamp>,
+    seen: HashMap<PathBuf, HashMap<OsString, ChangeStamp>>,
+    caches: BTreeMap<PathBuf, ChangeStamp>,
 }
 
 /// What a walk found.
 #[derive(Debug, Default)]
 struct Found {
     odd: Vec<PathBuf>,
-    caches: BTreeMap<PathBuf, Stamp>,
+    caches: BTreeMap<PathBuf, ChangeStamp>,
 }
 
 impl Links {
@@ -56,7 +54,7 @@ impl Links {
         let mut links = Self {
             common_dir: common_dir.to_owned(),
             known: BTreeSet::new(),
-            seen: BTreeMap::new(),
+            seen: HashMap::new(),
             caches: BTreeMap::new(),
         };
         let Found { odd, caches } = links.walk();
@@ -91,7 +89,7 @@ impl Links {
 
     /// Only the caches, which the user's own git may have written since the last child ended. To walk through everything
     /// costs a look at each folder of objects, and what is odd there is known since the first child.
-    fn find_caches(&self) -> BTreeMap<PathBuf, Stamp> {
+    fn find_caches(&self) -> BTreeMap<PathBuf, ChangeStamp> {
         let mut found = Found::default();
         for git_dir in surface::modules(&self.common_dir).iter().chain([&self.common_dir]) {
             for folder in ["info", "pack"] {
@@ -122,20 +120,24 @@ impl Links {
 
     /// Objects are many, so folders of them are only listed again once something in them has changed.
     fn walk_objects(&mut self, objects: &Path, found: &mut Found) {
-        for folder in found.take(list(objects)) {
-            if folder.ends_with("info") || folder.ends_with("pack") {
-                found.take_all(&folder);
+        let seen = self.seen.entry(objects.to_owned()).or_default();
+        for (name, kind, stamp) in safe_files::list_stamps(objects).unwrap_or_default() {
+            if kind == Kind::Folder && seen.get(&name) == Some(&stamp) {
                 continue;
             }
-            let stamp = stamp_of(&folder);
-            if stamp.is_some() && self.seen.get(&folder) == stamp.as_ref() {
-                continue;
-            }
-            let before = found.odd.len();
-            found.take(list(&folder));
-            self.seen.remove(&folder);
-            if let Some(stamp) = stamp.filter(|stamp| found.odd.len() == before && !is_fresh(stamp)) {
-                self.seen.insert(folder, stamp);
+            let path = objects.join(&name);
+            let is_listed_always = name == "info" || name == "pack";
+            for folder in found.take(vec![Entry { path, kind }]) {
+                let before = found.odd.len();
+                if is_listed_always {
+                    found.take_all(&folder);
+                    continue;
+                }
+                found.take(list(&folder));
+                seen.remove(&name);
+                if found.odd.len() == before && !is_fresh(&stamp) {
+                    seen.insert(name.clone(), stamp);
+                }
             }
         }
     }
@@ -185,12 +187,14 @@ fn list(folder: &Path) -> Vec<Entry> {
     safe_files::list_kinds(folder).unwrap_or_default()
 }
 
-fn stamp_of(path: &Path) -> Option<Stamp> {
-    path.symlink_metadata().ok().map(|found| (found.ino(), found.ctime(), found.ctime_nsec()))
+fn stamp_of(path: &Path) -> Option<ChangeStamp> {
+    let found = path.symlink_metadata().ok()?;
+    Some(ChangeStamp { inode: found.ino(), changed: (found.ctime(), found.ctime_nsec()) })
 }
 
-fn is_fresh((_, seconds, nanoseconds): &Stamp) -> bool {
+fn is_fresh(stamp: &ChangeStamp) -> bool {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let changed = i128::from(*seconds) * 1_000_000_000 + i128::from(*nanoseconds);
+    let (seconds, nanoseconds) = stamp.changed;
+    let changed = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
     i128::try_from(now.as_nanos()).is_ok_and(|now| now - changed < TICK)
 }

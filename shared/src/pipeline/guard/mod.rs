@@ -49,13 +49,21 @@ pub struct Watch {
     sentry: Sentry,
     /// How many changes were known when it began.
     known: usize,
+    /// Whether another one was at work then.
+    at_work: AtWork,
+    place: PlaceWatch,
+    homes: HomeWatch,
+    refs: RefWatch,
+}
+
+/// What is watched of one worktree, beside what all of them share.
+#[derive(Debug)]
+pub struct PlaceWatch {
     own: Copy,
     modules: Modules,
     repository: Repository,
     /// Queues and the like that lay in the worktree.
     special: Vec<PathBuf>,
-    homes: HomeWatch,
-    refs: RefWatch,
 }
 
 /// The git directories of submodules below a git directory, as they were.
@@ -84,17 +92,9 @@ impl Sentry {
         post.at_work += 1;
         let known = post.changes.len();
         drop(post);
-        settle(repository);
-        Watch {
-            sentry: self.clone(),
-            known,
-            own: own(repository, at_work),
-            modules: Modules::find(&repository.git_dir),
-            special: repository.list_special(),
-            repository: repository.clone(),
-            homes: repository.watch_homes(at_work == AtWork::Nobody),
-            refs: repository.watch_refs(),
-        }
+        let place = PlaceWatch::begin(repository, at_work);
+        let homes = repository.watch_homes(at_work == AtWork::Nobody);
+        Watch { sentry: self.clone(), known, at_work, place, homes, refs: repository.watch_refs() }
     }
 
     /// Runs a child process of any kind, and tells what it did that it may not do. That has been undone: whoever reads
@@ -187,27 +187,59 @@ impl Modules {
 }
 
 impl Watch {
+    /// Another worktree that the same child can reach. Call this before the child begins, and end what is returned after
+    /// this: what both worktrees share is looked at only once.
+    #[must_use]
+    pub fn watch_place(&self, repository: &Repository) -> PlaceWatch {
+        PlaceWatch::begin(repository, self.at_work)
+    }
+
     /// The same as [`Watch::restore`] once the child and all that it started have ended: from now on the index can be
     /// believed again.
     pub fn end(&self) -> Vec<String> {
         let found = self.restore();
-        settle(&self.repository);
+        settle(&self.place.repository);
         found
     }
 
     /// Puts back what was changed since it began, and says what it was.
     pub fn restore(&self) -> Vec<String> {
-        let mut found = self.own.restore();
-        found.extend(self.modules.move_new());
+        let mut found = self.place.restore_files();
         let mut post = self.sentry.post();
         post.inspect();
         found.extend(post.changes.iter().skip(self.known).cloned());
         drop(post);
         found.extend(self.homes.restore());
         // Files first: what git is asked from here on is answered by the configuration that was there before.
-        found.extend(self.remove_special());
+        found.extend(self.place.remove_special());
         found.extend(self.refs.restore());
         found.dedup();
+        found
+    }
+}
+
+impl PlaceWatch {
+    fn begin(repository: &Repository, at_work: AtWork) -> Self {
+        settle(repository);
+        Self {
+            own: own(repository, at_work),
+            modules: Modules::find(&repository.git_dir),
+            special: repository.list_special(),
+            repository: repository.clone(),
+        }
+    }
+
+    /// Puts back what was changed here, once the child has ended, and says what it was.
+    pub fn end(&self) -> Vec<String> {
+        let mut found = self.restore_files();
+        found.extend(self.remove_special());
+        settle(&self.repository);
+        found
+    }
+
+    fn restore_files(&self) -> Vec<String> {
+        let mut found = self.own.restore();
+        found.extend(self.modules.move_new());
         found
     }
 
