@@ -27,6 +27,7 @@ mod ephemeral;
 mod ephemeral_consent;
 mod foreign_paths;
 mod forged_index;
+mod forged_objects;
 mod forged_records;
 mod frozen_plan;
 mod frozen_settings;

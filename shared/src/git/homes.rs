@@ -328,7 +328,8 @@ fn move_away(repository: &Repository, path: &Path) -> String {
     }
 }
 
-fn free_place(repository: &Repository) -> PathBuf {
+/// A name for something that is moved away.
+pub(super) fn free_place(repository: &Repository) -> PathBuf {
     let aside = repository.common_dir.join("replaced");
     let free = (1..).map(|number: u32| aside.with_extension(number.to_string()));
     free.into_iter().find(|free| free.symlink_metadata().is_err()).unwrap_or(aside)

@@ -72,13 +72,23 @@ impl Oid {
     #[must_use]
     pub fn of(kind: ObjectKind, content: &[u8], format: ObjectFormat) -> Self {
         let header = format!("{} {}\0", kind.as_str(), content.len());
+        Self::of_parts(&[header.as_bytes(), content], format)
+    }
+
+    /// The same for an object with its header, as it is stored.
+    #[must_use]
+    pub fn of_object(object: &[u8], format: ObjectFormat) -> Self {
+        Self::of_parts(&[object], format)
+    }
+
+    fn of_parts(parts: &[&[u8]], format: ObjectFormat) -> Self {
         match format {
             ObjectFormat::Sha1 => {
-                let digest = Sha1::new().chain_update(header).chain_update(content).finalize();
+                let digest = parts.iter().fold(Sha1::new(), |sum, part| sum.chain_update(part)).finalize();
                 Self::from_digest(&digest)
             }
             ObjectFormat::Sha256 => {
-                let digest = Sha256::new().chain_update(header).chain_update(content).finalize();
+                let digest = parts.iter().fold(Sha256::new(), |sum, part| sum.chain_update(part)).finalize();
                 Self::from_digest(&digest)
             }
         }

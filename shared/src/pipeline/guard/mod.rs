@@ -18,7 +18,7 @@ use links::Links;
 use surface::{How, Item};
 
 use crate::{
-    git::{Freeze, HiddenMarks, HomeWatch, RefWatch, Repository},
+    git::{Freeze, HiddenMarks, HomeWatch, ObjectWatch, RefWatch, Repository},
     message::visible,
 };
 
@@ -53,6 +53,7 @@ pub struct Watch {
     at_work: AtWork,
     place: PlaceWatch,
     homes: HomeWatch,
+    objects: ObjectWatch,
     refs: RefWatch,
 }
 
@@ -94,7 +95,8 @@ impl Sentry {
         drop(post);
         let place = PlaceWatch::begin(repository, at_work);
         let homes = repository.watch_homes(at_work == AtWork::Nobody);
-        Watch { sentry: self.clone(), known, at_work, place, homes, refs: repository.watch_refs() }
+        let objects = repository.watch_objects();
+        Watch { sentry: self.clone(), known, at_work, place, homes, objects, refs: repository.watch_refs() }
     }
 
     /// Runs a child process of any kind, and tells what it did that it may not do. That has been undone: whoever reads
@@ -210,6 +212,7 @@ impl Watch {
         found.extend(post.changes.iter().skip(self.known).cloned());
         drop(post);
         found.extend(self.homes.restore());
+        found.extend(self.objects.restore());
         // Files first: what git is asked from here on is answered by the configuration that was there before.
         found.extend(self.place.remove_special());
         found.extend(self.refs.restore());

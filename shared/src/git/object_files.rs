@@ -1,0 +1,282 @@
+//! The files of objects. git does not hash what it reads, so whoever can write files decides what git checks out, shows to a
+//! reviewer and takes for the old version of a file. So every file that appears or changes while child processes run is
+//! hashed once they have ended, before any git reads it. What is false is moved away and named.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, statat};
+
+use super::{GitError, Repository, homes::free_place, inflate::inflate};
+use crate::{
+    name::{ObjectFormat, Oid},
+    safe_files,
+};
+
+/// Larger files are proved by libgit2, which need not find the same file.
+const LARGEST: u64 = 32 * 1024 * 1024;
+/// The same for what is in one.
+const LARGEST_CONTENT: usize = 256 * 1024 * 1024;
+/// Git sets the time of a pack anew whenever it is about to write an object that is in it. To hash a larger one each time
+/// would take seconds.
+const LARGEST_PACK: u64 = 256 * 1024 * 1024;
+/// Two changes within so many nanoseconds may have the same time: clocks of file systems tick at up to 10 ms.
+const TICK: i128 = 20_000_000;
+/// What belongs to a pack, and goes with it.
+const PARTS: [&str; 6] = ["pack", "idx", "rev", "keep", "mtimes", "bitmap"];
+
+/// The tables of this process, by the common git directory of their repository.
+static TABLES: LazyLock<Mutex<HashMap<PathBuf, ObjectFiles>>> = LazyLock::new(Mutex::default);
+
+/// What is known of one repository. Copies share it.
+#[derive(Debug, Clone, Default)]
+struct ObjectFiles(Arc<Mutex<Table>>);
+
+#[derive(Debug, Default)]
+struct Table {
+    is_begun: bool,
+    /// The files of each folder that were there before the first child, or were found to be true.
+    loose: HashMap<PathBuf, HashMap<Vec<u8>, Stamp>>,
+    /// Each pack with its index, by their names without the end.
+    packs: BTreeMap<PathBuf, (Stamp, Stamp)>,
+    /// What was moved away since the process began, in sentences.
+    changes: Vec<String>,
+}
+
+/// What tells one writing of a file from the next: file, size, and the time of change, which only the system sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    size: u64,
+    changed: (i64, i64),
+}
+
+/// A child process that is about to run: what is moved away from now on is its doing, or that of one beside it.
+#[derive(Debug)]
+pub struct ObjectWatch {
+    repository: Repository,
+    known: usize,
+}
+
+impl ObjectWatch {
+    /// Moves away what is false, and says what was since the watch began.
+    #[must_use]
+    pub fn restore(&self) -> Vec<String> {
+        let files = ObjectFiles::of(&self.repository);
+        let mut table = files.lock();
+        table.inspect(&self.repository);
+        table.changes.iter().skip(self.known).cloned().collect()
+    }
+}
+
+impl Repository {
+    /// A child process begins. What is there before the first one is believed.
+    #[must_use]
+    pub fn watch_objects(&self) -> ObjectWatch {
+        let files = ObjectFiles::of(self);
+        let mut table = files.lock();
+        if !table.is_begun {
+            table.is_begun = true;
+            for folder in folders_of(self) {
+                table.loose.insert(folder.clone(), stamps_in(&folder));
+            }
+            table.packs = packs_of(self);
+        }
+        ObjectWatch { repository: self.clone(), known: table.changes.len() }
+    }
+}
+
+impl ObjectFiles {
+    fn of(repository: &Repository) -> Self {
+        let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.entry(repository.common_dir.clone()).or_default().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn inspect(&mut self, repository: &Repository) {
+        // Packs first: what is missing among the files may be in one.
+        self.inspect_packs(repository);
+        let mut removed = Vec::new();
+        for folder in folders_of(repository) {
+            let found = stamps_in(&folder);
+            let known = self.loose.entry(folder.clone()).or_default();
+            known.retain(|name, _| found.contains_key(name));
+            for (name, stamp) in found {
+                if known.get(&name) == Some(&stamp) {
+                    continue;
+                }
+                known.remove(&name);
+                let file = folder.join(OsStr::from_bytes(&name));
+                match id_of_file(&folder, &name).filter(|id| !is_true(repository, &file, *id)) {
+                    Some(id) => removed.push((id, move_away(repository, &[file]))),
+                    None if !is_fresh(&stamp) => drop(known.insert(name, stamp)),
+                    None => {}
+                }
+            }
+        }
+        for (id, words) in removed {
+            let mut words = format!("it stored something else under the id {id}{words}");
+            if !mend(repository, id) {
+                words += "; the true content is not there any more";
+            }
+            self.changes.push(words);
+        }
+    }
+
+    fn inspect_packs(&mut self, repository: &Repository) {
+        let found = packs_of(repository);
+        self.packs.retain(|stem, _| found.contains_key(stem));
+        for (stem, stamps) in found {
+            let is_known = match self.packs.get(&stem) {
+                Some(known) if *known == stamps => continue,
+                // Only its time was set, or its content is another.
+                Some((pack, index)) if *index == stamps.1 && is_same_file(pack, &stamps.0) => {
+                    stamps.0.size > LARGEST_PACK
+                        || has_own_sum(&stem.with_extension("pack"), repository.format)
+                }
+                _ => is_sound_pack(repository, &stem),
+            };
+            if is_known {
+                self.packs.insert(stem, stamps);
+                continue;
+            }
+            self.packs.remove(&stem);
+            let files: Vec<PathBuf> = PARTS.iter().map(|end| stem.with_extension(end)).collect();
+            let kept = move_away(repository, &files);
+            let name = stem.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            self.changes.push(format!("it stored a pack that is not what its index says: {name}{kept}"));
+        }
+    }
+}
+
+/// The folders of loose objects.
+fn folders_of(repository: &Repository) -> Vec<PathBuf> {
+    let entries = safe_files::list_kinds(&repository.common_dir.join("objects")).unwrap_or_default();
+    let is_loose = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit)
+    };
+    entries.into_iter().map(|entry| entry.path).filter(is_loose).collect()
+}
+
+/// All files in a folder. Links and the like are looked after by others.
+fn stamps_in(folder: &Path) -> HashMap<Vec<u8>, Stamp> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(folder, flags, Mode::empty());
+    let Ok((opened, entries)) = opened.and_then(|opened| Dir::read_from(&opened).map(|dir| (opened, dir)))
+    else {
+        return HashMap::new();
+    };
+    let stamp = |name: &std::ffi::CStr| {
+        let found = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let is_file = rustix::fs::FileType::from_raw_mode(found.st_mode).is_file();
+        let changed = (found.st_ctime.into(), i64::try_from(found.st_ctime_nsec).ok()?);
+        is_file.then_some(Stamp { inode: found.st_ino, size: u64::try_from(found.st_size).ok()?, changed })
+    };
+    let named = |name: &std::ffi::CStr| Some((name.to_bytes().to_vec(), stamp(name)?));
+    entries.flatten().filter_map(|entry| named(entry.file_name())).collect()
+}
+
+/// The packs that git reads: those that have an index.
+fn packs_of(repository: &Repository) -> BTreeMap<PathBuf, (Stamp, Stamp)> {
+    let folder = repository.common_dir.join("objects/pack");
+    let found = stamps_in(&folder);
+    let stems: BTreeSet<&[u8]> = found.keys().filter_map(|name| name.strip_suffix(b".idx")).collect();
+    let stamp = |stem: &[u8], end: &[u8]| found.get(&[stem, end].concat()).copied();
+    let pair = |stem: &&[u8]| Some((stamp(stem, b".pack")?, stamp(stem, b".idx")?));
+    stems.iter().filter_map(|stem| Some((folder.join(OsStr::from_bytes(stem)), pair(stem)?))).collect()
+}
+
+/// The id that a file in a folder of loose objects is found by; `None` for a file that git has not finished.
+fn id_of_file(folder: &Path, name: &[u8]) -> Option<Oid> {
+    Oid::from_hex(&[folder.file_name()?.as_bytes(), name].concat())
+}
+
+/// Whether a file holds what its id says. One that is gone by now holds nothing false.
+fn is_true(repository: &Repository, file: &Path, id: Oid) -> bool {
+    match safe_files::read_up_to(file, LARGEST) {
+        Ok(stream) => match inflate(&stream, LARGEST_CONTENT) {
+            Some(object) => Oid::of_object(&object, repository.format) == id,
+            None => is_large(&stream) && is_readable(repository, id),
+        },
+        Err(_) => safe_files::kind_of(file).is_none() || is_readable(repository, id),
+    }
+}
+
+/// Whether a stream could hold more than is read here: it is compressed at most about a thousandfold.
+fn is_large(stream: &[u8]) -> bool {
+    stream.len() > LARGEST_CONTENT / 1032
+}
+
+fn is_readable(repository: &Repository, id: Oid) -> bool {
+    matches!(repository.find_object(id, "object"), Ok(Some(_)))
+}
+
+fn is_sound_pack(repository: &Repository, stem: &Path) -> bool {
+    let verify = repository.git("verify-pack").arg("--").arg(stem.with_extension("idx"));
+    verify.finish().is_ok_and(|ended| ended.status.success())
+}
+
+/// Whether a pack ends in the sum of what is before. Its index, which is known, says the same sum, and git compares these.
+fn has_own_sum(pack: &Path, format: ObjectFormat) -> bool {
+    let Ok(bytes) = safe_files::read_up_to(pack, LARGEST_PACK) else { return false };
+    let Some(at) = bytes.len().checked_sub(format.hex_len() / 2) else { return false };
+    Oid::of_object(&bytes[..at], format).as_bytes() == &bytes[at..]
+}
+
+fn is_same_file(one: &Stamp, other: &Stamp) -> bool {
+    (one.inode, one.size) == (other.inode, other.size)
+}
+
+/// Moves files into a folder of their own, and says where they are.
+fn move_away(repository: &Repository, files: &[PathBuf]) -> String {
+    let folder = free_place(repository);
+    let there: Vec<&PathBuf> = files.iter().filter(|file| safe_files::kind_of(file).is_some()).collect();
+    let target = |file: &Path| folder.join(file.file_name().unwrap_or_default());
+    let moved = safe_files::make_folders(&folder)
+        .and_then(|()| there.iter().try_for_each(|file| safe_files::rename(file, &target(file))));
+    match moved {
+        Ok(()) => format!("; that is kept in {}", folder.display()),
+        Err(error) => format!("; that could not be moved away: {error}"),
+    }
+}
+
+/// Stores an object again that is the content of a file which is checked out. Whether it is there now.
+fn mend(repository: &Repository, id: Oid) -> bool {
+    let is_there = || is_readable(repository, id);
+    let main = || repository.list_worktrees().ok()?.first().and_then(|main| repository.linked(main));
+    is_there()
+        || store_from(repository, id).is_ok_and(|()| is_there())
+        || main().is_some_and(|main| store_from(&main, id).is_ok_and(|()| is_there()))
+}
+
+fn store_from(checkout: &Repository, id: Oid) -> Result<(), GitError> {
+    let listed = checkout.git("ls-files").args(["-s", "-z", "--full-name", "--", ":/"]).stdout()?;
+    let wanted = format!(" {id} ");
+    for entry in listed.split(|byte| *byte == 0) {
+        let Some(tab) = entry.iter().position(|byte| *byte == b'\t') else { continue };
+        let (facts, path) = entry.split_at(tab);
+        if String::from_utf8_lossy(facts).contains(&wanted) {
+            let command = checkout.change("hash-object").args(["-w", "--"]);
+            command.arg(OsStr::from_bytes(&path[1..])).stdout()?;
+        }
+    }
+    Ok(())
+}
+
+fn is_fresh(stamp: &Stamp) -> bool {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let changed = i128::from(stamp.changed.0) * 1_000_000_000 + i128::from(stamp.changed.1);
+    i128::try_from(now.as_nanos()).is_ok_and(|now| now - changed < TICK)
+}

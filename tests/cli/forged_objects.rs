@@ -1,0 +1,122 @@
+//! What is stored under the id of something else is moved away before any git reads it: neither a test nor a reviewer sees
+//! other files than those that land.
+
+use std::{fs, path::Path};
+
+use arborist_testkit::Garden;
+
+/// Overwrites the file of an object in place: `forge ID FILE`.
+const FORGE: &str = r#"
+file() { printf '%s/objects/%s/%s' "$(git rev-parse --git-common-dir)" "$(echo $1 | cut -c1-2)" "$(echo $1 | cut -c3-)"; }
+forge() { e=$(git hash-object -w "$2"); f=$(file $1); chmod u+w "$f"; cat "$(file $e)" > "$f"; rm -f "$(file $e)"; }
+"#;
+
+fn garden(agent: &str) -> Garden {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 one\n- [ ] T002 two\n");
+    garden.write("check.sh", "[ ! -e bad.txt ]\n");
+    garden.write("other.txt", "other\n");
+    garden.commit("a plan\n");
+    garden.agent(&format!(
+        "case \"$prompt\" in Review*) cat check.sh >> \"$ROOT/seen\"; echo APPROVED; exit ;; esac
+echo $ARBORIST_TASK > $ARBORIST_TASK.txt
+{FORGE}
+if [ ! -e \"$ROOT/once\" ]; then touch \"$ROOT/once\"; {agent}
+fi
+echo done"
+    ));
+    garden
+}
+
+fn subjects(garden: &Garden) -> String {
+    garden.git(["log", "--format=%s", "--all"]).answer()
+}
+
+#[test]
+fn an_unchanged_file_whose_object_was_replaced_is_seen_as_it_was_committed() {
+    let forge = "echo bad > bad.txt; echo 'exit 0' > \"$ROOT/claim\"
+rm -f \"$ROOT\"/repo.arborist/review*/check.sh \"$ROOT\"/repo.arborist/gate*/check.sh
+forge $(git rev-parse HEAD:check.sh) \"$ROOT/claim\"";
+    for isolated in [false, true] {
+        let garden = garden(&format!("{forge}; else rm -f bad.txt"));
+        garden.git(["config", "--global", "arborist.test.clean", "true"]).succeeds();
+        let args: &[&str] = if isolated { &["--isolate"] } else { &[] };
+        let command = ["gardener", "--test-command", "sh check.sh"];
+        garden.arborist(command.iter().chain(args)).succeeds();
+        assert!(subjects(&garden).contains("@T001@implement-fail"), "{}", subjects(&garden));
+        let seen = fs::read_to_string(garden.root().join("seen")).unwrap();
+        assert!(!seen.contains("exit 0"), "{seen}");
+        assert!(!garden.git(["ls-tree", "--name-only", "main"]).answer().contains("bad.txt"));
+        garden.git(["fsck", "--strict"]).succeeds();
+    }
+}
+
+#[test]
+fn what_a_test_stores_under_the_id_of_something_else_is_moved_away() {
+    let garden = garden(":");
+    let root = garden.root().display().to_string();
+    garden.write_script(
+        "../deed.sh",
+        &format!(
+            "[ -n \"$ARBORIST_TASK\" ] && [ ! -e '{root}/twice' ] || exit 0\ntouch '{root}/twice'\n{FORGE}
+echo else > '{root}/claim'; forge $(git rev-parse HEAD:other.txt) '{root}/claim'\nexit 0\n"
+        ),
+    );
+    let command = format!("sh '{root}/deed.sh'");
+    garden.arborist(["gardener", "--test-command", &command]).succeeds();
+    assert!(subjects(&garden).contains("@T001@test-fail"), "{}", subjects(&garden));
+    assert_eq!(garden.git(["show", "main:other.txt"]).answer(), "other");
+    garden.git(["fsck", "--strict"]).succeeds();
+}
+
+/// A pack that says of `good` that it is `evil`, whose ids begin with the same byte.
+fn forge_pack(garden: &Garden, folder: &Path, good: &str) -> String {
+    fs::create_dir_all(folder).unwrap();
+    let hash = |text: &str| {
+        fs::write(folder.join("text"), text).unwrap();
+        garden.git_in(folder, ["hash-object", "text"]).answer()
+    };
+    let id = hash(good);
+    let texts = (0..4000).map(|n| format!("EVIL {n}\n"));
+    let (evil, false_id) =
+        texts.map(|text| (text.clone(), hash(&text))).find(|(_, evil)| evil[..2] == id[..2]).unwrap();
+    fs::write(folder.join("text"), good).unwrap();
+    garden.git_in(folder, ["init", "-q", "."]).succeeds();
+    garden.git_in(folder, ["hash-object", "-w", "text"]).succeeds();
+    fs::write(folder.join("ids"), format!("{id}\n")).unwrap();
+    let pack = "git pack-objects -q pack < ids; mkdir packed; mv pack-* packed/";
+    let mut command = garden.command("sh", folder);
+    assert!(command.args(["-c", pack]).status().unwrap().success());
+    for entry in fs::read_dir(folder.join("packed")).unwrap().flatten() {
+        if entry.path().extension().is_some_and(|end| end == "idx") {
+            // Behind the magic, the version and 256 counts stands the only id.
+            let mut bytes = fs::read(entry.path()).unwrap();
+            let id: Vec<u8> =
+                (0..20).map(|n| u8::from_str_radix(&false_id[2 * n..2 * n + 2], 16).unwrap()).collect();
+            bytes[1032..1052].copy_from_slice(&id);
+            fs::remove_file(entry.path()).unwrap();
+            fs::write(entry.path(), bytes).unwrap();
+        }
+    }
+    evil
+}
+
+#[test]
+fn a_pack_that_is_not_what_its_index_says_is_moved_away_and_fails_the_attempt() {
+    let garden =
+        garden("cp \"$ROOT\"/side/packed/* \"$ROOT/repo/.git/objects/pack/\"; cp \"$ROOT/evil\" code.txt");
+    let evil = forge_pack(&garden, &garden.root().join("side"), "good\n");
+    fs::write(garden.root().join("evil"), &evil).unwrap();
+    garden.arborist(["gardener", "--test-command", "sh check.sh"]).succeeds();
+    assert!(subjects(&garden).contains("@T001@implement-fail"), "{}", subjects(&garden));
+    assert_eq!(garden.git(["show", "main:code.txt"]).answer(), evil.trim());
+    garden.git(["fsck", "--strict"]).succeeds();
+}
+
+#[test]
+fn an_agent_that_packs_objects_has_done_nothing_wrong() {
+    let garden = garden("git -c gc.writeCommitGraph=false gc -q");
+    garden.git(["gc", "-q"]).succeeds();
+    garden.arborist(["gardener", "--test-command", "sh check.sh"]).succeeds();
+    assert!(!subjects(&garden).contains("-fail"), "{}", subjects(&garden));
+}
