@@ -485,3 +485,25 @@ GIT_DIR=$w GIT_WORK_TREE=$v git read-tree main";
     assert!(!names.contains(std::ffi::OsStr::new("tasks.md")), "no files were checked out there: {names:?}");
     assert!(tree_of_main(&garden).contains("T002.txt"));
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn nobody_can_speak_to_the_gits_of_the_run_in_its_name() {
+    // Those that the driver keeps to read, to write and to move refs.
+    let deed = r#"d=$(sed -n 's/^PPid:\t//p' /proc/$PPID/status)
+for p in /proc/[0-9]*; do
+  case "$(sed -n 's/^PPid:\t//p' $p/status 2>/dev/null)" in "$PPID"|"$d") ;; *) continue ;; esac
+  [ "$(cat $p/comm 2>/dev/null)" = git ] || continue
+  echo "$p" >> "$ROOT/gits"
+  { printf 'start\ncreate refs/heads/told %s\ncommit\n' "$(git rev-parse main)" > $p/fd/0; } 2>/dev/null
+  timeout 1 cat $p/fd/1 >/dev/null 2>&1
+done"#;
+    let garden = garden("agent", &format!("ROOT='{{root}}'\n{deed}"));
+    let script = garden.root().join("deed.sh");
+    let text = std::fs::read_to_string(&script).unwrap();
+    std::fs::write(&script, text.replace("{root}", garden.root().to_str().unwrap())).unwrap();
+    garden.arborist(["gardener"]).succeeds();
+    let gits = std::fs::read_to_string(garden.root().join("gits")).unwrap_or_default();
+    assert!(!gits.is_empty(), "there was a git to speak to");
+    assert!(refs(&garden, "refs/heads/told").is_empty());
+}

@@ -190,3 +190,37 @@ fn paths_that_some_file_system_takes_for_git_fail_the_attempt_and_never_land() {
         assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
     }
 }
+
+#[test]
+fn the_settings_of_submodules_in_other_lanes_are_put_back_before_those_are_filled() {
+    let garden = Garden::planned(
+        "tasks.md",
+        "- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 c (depends on T001, T002)\n\
+         - [ ] T004 [P] d (depends on T003)\n- [ ] T005 [P] e (depends on T003)\n",
+        &format!(
+            "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+{FILTER}
+echo $ARBORIST_TASK > $ARBORIST_TASK.txt
+touch \"$ROOT/at-$ARBORIST_TASK\"
+other() {{ i=0; while [ $i -lt 500 ] && [ ! -e \"$ROOT/at-$1\" ]; do sleep 0.02; i=$((i+1)); done; }}
+case $ARBORIST_TASK in
+  T001) other T002 ;; T002) other T001 ;; T004) other T005 ;; T005) other T004 ;;
+  T003) [ -e \"$ROOT/once\" ] || for module in \"$ROOT\"/repo/.git/worktrees/lane-*/modules/lib; do
+    echo \"$module\" >> \"$ROOT/once\"; filter \"$module\"
+    cp -r \"$module\" \"${{module%lib}}new\"; touch \"$ROOT\"/repo.arborist/lane-*/lib/*
+  done ;;
+esac
+true"
+        ),
+    );
+    add_submodule(&garden);
+    garden.arborist(["gardener", "--jobs", "2", "--test-command", "true"]).succeeds();
+    let planted = fs::read_to_string(garden.root().join("once")).unwrap();
+    assert_eq!(planted.lines().count(), 2, "{planted}");
+    assert_nothing_ran(&garden, "in another lane");
+    for module in planted.lines() {
+        assert!(!fs::read_to_string(format!("{module}/config")).unwrap().contains("mark"), "{module}");
+        assert!(!std::path::Path::new(module).with_file_name("new").exists(), "{module}");
+    }
+    assert!(garden.git(["log", "--all", "--format=%s"]).answer().contains("@T003@implement-fail"));
+}

@@ -21,8 +21,18 @@ use std::{
 use super::{GitCommand, GitError, Repository, worktrees::top_of_home};
 use crate::safe_files::{self, Kind};
 
-/// Run programs, or lead git to another repository or to another worktree.
-const WATCHED: [&str; 3] = ["config.worktree", "commondir", "gitdir"];
+/// Run programs, lead git to another repository or to another worktree, or tell whose it is.
+const WATCHED: [&str; 4] = ["config.worktree", "commondir", "gitdir", LOCKED];
+/// The reason that a worktree is locked with.
+const LOCKED: &str = "locked";
+/// How the reasons begin that our worktrees are locked with.
+const OURS: &[u8] = b"arborist";
+/// Leaves out files of a sparse checkout. We write it ourselves where lanes are filled.
+const SPARSE: &str = "info/sparse-checkout";
+/// In the git directory of a submodule of the worktree: what runs programs or hides files there.
+const MODULE: [&str; 5] = ["config", "config.worktree", "commondir", "info/attributes", "info/exclude"];
+/// So deep below `modules` the git directories of submodules are looked for: their names may have slashes.
+const DEPTH: usize = 6;
 /// Must stay a file. Its content changes all the time.
 const HEAD: &str = "HEAD";
 /// Larger files of settings are not kept, so a change of one cannot be put back.
@@ -47,6 +57,8 @@ struct Table {
     known: BTreeMap<PathBuf, Home>,
     /// Those that appeared while a child ran, and that this process did not make.
     strange: BTreeSet<PathBuf>,
+    /// Those that this process is about to fill with files and submodules.
+    floating: BTreeMap<PathBuf, usize>,
     /// What was put back since the process began, in sentences.
     changes: Vec<String>,
 }
@@ -56,6 +68,32 @@ struct Table {
 struct Home {
     files: [Watched; WATCHED.len()],
     head: Content,
+    /// What git changes while a worktree is filled, by its path. Only we fill ours: in others the user may.
+    filling: BTreeMap<PathBuf, Content>,
+    modules: BTreeSet<PathBuf>,
+}
+
+/// A git directory that this process fills. From when this is dropped on it is compared with what it is then.
+#[derive(Debug)]
+pub struct FloatingHome {
+    homes: Homes,
+    home: PathBuf,
+}
+
+impl Drop for FloatingHome {
+    fn drop(&mut self) {
+        let mut table = self.homes.lock();
+        if let Some(count) = table.floating.get_mut(&self.home) {
+            *count -= 1;
+            if *count == 0 {
+                table.floating.remove(&self.home);
+            }
+        }
+        let now = Home::read(&self.home);
+        if let Some(known) = table.known.get_mut(&self.home) {
+            (known.filling, known.modules) = (now.filling, now.modules);
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -107,6 +145,21 @@ impl Repository {
             table.inspect(self);
         }
         HomeWatch { repository: self.clone(), known: table.changes.len() }
+    }
+
+    /// Fills the worktree that this is seen from: its submodules and what is left out of it are ours to change until what is
+    /// returned is dropped.
+    #[must_use]
+    pub fn float_home(&self) -> FloatingHome {
+        let homes = Homes::of(self);
+        let mut table = homes.lock();
+        // What somebody else did there is put back before any git of ours looks into a submodule.
+        if table.is_begun {
+            table.inspect(self);
+        }
+        *table.floating.entry(self.git_dir.clone()).or_default() += 1;
+        drop(table);
+        FloatingHome { homes, home: self.git_dir.clone() }
     }
 
     /// Whether the git directory of a worktree has appeared since the first child process began, and this process neither
@@ -175,8 +228,10 @@ impl Table {
         self.strange.retain(|home| now.contains(home));
         let mut before = std::mem::take(&mut self.known);
         for home in now.into_iter().filter(|home| !self.strange.contains(home)) {
-            let known = before.remove(&home).filter(|known| known.is_unchanged(&home));
-            let known = known.unwrap_or_else(|| Home::read(&home));
+            let is_same = |known: &Home| {
+                known.is_unchanged(&home) && Home::read_filling(&home) == known.filling_parts()
+            };
+            let known = before.remove(&home).filter(is_same).unwrap_or_else(|| Home::read(&home));
             self.known.insert(home, known);
         }
     }
@@ -187,7 +242,12 @@ impl Table {
         self.known.retain(|home, _| now.contains(home));
         self.strange.retain(|home| now.contains(home));
         for home in now {
-            match self.known.get(&home).filter(|known| !known.is_unchanged(&home)).cloned() {
+            let is_filled = !self.floating.contains_key(&home);
+            let is_changed = |known: &&Home| {
+                !known.is_unchanged(&home)
+                    || (is_filled && Home::read_filling(&home) != known.filling_parts())
+            };
+            match self.known.get(&home).filter(is_changed).cloned() {
                 Some(known) => self.put_back(repository, &home, &known),
                 None if self.known.contains_key(&home) => {}
                 None => self.clean(repository, &home),
@@ -204,7 +264,7 @@ impl Table {
         for Watched { name, content, .. } in &known.files {
             let file = home.join(name);
             let after = Content::of(&file);
-            if after != *content {
+            if !is_same(name, content, &after) {
                 self.changes.push(put_back(repository, &file, content, &after));
             }
         }
@@ -212,6 +272,26 @@ impl Table {
         let after = Content::of(&file);
         if !known.head.is_same_sort(&after) {
             self.changes.push(put_back(repository, &file, &known.head, &after));
+        }
+        if !self.floating.contains_key(home) {
+            self.put_back_filling(repository, home, known);
+        }
+    }
+
+    fn put_back_filling(&mut self, repository: &Repository, home: &Path, known: &Home) {
+        for module in modules_in(home).difference(&known.modules) {
+            self.changes.push(move_away(repository, module));
+        }
+        let now = Home::read_filling(home).0;
+        let paths: BTreeSet<&PathBuf> = known.filling.keys().chain(now.keys()).collect();
+        for path in paths {
+            let before = known.filling.get(path).unwrap_or(&Content::Nothing);
+            let after = Content::of(path);
+            // A submodule that is gone is looked into by nobody.
+            let is_gone = after == Content::Nothing && path.parent().is_none_or(|folder| !folder.exists());
+            if after != *before && !is_gone {
+                self.changes.push(put_back(repository, path, before, &after));
+            }
         }
     }
 
@@ -261,14 +341,30 @@ impl Home {
             let stamp = stamp_of(&path).filter(is_settled);
             Watched { name, content: Content::of(&path), stamp }
         };
-        Self { files: WATCHED.map(file), head: Content::of(&home.join(HEAD)) }
+        let (filling, modules) = Self::read_filling(home);
+        Self { files: WATCHED.map(file), head: Content::of(&home.join(HEAD)), filling, modules }
+    }
+
+    fn read_filling(home: &Path) -> (BTreeMap<PathBuf, Content>, BTreeSet<PathBuf>) {
+        let is_ours = safe_files::read(&home.join(LOCKED)).is_ok_and(|reason| reason.starts_with(OURS));
+        if !is_ours {
+            return (BTreeMap::new(), BTreeSet::new());
+        }
+        let modules = modules_in(home);
+        let files = modules.iter().flat_map(|module| MODULE.map(|name| module.join(name)));
+        let contents = files.chain([home.join(SPARSE)]).map(|file| (file.clone(), Content::of(&file)));
+        (contents.filter(|(_, content)| *content != Content::Nothing).collect(), modules)
+    }
+
+    fn filling_parts(&self) -> (BTreeMap<PathBuf, Content>, BTreeSet<PathBuf>) {
+        (self.filling.clone(), self.modules.clone())
     }
 
     fn is_unchanged(&self, home: &Path) -> bool {
         let is_same = |watched: &Watched| {
             let path = home.join(watched.name);
             (watched.stamp.is_some() && stamp_of(&path) == watched.stamp)
-                || Content::of(&path) == watched.content
+                || self::is_same(watched.name, &watched.content, &Content::of(&path))
         };
         self.files.iter().all(is_same) && self.head.is_same_sort(&Content::of(&home.join(HEAD)))
     }
@@ -284,9 +380,35 @@ impl Content {
         }
     }
 
+    fn is_lock_of_ours(&self) -> bool {
+        matches!(self, Self::File { bytes, .. } if bytes.starts_with(OURS))
+    }
+
     fn is_same_sort(&self, other: &Self) -> bool {
         !matches!(self, Self::File { .. }) || matches!(other, Self::File { .. })
     }
+}
+
+/// Whether a watched file is as it was. Users lock and unlock worktrees of their own as they like.
+fn is_same(name: &str, before: &Content, after: &Content) -> bool {
+    before == after || (name == LOCKED && !before.is_lock_of_ours() && !after.is_lock_of_ours())
+}
+
+/// The git directories of the submodules of a worktree.
+fn modules_in(home: &Path) -> BTreeSet<PathBuf> {
+    let mut found = BTreeSet::new();
+    let mut open = vec![(home.join("modules"), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        if safe_files::kind_of(&folder.join(HEAD)).is_some() {
+            open.push((folder.join("modules"), depth));
+            found.insert(folder);
+        } else if depth < DEPTH && safe_files::kind_of(&folder) == Some(Kind::Folder) {
+            let entries = safe_files::list_kinds(&folder).unwrap_or_default().into_iter();
+            let folders = entries.filter(|entry| entry.kind == Kind::Folder);
+            open.extend(folders.map(|entry| (entry.path, depth + 1)));
+        }
+    }
+    found
 }
 
 /// Another process may be half-way through removing the worktree.

@@ -73,7 +73,7 @@ pub use files::FileNames;
 pub use forward::Taken;
 pub use frozen::{Freeze, remove_frozen};
 pub use going_on::{Ended, GoingOn};
-pub use homes::HomeWatch;
+pub use homes::{FloatingHome, HomeWatch};
 pub use hooks::{Firing, HooksDir, Reach};
 pub use index_entries::HiddenMarks;
 pub use inner::find_repository;

@@ -6,7 +6,13 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     io::{self, BufReader, Read, Write},
-    os::unix::process::{CommandExt, ExitStatusExt},
+    os::{
+        fd::OwnedFd,
+        unix::{
+            net::UnixStream,
+            process::{CommandExt, ExitStatusExt},
+        },
+    },
     path::{Path, PathBuf},
     process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
     sync::{Mutex, PoisonError},
@@ -142,11 +148,21 @@ impl Program {
 
     /// Starts it to be told things one after the other. Ctrl-C on the terminal does not reach it. To wait for an answer
     /// without end is an error.
-    pub fn converse(mut self) -> Result<Running, ProcessError> {
-        self.command.stdin(Stdio::piped());
-        let mut running = self.shielded().launch()?;
-        running.patience = Some(PATIENCE);
-        Ok(running)
+    ///
+    /// It is told through sockets: whoever runs as the same user can open a pipe by way of `/proc`, and tell it things in our
+    /// name or answer in its. A socket cannot be opened so.
+    pub fn converse(self) -> Result<Running, ProcessError> {
+        let mut program = self.shielded();
+        let pairs = || Ok([UnixStream::pair()?, UnixStream::pair()?, UnixStream::pair()?]);
+        let pairs: io::Result<[_; 3]> = pairs();
+        let [input, output, errors] = pairs.map_err(|source| program.error(source))?;
+        let end = |socket: UnixStream| Stdio::from(OwnedFd::from(socket));
+        program.command.stdin(end(input.1)).stdout(end(output.1)).stderr(end(errors.1)).env_remove(TRUST);
+        let name = program.command.get_program().to_os_string();
+        let mut child = nursery::spawn(&mut program.command).map_err(|source| program.error(source))?;
+        child.stdin = Some(OwnedFd::from(input.0).into());
+        let pipes = Pipes::Fresh(OwnedFd::from(output.0).into(), OwnedFd::from(errors.0).into());
+        Ok(Running { child, pipes: Some(pipes), program: name, patience: Some(PATIENCE) })
     }
 
     /// Runs it to its end with `input` on standard input. All of it is there before the program starts: what git is told

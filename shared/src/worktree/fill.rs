@@ -34,6 +34,7 @@ impl Pool {
         origin: Origin,
     ) -> Result<Vec<Note>, WorktreeError> {
         let tip = lane.require_commit(&branch.to_ref())?;
+        let _floating = lane.float_home();
         for name in ["index.lock", "HEAD.lock"] {
             stale::clear(&lane.git_dir.join(name));
         }

@@ -33,6 +33,7 @@ impl Pool {
 
     /// Keeps what only the submodules of a worktree have, before they go with it.
     pub(super) fn keep_submodules(&self, lane: &Repository) -> Result<(), WorktreeError> {
+        let _floating = lane.float_home();
         let Some(tip) = lane.find_commit("HEAD")? else {
             return Ok(());
         };
