@@ -14,7 +14,7 @@ fn garden(deed: &str) -> Garden {
 }
 
 /// Stages this text under this name, in the index of the checkout.
-const STAGE: &str = r#"stage() { env -u GIT_INDEX_FILE git update-index --add --cacheinfo "100644,$(echo "$1" | git hash-object -w --stdin),$2"; }"#;
+const STAGE: &str = r#"stage() { env -u GIT_INDEX_FILE -u GIT_DIR -u GIT_COMMON_DIR -u GIT_WORK_TREE git update-index --add --cacheinfo "100644,$(echo "$1" | git hash-object -w --stdin),$2"; }"#;
 
 #[test]
 fn what_is_staged_while_an_agent_works_stays_staged() {

@@ -1,4 +1,4 @@
-//! Worktrees for reviewers. Their paths are stable and they are reset instead of made again, so a review costs two calls of
+//! Worktrees for reviewers. Their paths are stable and they are reset instead of made again, so a review costs a call or two of
 //! git. Several reviews at once have one each.
 
 use std::{

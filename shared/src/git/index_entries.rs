@@ -2,12 +2,15 @@
 //! inodes. Whoever can write the index can make git take a changed file for an unchanged one, so these facts are taken only
 //! from an index that is known, and everything else that only saves git a look is left out.
 
-use std::{cmp::Ordering, collections::HashSet, fs, os::unix::fs::MetadataExt, path::Path};
+use std::{cmp::Ordering, collections::HashSet, fs, path::Path};
 
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-use crate::name::{ObjectFormat, Oid};
+use crate::{
+    name::{ObjectFormat, ObjectKind, Oid},
+    safe_files::ChangeStamp,
+};
 
 /// What an entry says about its file: times, device, inode, mode, owner and size.
 const FACTS: usize = 40;
@@ -19,6 +22,9 @@ const ASSUMED: u16 = 0x8000;
 const EXTENDED: u16 = 0x4000;
 /// Set among these on an entry whose file is not looked at.
 const SKIPPED: u16 = 0x4000;
+/// The kinds of entries that have content: a file, and a link.
+const FILE: u8 = 0o10;
+const LINK: u8 = 0o12;
 /// Which side of a conflict an entry is.
 const STAGE: u16 = 0x3000;
 /// The length of a name, or that it is longer than can be said.
@@ -60,6 +66,14 @@ impl IndexEntry {
 
     fn mode(&self) -> &[u8] {
         &self.facts[MODE]
+    }
+
+    /// What it is, by the highest bits of its mode.
+    fn kind(&self) -> u8 {
+        match self.mode() {
+            [0, 0, high, _] => high >> 4,
+            _ => 0,
+        }
     }
 
     /// git sorts by name, then by the side of the conflict.
@@ -173,12 +187,74 @@ impl IndexEntries {
         true
     }
 
+    /// All entries, if each of them is a file or a link that git looks at, and none is in conflict or only announced.
+    pub(super) fn plain(&self) -> Option<Vec<PlainEntry<'_>>> {
+        let is_plain = |entry: &IndexEntry| {
+            entry.flags & (ASSUMED | EXTENDED | STAGE) == 0 && matches!(entry.kind(), FILE | LINK)
+        };
+        let are_plain = !self.is_sparse && self.entries.iter().all(is_plain);
+        are_plain.then(|| self.entries.iter().map(PlainEntry::of).collect())
+    }
+
+    /// The paths of files with this name, in whichever folder, and what they hold.
+    pub(super) fn called(&self, name: &str) -> Vec<(Vec<u8>, Oid)> {
+        let is_called = |entry: &&IndexEntry| {
+            entry.path.strip_suffix(name.as_bytes()).is_some_and(|rest| matches!(rest, [] | [.., b'/']))
+        };
+        self.entries.iter().filter(is_called).map(|entry| (entry.path.clone(), entry.id)).collect()
+    }
+
+    /// The tree that git would write of them. Only for entries that are [`IndexEntries::plain`].
+    pub(super) fn tree(&self, format: ObjectFormat) -> Oid {
+        tree_of(&self.entries, 0, format)
+    }
+
     /// Each entry's path with the facts that are known of its file. Submodules and folders have none.
     pub(super) fn facts(&self) -> impl Iterator<Item = (&[u8], FileFacts)> {
-        let is_file =
-            |entry: &&IndexEntry| matches!(entry.mode(), [0, 0, high, _] if matches!(high >> 4, 0o10 | 0o12));
+        let is_file = |entry: &&IndexEntry| matches!(entry.kind(), FILE | LINK);
         self.entries.iter().filter(is_file).map(|entry| (entry.path.as_slice(), FileFacts::of(&entry.facts)))
     }
+}
+
+/// An entry of a file or a link.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlainEntry<'a> {
+    pub(super) path: &'a [u8],
+    pub(super) id: Oid,
+    pub(super) facts: FileFacts,
+}
+
+impl<'a> PlainEntry<'a> {
+    fn of(entry: &'a IndexEntry) -> Self {
+        Self { path: &entry.path, id: entry.id, facts: FileFacts::of(&entry.facts) }
+    }
+}
+
+/// The tree of these entries, which are all in one folder: its path with the slash is so long. The order of an index is that
+/// of trees.
+fn tree_of(entries: &[IndexEntry], folder: usize, format: ObjectFormat) -> Oid {
+    let mut content = Vec::new();
+    let mut rest = entries;
+    while let Some(first) = rest.first() {
+        let name = &first.path[folder..];
+        let (mode, name, id, count) = match memchr::memchr(b'/', name) {
+            Some(at) => {
+                let inner = &first.path[..=folder + at];
+                let count = rest.iter().take_while(|entry| entry.path.starts_with(inner)).count();
+                (0o40_000, &name[..at], tree_of(&rest[..count], inner.len(), format), count)
+            }
+            None => {
+                let mode = first.mode().iter().fold(0_u32, |mode, byte| mode << 8 | u32::from(*byte));
+                (mode, name, first.id, 1)
+            }
+        };
+        content.extend(format!("{mode:o} ").bytes());
+        content.extend(name);
+        content.push(0);
+        content.extend(id.as_bytes());
+        rest = &rest[count..];
+    }
+    Oid::of(ObjectKind::Tree, &content, format)
 }
 
 /// What an entry says about its file, but for the mode.
@@ -204,14 +280,17 @@ impl FileFacts {
 
     /// Whether they are those of this file now.
     pub(super) fn are_of(&self, file: &Path) -> bool {
+        fs::symlink_metadata(file).is_ok_and(|file| self.are(&ChangeStamp::of(&file)))
+    }
+
+    /// Whether they are those of a file with this stamp.
+    pub(super) fn are(&self, stamp: &ChangeStamp) -> bool {
         // git keeps the lower half of each number.
         let low = |number: u64| u32::try_from(number & u64::from(u32::MAX)).unwrap_or_default();
-        let time = |seconds: i64, nanos: i64| (low(seconds.cast_unsigned()), low(nanos.cast_unsigned()));
-        fs::symlink_metadata(file).is_ok_and(|file| {
-            self.changed == time(file.ctime(), file.ctime_nsec())
-                && self.written == time(file.mtime(), file.mtime_nsec())
-                && (self.inode, self.size) == (low(file.ino()), low(file.size()))
-        })
+        let time = |(seconds, nanos): (i64, i64)| (low(seconds.cast_unsigned()), low(nanos.cast_unsigned()));
+        self.changed == time(stamp.changed)
+            && self.written == time(stamp.written)
+            && (self.inode, self.size) == (low(stamp.inode), low(stamp.size))
     }
 }
 

@@ -133,10 +133,41 @@ impl Repository {
 
     /// The entries of the index, if it is known to hold exactly this tree.
     pub(super) fn find_entries_of(&self, tree: Oid) -> Option<IndexEntries> {
-        let file = self.index_file()?;
-        let noted = recall(&file)?;
-        let is_there = noted.tree == Some(tree) && self.is_index_known();
-        is_there.then(|| IndexEntries::parse(&noted.index.bytes, self.format)).flatten()
+        self.find_index_of(tree).map(|(entries, _)| entries)
+    }
+
+    /// The same, with the time at which it was written.
+    pub(super) fn find_index_of(&self, tree: Oid) -> Option<(IndexEntries, SystemTime)> {
+        let noted = recall(&self.index_file()?)?;
+        if noted.tree.is_some_and(|staged| staged != tree) || !self.is_index_known() {
+            return None;
+        }
+        let entries = IndexEntries::parse(&noted.index.bytes, self.format)?;
+        if noted.tree.is_none() {
+            entries.plain()?;
+            let staged = entries.tree(self.format);
+            self.note_tree_of(&noted, staged);
+            if staged != tree {
+                return None;
+            }
+        }
+        Some((entries, noted.index.written))
+    }
+
+    /// The entries of the index, if it is known.
+    pub(super) fn find_known_entries(&self) -> Option<IndexEntries> {
+        let noted = recall(&self.index_file()?)?;
+        self.is_index_known().then(|| IndexEntries::parse(&noted.index.bytes, self.format)).flatten()
+    }
+
+    /// The same index, if it is still the known one, holds this tree.
+    fn note_tree_of(&self, index: &Arc<Noted>, tree: Oid) {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(noted) = self.index_file().and_then(|file| known.get_mut(&file))
+            && Arc::ptr_eq(noted, index)
+        {
+            *noted = Arc::new(Noted { tree: Some(tree), ..Noted::clone(noted) });
+        }
     }
 
     /// Runs a command of ours that writes the index. Where it began with one that is known, the result is known too.

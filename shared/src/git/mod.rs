@@ -57,6 +57,7 @@ mod sweep;
 mod tracked;
 mod transaction;
 mod trees;
+mod unchanged;
 mod upstream;
 mod version;
 mod worktrees;

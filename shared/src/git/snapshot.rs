@@ -129,12 +129,9 @@ fn is_gitlink(side: Option<(u32, Oid)>) -> bool {
 impl Repository {
     /// Whether worktree and index are as `HEAD` says, ignored files aside.
     pub fn is_clean(&self) -> Result<bool, GitError> {
-        self.refuse_special()?;
         let view = self.find_view()?;
         let hidden = self.start_hidden_in(view.as_ref());
-        let status = seen_by(view.as_ref(), self.git("status"));
-        let status = status.args(["--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
-        let is_clean = status.stdout()?.is_empty();
+        let is_clean = self.ask_status()?.is_clean;
         let hidden = hidden.finish(self.top())?;
         Ok(is_clean && self.hidden_dirt(&hidden)?.is_empty() && self.dirty_submodules(None)?.is_empty())
     }

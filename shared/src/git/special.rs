@@ -79,6 +79,10 @@ fn find_special(top: &Path) -> Vec<PathBuf> {
         for entry in fs::read_dir(top.join(&folder)).into_iter().flatten().flatten() {
             seen += 1;
             let Ok(kind) = entry.file_type() else { continue };
+            // Nearly all of them are, and this is asked many times for each task.
+            if kind.is_file() || kind.is_symlink() {
+                continue;
+            }
             let path = folder.join(entry.file_name());
             if kind.is_dir() && entry.file_name() != ".git" {
                 open.push_back(path);

@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use crate::git::{GitError, Repository};
+use crate::{
+    git::{GitError, Repository},
+    name::Oid,
+};
 
 /// So many are named.
 const MOST: usize = 50;
@@ -25,21 +28,21 @@ struct Looks {
 }
 
 impl IgnoredFiles {
-    /// A task begins.
-    pub fn begin(&self, repository: &Repository) -> Result<(), GitError> {
+    /// A task begins in a worktree that holds `tree`.
+    pub fn begin(&self, repository: &Repository, tree: Oid) -> Result<(), GitError> {
         let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         looks.before = match looks.last.take() {
             Some(last) => last,
-            None => list(repository)?,
+            None => list(repository, tree)?,
         };
         looks.new.clear();
         Ok(())
     }
 
-    /// What is ignored now and was not there when the task began, outside folders that were ignored then. What lies in
-    /// `own`, a folder of ours, is not named.
-    pub fn look(&self, repository: &Repository, own: &str) -> Result<Vec<String>, GitError> {
-        let now = list(repository)?;
+    /// What is ignored in a worktree that holds `tree` now and was not there when the task began, outside folders that were
+    /// ignored then. What lies in `own`, a folder of ours, is not named.
+    pub fn look(&self, repository: &Repository, tree: Oid, own: &str) -> Result<Vec<String>, GitError> {
+        let now = list(repository, tree)?;
         let mut looks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let own = format!("{}/", own.trim_matches('/'));
         let is_known = |path: &&String| {
@@ -61,7 +64,7 @@ impl IgnoredFiles {
     }
 }
 
-fn list(repository: &Repository) -> Result<BTreeSet<String>, GitError> {
-    let paths = repository.list_ignored()?;
-    Ok(paths.iter().map(|path| path.to_string_lossy().into_owned()).collect())
+fn list(repository: &Repository, tree: Oid) -> Result<BTreeSet<String>, GitError> {
+    let paths = repository.list_matching_ignored(tree)?;
+    Ok(paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect())
 }

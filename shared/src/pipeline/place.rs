@@ -171,7 +171,8 @@ pub fn begin(
     let watch = sentry.watch(repository);
     let branch = repository.float_ref(&recorder.branch().to_ref());
     let index = repository.index_stamp();
-    let (before, staged_tree, dirt, left_out) = if repository.is_clean()? {
+    let is_known_clean = is_untouched(recorder)? && repository.is_known_clean(recorder.tree());
+    let (before, staged_tree, dirt, left_out) = if is_known_clean || repository.is_clean()? {
         (recorder.tree(), None, Dirt::default(), Vec::new())
     } else {
         let stock = repository.take_snapshot()?;

@@ -33,7 +33,8 @@ pub(super) fn lend(recorder: &Recorder<'_>, sentry: &Sentry) -> Result<Lent, Git
     let repository = recorder.repository();
     let watch = sentry.watch(repository);
     // Where nobody was at work since the last commit, there is nothing new to see.
-    let status = if recorder.is_settled() { None } else { Some(repository.status()?) };
+    let is_known = recorder.is_settled() || repository.is_known_clean(recorder.tree());
+    let status = if is_known { None } else { Some(repository.status()?) };
     let is_clean = status.as_deref().is_none_or(says_nothing);
     let (tree, staged, left_out) = if is_clean {
         (recorder.tree(), recorder.tree(), Vec::new())
@@ -58,7 +59,9 @@ impl Lent {
         attempt: &str,
     ) -> Result<Option<String>, GitError> {
         let mut trespasses = self.watch.end();
-        let is_untouched = self.is_clean && self.is_as_before(recorder, &recorder.repository().status()?);
+        let is_untouched = self.is_clean
+            && (self.is_known_untouched(recorder)?
+                || self.is_as_before(recorder, &recorder.repository().status()?));
         trespasses.extend(place::quit_operations(recorder.repository(), attempt)?);
         // A branch that leads to another one looks the same, and would move that one.
         if !is_untouched || !place::is_untouched(recorder)? {
@@ -66,6 +69,12 @@ impl Lent {
             trespasses.extend(self.put_back_files(recorder, attempt)?);
         }
         Ok(joined(&trespasses))
+    }
+
+    /// Whether nothing has changed, as far as can be told without git.
+    fn is_known_untouched(&self, recorder: &Recorder<'_>) -> Result<bool, GitError> {
+        let is_clean = || recorder.repository().is_known_clean(recorder.tree());
+        Ok(self.status.is_none() && place::is_untouched(recorder)? && is_clean())
     }
 
     fn is_as_before(&self, recorder: &Recorder<'_>, status: &[u8]) -> bool {

@@ -186,7 +186,8 @@ impl TaskRun<'_, '_, '_> {
     /// A file that no commit has can make tests pass here and nowhere else.
     fn words_on_ignored(&self) -> Result<String, PipelineError> {
         let Some(ignored) = &self.shop.ignored else { return Ok(String::new()) };
-        let new = ignored.look(self.recorder.repository(), &self.shop.options.log_dir)?;
+        let new =
+            ignored.look(self.recorder.repository(), self.recorder.tree(), &self.shop.options.log_dir)?;
         if new.is_empty() {
             return Ok(String::new());
         }

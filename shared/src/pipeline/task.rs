@@ -65,7 +65,7 @@ impl TaskRun<'_, '_, '_> {
 
     fn run_on(&mut self) -> Result<End, PipelineError> {
         if let Some(ignored) = &self.shop.ignored {
-            ignored.begin(self.recorder.repository())?;
+            ignored.begin(self.recorder.repository(), self.recorder.tree())?;
         }
         self.note_lost_step()?;
         self.refuse_row()?;

@@ -12,7 +12,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, fchmod, openat, statat, unlinkat},
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fchmod, openat, statat, unlinkat},
     io::Errno,
 };
 
@@ -66,8 +66,41 @@ pub fn kind_of(path: &Path) -> Option<Kind> {
 pub struct ChangeStamp {
     /// Which file it is, on its disk.
     pub inode: u64,
-    /// When it was last changed, in seconds and nanoseconds.
+    /// How many bytes it has.
+    pub size: u64,
+    /// When it was last changed in any way, in seconds and nanoseconds.
     pub changed: (i64, i64),
+    /// When its content was last written, or whatever somebody has set that to.
+    pub written: (i64, i64),
+}
+
+impl ChangeStamp {
+    /// Of what was found.
+    #[must_use]
+    pub fn of(found: &Metadata) -> Self {
+        Self {
+            inode: found.ino(),
+            size: found.size(),
+            changed: (found.ctime(), found.ctime_nsec()),
+            written: (found.mtime(), found.mtime_nsec()),
+        }
+    }
+
+    // The types of these numbers are not the same on all systems.
+    #[allow(
+        clippy::unnecessary_cast,
+        clippy::cast_sign_loss,
+        clippy::cast_possible_wrap,
+        reason = "not on every system"
+    )]
+    fn of_stat(found: &Stat) -> Self {
+        Self {
+            inode: found.st_ino as u64,
+            size: found.st_size as u64,
+            changed: (found.st_ctime as i64, found.st_ctime_nsec as i64),
+            written: (found.st_mtime as i64, found.st_mtime_nsec as i64),
+        }
+    }
 }
 
 /// What is in a folder, in the order of names. A folder that is not there, or is a link, has nothing in it.
@@ -90,13 +123,7 @@ pub fn list_stamps(folder: &Path) -> io::Result<Vec<(OsString, Kind, ChangeStamp
     for name in names {
         if let Ok(stat) = statat(place, &name, AtFlags::SYMLINK_NOFOLLOW) {
             let kind = Kind::of_type(FileType::from_raw_mode(stat.st_mode));
-            // The types of these numbers are not the same on all systems.
-            #[allow(clippy::useless_conversion, clippy::unnecessary_cast, reason = "not on every system")]
-            let stamp = ChangeStamp {
-                inode: stat.st_ino as u64,
-                changed: (stat.st_ctime as i64, stat.st_ctime_nsec as i64),
-            };
-            found.push((name, kind, stamp));
+            found.push((name, kind, ChangeStamp::of_stat(&stat)));
         }
     }
     Ok(found)

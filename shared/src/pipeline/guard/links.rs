@@ -6,7 +6,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsString,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
@@ -188,8 +187,7 @@ fn list(folder: &Path) -> Vec<Entry> {
 }
 
 fn stamp_of(path: &Path) -> Option<ChangeStamp> {
-    let found = path.symlink_metadata().ok()?;
-    Some(ChangeStamp { inode: found.ino(), changed: (found.ctime(), found.ctime_nsec()) })
+    path.symlink_metadata().ok().map(|found| ChangeStamp::of(&found))
 }
 
 fn is_fresh(stamp: &ChangeStamp) -> bool {

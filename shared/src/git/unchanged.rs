@@ -1,0 +1,372 @@
+//! Whether a worktree holds exactly what a tree holds, told by one look at each name in it. That is asked several times for
+//! each task, nearly always nothing has changed, and `git status` takes as long as an agent that writes one file. A no from
+//! here only means that git has to be asked.
+//!
+//! The index must be one that this process knows, so that its facts about files can be believed. What is not in the index
+//! must be what git has called ignored, by the same rules as now.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    ffi::OsStr,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    GitError, Repository,
+    index_entries::{IndexEntries, PlainEntry},
+    known_index::seen_by,
+};
+use crate::{
+    name::{ObjectFormat, ObjectKind, Oid},
+    safe_files::{self, ChangeStamp, Kind},
+};
+
+/// The name of the files with rules that lie in a worktree.
+const RULES: &str = ".gitignore";
+/// A file that was changed so shortly before the index was written may have been changed again without a newer time: clocks
+/// of file systems tick at up to 10 ms. It is read.
+const TICK: Duration = Duration::from_millis(20);
+/// No larger file is read here.
+const LARGEST: u64 = 1024 * 1024;
+
+/// What git has called ignored, by git directories.
+static IGNORED: LazyLock<Mutex<HashMap<PathBuf, Arc<Ignored>>>> = LazyLock::new(Mutex::default);
+
+/// What git has called ignored in a worktree, and what it said so by.
+#[derive(Debug, Default)]
+struct Ignored {
+    /// Paths from the top. A folder that a rule names, with all that is in it, ends in a slash.
+    paths: BTreeSet<Vec<u8>>,
+    /// Files with rules in the index.
+    rules: Vec<(Vec<u8>, Oid)>,
+    /// Files elsewhere that have rules, or say where rules are.
+    sources: Vec<RuleSource>,
+}
+
+/// A file, as it was, that has rules or says where rules are.
+type RuleSource = (PathBuf, Option<ChangeStamp>);
+
+/// What `git status` says of a worktree.
+#[derive(Debug)]
+pub(super) struct WorktreeStatus {
+    /// Whether worktree and index are what `HEAD` says.
+    pub(super) is_clean: bool,
+    ignored: BTreeSet<Vec<u8>>,
+}
+
+impl Repository {
+    /// Whether index and worktree hold exactly `tree`, ignored files aside, as far as can be told without git.
+    #[must_use]
+    pub fn is_known_clean(&self, tree: Oid) -> bool {
+        self.look_beside(tree).is_some()
+    }
+
+    /// The same for a worktree in which there is nothing else, not even what is ignored or an empty folder.
+    #[must_use]
+    pub fn holds_only(&self, tree: Oid) -> bool {
+        self.look_beside(tree).is_some_and(|beside| beside.ignored.is_empty() && !beside.has_folders)
+    }
+
+    /// What git ignores in this worktree. A folder that a rule names ends in a slash, and what is in it is not listed. Where
+    /// the worktree holds exactly `tree`, git need not be asked.
+    pub fn list_matching_ignored(&self, tree: Oid) -> Result<BTreeSet<Vec<u8>>, GitError> {
+        self.look_beside(tree).map_or_else(|| Ok(self.ask_status()?.ignored), |beside| Ok(beside.ignored))
+    }
+
+    /// What there is beside what `tree` holds, if that is all there and the rest is ignored. `None` if that is not so or
+    /// cannot be told.
+    fn look_beside(&self, tree: Oid) -> Option<Beside> {
+        let (entries, written) = self.find_index_of(tree)?;
+        let files = entries.plain()?;
+        let ignored = self.recall_ignored(&entries).unwrap_or_default();
+        Look::new(self.worktree.as_deref()?, self.format, (&files, written), &ignored.paths).all()
+    }
+
+    /// Asks git for all of it, and remembers what is ignored.
+    pub(super) fn ask_status(&self) -> Result<WorktreeStatus, GitError> {
+        self.refuse_special()?;
+        let view = self.find_view()?;
+        let sources = match self.known_ignored() {
+            Some(known) if are_unchanged(&known.sources) => known.sources.clone(),
+            _ => self.list_rule_sources()?,
+        };
+        let status = seen_by(view.as_ref(), self.git("status"));
+        let status = status.args(["--porcelain", "-z", "--untracked-files=all", "--no-renames"]);
+        let printed = status.arg("--ignored=matching").stdout()?;
+        let (mut ignored, mut has_other_rules, mut is_clean) = (BTreeSet::new(), false, true);
+        for record in printed.split(|byte| *byte == 0).filter(|record| record.len() > 3) {
+            // Rules that are in no commit can change without a trace in the index.
+            has_other_rules |= is_called(&record[3..], RULES);
+            if record.starts_with(b"!! ") {
+                ignored.insert(record[3..].to_vec());
+            } else {
+                is_clean = false;
+            }
+        }
+        if view.is_none() && !has_other_rules && are_unchanged(&sources) {
+            self.remember_ignored(&ignored, sources);
+        }
+        Ok(WorktreeStatus { is_clean, ignored })
+    }
+
+    fn remember_ignored(&self, paths: &BTreeSet<Vec<u8>>, sources: Vec<RuleSource>) {
+        let Some(entries) = self.find_known_entries() else { return };
+        let ignored = Ignored { paths: paths.clone(), rules: entries.called(RULES), sources };
+        let mut known = IGNORED.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(self.git_dir.clone(), Arc::new(ignored));
+    }
+
+    fn known_ignored(&self) -> Option<Arc<Ignored>> {
+        IGNORED.lock().unwrap_or_else(PoisonError::into_inner).get(&self.git_dir).cloned()
+    }
+
+    /// What git called ignored by the same rules as now.
+    fn recall_ignored(&self, entries: &IndexEntries) -> Option<Arc<Ignored>> {
+        let known = self.known_ignored()?;
+        let is_same = known.rules == entries.called(RULES) && are_unchanged(&known.sources);
+        is_same.then_some(known)
+    }
+
+    /// The files outside of the worktree that say what is ignored.
+    fn list_rule_sources(&self) -> Result<Vec<RuleSource>, GitError> {
+        let home = std::env::var_os("HOME").map(PathBuf::from);
+        let users = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
+        let users = users.or_else(|| home.as_ref().map(|home| home.join(".config")));
+        let asked = self.git("config").args(["--type=path", "-z", "--get", "core.excludesFile"]).answer()?;
+        let named =
+            asked.map(|path| PathBuf::from(OsStr::from_bytes(path.strip_suffix(&[0]).unwrap_or(&path))));
+        let ours = [self.common_dir.join("config"), self.common_dir.join("info/exclude")].into_iter();
+        let ours = ours.chain([self.git_dir.join("config.worktree")]);
+        let users = users.iter().flat_map(|users| ["git/config", "git/ignore"].map(|file| users.join(file)));
+        let users = users.chain(home.map(|home| home.join(".gitconfig"))).chain(named);
+        Ok(ours.chain(users).map(|file| stamped(&self.dir.join(file))).collect())
+    }
+}
+
+fn stamped(file: &Path) -> RuleSource {
+    let found = file.metadata().ok();
+    (file.to_owned(), found.map(|found| ChangeStamp::of(&found)))
+}
+
+fn are_unchanged(sources: &[RuleSource]) -> bool {
+    sources.iter().all(|source| *source == stamped(&source.0))
+}
+
+/// A look at each name in a worktree.
+struct Look<'a> {
+    top: &'a Path,
+    format: ObjectFormat,
+    files: HashMap<&'a [u8], &'a PlainEntry<'a>>,
+    /// Folders with tracked files in them, each with a slash at its end.
+    folders: HashSet<&'a [u8]>,
+    written: SystemTime,
+    ignored: &'a BTreeSet<Vec<u8>>,
+    /// How many of the files are there.
+    seen: usize,
+    beside: Beside,
+}
+
+/// What is in a worktree and not in its index.
+#[derive(Debug, Default)]
+struct Beside {
+    ignored: BTreeSet<Vec<u8>>,
+    /// Whether there are folders without tracked files in them.
+    has_folders: bool,
+}
+
+impl<'a> Look<'a> {
+    fn new(
+        top: &'a Path,
+        format: ObjectFormat,
+        (files, written): (&'a [PlainEntry<'a>], SystemTime),
+        ignored: &'a BTreeSet<Vec<u8>>,
+    ) -> Self {
+        let slashes = |path: &'a [u8]| memchr::memchr_iter(b'/', path).map(move |at| &path[..=at]);
+        let folders = files.iter().flat_map(|file| slashes(file.path)).collect();
+        let files = files.iter().map(|file| (file.path, file)).collect();
+        Self { top, format, files, folders, written, ignored, seen: 0, beside: Beside::default() }
+    }
+
+    fn all(mut self) -> Option<Beside> {
+        self.enter(Vec::new())?;
+        (self.seen == self.files.len()).then_some(self.beside)
+    }
+
+    /// Looks at what is in a folder. `None` at the first name that is not as it should be.
+    fn enter(&mut self, folder: Vec<u8>) -> Option<()> {
+        let place = self.top.join(OsStr::from_bytes(&folder));
+        for (name, kind, stamp) in safe_files::list_stamps(&place).ok()? {
+            let mut path = [&folder, name.as_bytes()].concat();
+            match kind {
+                _ if path == b".git" => {}
+                Kind::Folder => {
+                    path.push(b'/');
+                    let is_tracked = self.folders.contains(path.as_slice());
+                    self.beside.has_folders |= !is_tracked;
+                    if !is_tracked && self.ignored.contains(&path) {
+                        self.beside.ignored.insert(path);
+                    } else {
+                        self.enter(path)?;
+                    }
+                }
+                Kind::File | Kind::Link => self.take(path, kind, &stamp)?,
+                Kind::Special => return None,
+            }
+        }
+        Some(())
+    }
+
+    fn take(&mut self, path: Vec<u8>, kind: Kind, stamp: &ChangeStamp) -> Option<()> {
+        match self.files.get(path.as_slice()) {
+            Some(entry) if entry.facts.are(stamp) && (!self.is_racy(stamp) || self.holds(entry, kind)) => {
+                self.seen += 1;
+            }
+            None if self.ignored.contains(&path) => drop(self.beside.ignored.insert(path)),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn is_racy(&self, stamp: &ChangeStamp) -> bool {
+        let (seconds, nanoseconds) = stamp.changed;
+        let changed = u64::try_from(seconds).ok().zip(u32::try_from(nanoseconds).ok());
+        changed.is_none_or(|(seconds, nanoseconds)| {
+            SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds) + TICK >= self.written
+        })
+    }
+
+    /// Whether the bytes of a file, or where a link leads, are what its entry says. Where a filter changes them, git is asked.
+    fn holds(&self, entry: &PlainEntry<'_>, kind: Kind) -> bool {
+        let path = self.top.join(OsStr::from_bytes(entry.path));
+        let bytes = match kind {
+            Kind::Link => path.read_link().map(|target| target.into_os_string().into_vec()),
+            _ => safe_files::read_up_to(&path, LARGEST),
+        };
+        bytes.is_ok_and(|bytes| Oid::of(ObjectKind::Blob, &bytes, self.format) == entry.id)
+    }
+}
+
+/// Whether the last name of a path is this one.
+fn is_called(path: &[u8], name: &str) -> bool {
+    path.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, File},
+        os::unix::fs::PermissionsExt,
+    };
+
+    use super::{super::HiddenMarks, *};
+    use crate::process::Program;
+
+    const BEGIN: &str = "mkdir -p a/d && echo x > a/b && echo y > c && echo z > a/d/e && ln -s c link && echo '*.o' > .gitignore \
+                         && echo 0 > a.c && echo 1 > a0 && git add -A && git commit -qm begin";
+
+    fn run(dir: &Path, script: &str) -> String {
+        let program = Program::new("sh").args(["-ec", script]).dir(dir).env("HOME", dir);
+        let program = ["AUTHOR", "COMMITTER"].iter().fold(program, |program, who| {
+            program.env(format!("GIT_{who}_NAME"), "A").env(format!("GIT_{who}_EMAIL"), "a@example.com")
+        });
+        let ended = program.env("GIT_CONFIG_NOSYSTEM", "1").finish().unwrap();
+        assert!(ended.status.success(), "{script}: {}", ended.complaint());
+        String::from_utf8(ended.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// A repository whose index this process knows, and the tree that it holds.
+    fn repository(format: &str) -> (tempfile::TempDir, Repository, Oid) {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        run(&top, &format!("git init -q -b main --object-format={format} . && {BEGIN}"));
+        let repository = Repository::open_at(&top).unwrap();
+        repository.settle_index(HiddenMarks::Kept).unwrap();
+        let tree = run(&top, "git rev-parse HEAD^{tree}").parse().unwrap();
+        (folder, repository, tree)
+    }
+
+    #[test]
+    fn a_worktree_is_known_to_be_clean_as_long_as_nothing_in_it_changes() {
+        for format in ["sha1", "sha256"] {
+            let (_folder, repository, tree) = repository(format);
+            assert!(repository.is_known_clean(tree) && repository.holds_only(tree), "{format}");
+            fs::create_dir(repository.top().join("a/empty")).unwrap();
+            assert!(repository.is_known_clean(tree) && !repository.holds_only(tree), "{format}");
+            assert!(!repository.is_known_clean(Oid::of(ObjectKind::Tree, b"", repository.format)));
+        }
+    }
+
+    #[test]
+    fn every_change_of_a_file_is_seen() {
+        let changes: [fn(&Path); 8] = [
+            |top| fs::write(top.join("c"), "Y\n").unwrap(),
+            |top| fs::write(top.join("new"), "").unwrap(),
+            |top| fs::write(top.join("a/new.o"), "").unwrap(),
+            |top| fs::remove_file(top.join("a/b")).unwrap(),
+            |top| fs::set_permissions(top.join("c"), PermissionsExt::from_mode(0o755)).unwrap(),
+            |top| {
+                fs::remove_file(top.join("link")).unwrap();
+                std::os::unix::fs::symlink("b", top.join("link")).unwrap();
+            },
+            |top| {
+                let modified = fs::metadata(top.join("c")).unwrap().modified().unwrap();
+                fs::write(top.join("c"), "Y\n").unwrap();
+                File::options().write(true).open(top.join("c")).unwrap().set_modified(modified).unwrap();
+            },
+            |top| drop(run(top, "git init -q a/inner")),
+        ];
+        for (number, change) in changes.iter().enumerate() {
+            let (_folder, repository, tree) = repository("sha1");
+            assert!(repository.is_known_clean(tree), "{number}");
+            change(repository.top());
+            assert!(!repository.is_known_clean(tree), "{number}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_index_is_seen() {
+        for change in ["git rm -q --cached c", "git update-index --assume-unchanged c", "git add -N -f x.o"] {
+            let (_folder, repository, tree) = repository("sha1");
+            run(repository.top(), &format!("echo > x.o && {change}"));
+            fs::remove_file(repository.top().join("x.o")).unwrap();
+            assert!(!repository.is_known_clean(tree), "{change}");
+            repository.settle_index(HiddenMarks::Kept).unwrap();
+            assert!(!repository.is_known_clean(tree), "{change}");
+        }
+    }
+
+    #[test]
+    fn what_git_has_called_ignored_is_no_change_until_its_rules_change() {
+        let (_folder, repository, tree) = repository("sha1");
+        let top = repository.top().to_owned();
+        run(&top, "echo /logs/ >> .git/info/exclude && mkdir logs && echo > logs/1 && echo > a/x.o");
+        assert!(!repository.is_known_clean(tree), "git was not asked yet");
+        assert!(repository.is_clean().unwrap() && repository.is_known_clean(tree));
+        assert!(!repository.holds_only(tree));
+        let listed = repository.list_matching_ignored(tree).unwrap();
+        assert_eq!(listed, BTreeSet::from([b"a/x.o".to_vec(), b"logs/".to_vec()]));
+        run(&top, "echo > logs/2");
+        assert!(repository.is_known_clean(tree), "all of the folder is ignored");
+        run(&top, "echo '!/logs/' >> .git/info/exclude");
+        assert!(!repository.is_known_clean(tree) && !repository.is_clean().unwrap());
+        run(&top, "echo /logs/ >> .git/info/exclude");
+        assert!(repository.is_clean().unwrap() && repository.is_known_clean(tree));
+        run(&top, "echo > .gitignore && git add -A && git commit -qm rules");
+        repository.settle_index(HiddenMarks::Kept).unwrap();
+        let tree = run(&top, "git rm -q --cached a/x.o && git write-tree").parse().unwrap();
+        repository.settle_index(HiddenMarks::Kept).unwrap();
+        assert!(!repository.is_known_clean(tree), "the file is not ignored any more");
+    }
+
+    #[test]
+    fn rules_that_are_in_no_commit_are_not_believed() {
+        let (_folder, repository, tree) = repository("sha1");
+        run(repository.top(), "echo /a/.gitignore >> .git/info/exclude && echo '*.log' > a/.gitignore");
+        run(repository.top(), "echo > a/1.log");
+        assert!(repository.is_clean().unwrap());
+        assert!(!repository.is_known_clean(tree));
+    }
+}
