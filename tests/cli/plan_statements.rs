@@ -39,6 +39,61 @@ const SAID_OF_STORIES: &[Row] = &[
         "- **User Stories**: All depend on Foundational\n  - Or sequentially in priority order (P1 US1 → P1 US2 → P2 US3)\n",
         &[("phase-4", "phase-2"), ("phase-5", "phase-2")],
     ),
+    (
+        "a thing that comes from another story",
+        "- **User Story 3 (Phase 5)**: Depends on Foundational + Recipe entity from US1\n",
+        &[("phase-5", "phase-2 phase-3")],
+    ),
+    (
+        "one task beside another, behind the name of their phase",
+        "- Phase 3: T003 in parallel with T004\n",
+        &[("T004", "")],
+    ),
+    (
+        "a denial that is a part of a word",
+        "- **US3**: Foundational 完成後可開始 - **無其他用戶故事依賴（獨立）**，但需整合到 US1, US2\n",
+        &[("phase-5", "phase-2")],
+    ),
+    (
+        "stories in the order of their priorities",
+        "- **User Stories (Phase 3–5)**: depend on Foundational. **Sequential P1 → P2** because they edit the same file.\n",
+        &[("phase-3", "phase-2"), ("phase-5", "phase-2 phase-3 phase-4")],
+    ),
+    (
+        "a list below a line that recommends it",
+        "- US3 depends on Foundational\n\n**Sequential Implementation (Recommended for Solo Dev)**:\n1. Phase 3 → Phase 4 → Phase 5\n2. Then Phase 6\n\n**Parallel Implementation (Team of 2)**:\n- Dev 1: Phase 3 → Phase 5\n",
+        &[("phase-4", "phase-2"), ("phase-5", "phase-2")],
+    ),
+    (
+        "nothing but what a story waits for",
+        "- **US1 (P1)**: Foundation only - first (requires care)\n- **US3 (P2)**: Foundation + US2 - last\n",
+        &[("phase-3", "phase-2"), ("phase-5", "phase-2 phase-4")],
+    ),
+    (
+        "Russian",
+        "- **US2 (Phase 4)**: После US1\n- **US3**: зависит от US2\n",
+        &[("phase-4", "phase-3"), ("phase-5", "phase-4")],
+    ),
+    (
+        "what a drawing shows beside a firm word",
+        "- **US3 (Phase 5)**: Depends on Foundational only\n\n```\nUS2 (Phase 4)\n  ↓\nUS3 (Phase 5)\n```\n",
+        &[("phase-5", "phase-2")],
+    ),
+    (
+        "soft dependencies",
+        "| Story | Can start after | Soft Dependencies |\n|---|---|---|\n| US3 (P2) | Phase 2 | US1 (needs data) |\n",
+        &[("phase-5", "phase-2")],
+    ),
+    (
+        "a section that only recommends",
+        "- US3 depends on Foundational\n\n### Recommended Sequential Order\n\n- Phase 3 → Phase 4 → Phase 5\n",
+        &[("phase-4", "phase-2"), ("phase-5", "phase-2")],
+    ),
+    (
+        "all that the stories make",
+        "- **Phase 6**: Depends on all user story entities being complete\n",
+        &[("phase-6", "phase-3 phase-4 phase-5")],
+    ),
     ("a part of a story", "- **US3**: depends on US1's request parser (T003)\n", &[("phase-5", "T003")]),
     (
         "a phase by some words of its title",
@@ -205,6 +260,82 @@ const WHOLE_PLANS: &[Row] = &[
         "a section whose tasks have lost their boxes",
         "## Group 1 — a\n- [x] **T-01** a\n- [ ] **T-02** b\n## Group 2 — Validation\n-    **T-03** — c\n-    **T-04** — d\n",
         &[("T-02", "T-01"), ("T-04", "T-03"), ("group-2-validation", "group-1-a")],
+    ),
+    (
+        "tasks as headings with tables of properties",
+        "## Phase 1 : a\n\n### T001 - a\n\n| Attribut | Valeur |\n|---|---|\n| Depends | - |\n\n### T002 - b\n\n| Attribut | Valeur |\n|---|---|\n| Depends | - |\n| Blocks | T003 |\n\n### T003 - c\n\n| Attribut | Valeur |\n|---|---|\n| Depends | T002 |\n\n### T004 - d\n\n| Attribut | Valeur |\n|---|---|\n| Depends | T001 |\n",
+        &[("T001", ""), ("T002", ""), ("T003", "T002"), ("T004", "T001")],
+    ),
+    (
+        "headings that are numbered through all sections",
+        "# Tasks\n\n## Foundation Tasks\n\n### 1. Add the hook ✅\n\n- do it\n\n### 2. Use it\n\n## Core Tasks\n\n### 3. Ship it\n\n## Acceptance\n\n- [ ] it works\n",
+        &[("1", ""), ("2", "1"), ("core-tasks", "foundation-tasks")],
+    ),
+    (
+        "a number that counts names no task",
+        "- [ ] 1. Limit the login\n  - Block after 3 failed attempts\n- [ ] 2. Log it\n- [ ] 3. Show it\n",
+        &[("1", ""), ("2", "1"), ("3", "2")],
+    ),
+    (
+        "each test before its own implementation",
+        "## Phase 1: a\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] c\n- [ ] T004 [P] d\n\n## Dependencies\n\n- Tests (T001, T003) must fail before their paired implementation tasks (T002, T004)\n",
+        &[("T002", "T001"), ("T003", ""), ("T004", "T003")],
+    ),
+    (
+        "a word about later tasks in the text of a task",
+        "## Phase 1: a\n- [ ] T001 Test that all behaves the same after the T002/T003 extraction\n- [ ] T002 b\n- [ ] T003 c\n",
+        &[("T001", ""), ("T002", "T001"), ("T003", "T002")],
+    ),
+    (
+        "the end of a range that has parts",
+        "## Phase 1: a\n- [ ] T001 [P] a\n- [ ] T002 b\n- [ ] T002a c\n- [ ] T003 d\n\n## Dependencies\n\n- T001-T002 can run in parallel\n",
+        &[("T002", ""), ("T002a", "T001 T002"), ("T003", "T002a")],
+    ),
+    (
+        "groups between bars",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n\n## Dependencies\n\n- T002 ‖ T003+T004\n",
+        &[("T002", "T001"), ("T003", "T001"), ("T004", "T001 T003"), ("T005", "T002 T004")],
+    ),
+    (
+        "pairs",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n\n## Parallel Opportunities\n\n- T002+T003, T004+T005 (state modules) — each pair sequential, pairs parallel\n",
+        &[("T002", "T001"), ("T003", "T002"), ("T004", "T001"), ("T005", "T001 T004")],
+    ),
+    (
+        "ranges beside each other",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n- [ ] T006 f\n\n## Dependencies\n\n- T001 must complete before T002-T006\n- T002-T003 (Hero), T004-T005 (Footer) can run in parallel\n",
+        &[
+            ("T002", "T001"),
+            ("T003", "T001 T002"),
+            ("T004", "T001"),
+            ("T005", "T001 T004"),
+            ("T006", "T001 T003 T005"),
+        ],
+    ),
+    (
+        "a list below a line about parallel work",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\n## Parallel Opportunities\n\n```text\nParallel batch A (different files):\n  T002: b\n  T003: c\n\nSequential after batch A:\n  T004: d\n```\n",
+        &[("T002", "T001"), ("T003", "T001"), ("T004", "T002 T003")],
+    ),
+    (
+        "such a list of a test and its implementation",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 write tests for b\n- [ ] T003 make b\n\n## Parallel Opportunities\n\nParallel batch 1:\n\n- T002\n- T003\n",
+        &[("T003", "T002")],
+    ),
+    (
+        "sections that are named by their titles",
+        "## Phase 1: a\n- [ ] T001 a\n## Phase 2: b\n### Hooks & Utils\n- [ ] T002 [P] b\n### Services (API)\n- [ ] T003 [P] c\n### Wrap up\n- [ ] T004 d\n\n## Parallel Execution\n\n- Services and hooks can be written in parallel.\n",
+        &[("T002", ""), ("T003", ""), ("T004", "T002 T003")],
+    ),
+    (
+        "the story of a phase in a line below its heading",
+        "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Pages & Polish\n\n> **Story**: US1 (Priority P1)\n\n- [ ] T002 b\n## Phase 3: More (US2)\n- [ ] T003 c\n## Phase 4: Polish\n- [ ] T004 d\n\n## Dependencies\n\n- US2 depends on US1\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-2"), ("phase-4", "phase-1 phase-2 phase-3")],
+    ),
+    (
+        "a story that waits for phases of its own",
+        "## Phase 1: Setup\n- [ ] T001 [US1] a\n## Phase 2: Units\n- [ ] T002 [US1] b\n## Phase 3: Pages\n- [ ] T003 [US1] c\n\n## Dependencies\n\n- US1 depends on all Phase 2 & 3 tasks\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-1 phase-2")],
     ),
 ];
 

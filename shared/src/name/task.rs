@@ -1,6 +1,6 @@
 //! Task ids: `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`, and fit to be the last part of a ref.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +9,11 @@ use super::{NameError, ref_component_fault};
 const KIND: &str = "task id";
 const LONGEST: usize = 64;
 
-/// The id of a task, such as `T001`. Comparison is exact: `T1` is not `T10`, nor `t1`.
+/// The id of a task, such as `T001`. Comparison is exact: `T1` is not `T10`, nor `t1`. Copies share the text, because a
+/// plan names each task in many places.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct TaskId(String);
+pub struct TaskId(Arc<str>);
 
 impl TaskId {
     /// The id as written.
@@ -51,7 +52,7 @@ impl FromStr for TaskId {
     fn from_str(name: &str) -> Result<Self, NameError> {
         match fault(name) {
             Some(why) => Err(NameError::new(name, KIND, why)),
-            None => Ok(Self(name.to_owned())),
+            None => Ok(Self(name.into())),
         }
     }
 }
@@ -66,7 +67,7 @@ impl TryFrom<String> for TaskId {
 
 impl From<TaskId> for String {
     fn from(id: TaskId) -> Self {
-        id.0
+        id.0.as_ref().to_owned()
     }
 }
 

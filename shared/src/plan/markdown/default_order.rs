@@ -4,7 +4,7 @@
 //! Stated edges come first. An implied edge that would close a circle with them is left out, for a phase as few of
 //! its tasks as possible.
 
-use std::cell::Cell;
+use std::{cell::Cell, collections::HashMap};
 
 use super::{
     stated::Stated,
@@ -136,6 +136,8 @@ struct Front {
     base: Vec<usize>,
     /// The stories since then.
     stories: Vec<usize>,
+    /// The same by their numbers.
+    by_story: HashMap<String, Vec<usize>>,
 }
 
 impl Order<'_> {
@@ -288,7 +290,9 @@ impl Order<'_> {
         is_added
     }
 
-    fn add_all(&mut self, who: usize, on: &[usize], basis: Basis) {
+    /// Lets a node wait for others, and gives those that it does wait for.
+    fn add_all(&mut self, who: usize, on: &[usize], basis: Basis) -> Vec<usize> {
+        let mut taken = Vec::with_capacity(on.len());
         let mut seen = std::collections::HashSet::new();
         let mut open: Vec<usize> = on.iter().rev().copied().collect();
         while let Some(on) = open.pop() {
@@ -297,8 +301,10 @@ impl Order<'_> {
                 open.extend(self.before[on].iter().filter(|on| seen.insert(**on)));
             } else {
                 self.add(who, on, basis);
+                taken.push(on);
             }
         }
+        taken
     }
 
     /// Whether a node need not wait for another: the plan says so of the two, or of what the other waits for.
@@ -361,21 +367,17 @@ impl Order<'_> {
 
     fn wait(&mut self, at: usize, front: &Front) {
         let is_parallel = self.drafts[at].task.parallel;
-        if !is_parallel && !front.loose.is_empty() {
-            // Tasks with stated needs only may not wait for the last serial task, so it is named beside them.
-            let serial = self.serial_beside(front);
-            self.before[at] = serial.iter().chain(&front.loose).copied().collect();
-            self.add_all(at, &serial, Basis::Serial);
-            return self.add_all(at, &front.loose, Basis::Serial);
+        if !is_parallel && !(front.loose.is_empty() && front.serial.is_empty()) {
+            let tail = self.tail(front);
+            self.before[at] = self.add_all(at, &tail, Basis::Serial);
+            return;
         }
         if !front.serial.is_empty() {
-            self.before[at].clone_from(&front.serial);
-            let basis = if is_parallel { Basis::Parallel } else { Basis::Serial };
-            return self.add_all(at, &front.serial, basis);
+            self.before[at] = self.add_all(at, &front.serial, Basis::Parallel);
+            return;
         }
-        self.before[at].clone_from(&front.barrier);
         let basis = if front.is_implementation { Basis::TestsFirst } else { Basis::Section };
-        self.add_all(at, &front.barrier, basis);
+        self.before[at] = self.add_all(at, &front.barrier, basis);
         if front.barrier.is_empty() {
             self.wait_for_phases(at, front, Basis::Phase);
         }
@@ -428,13 +430,28 @@ impl Order<'_> {
         if !self.stated.replaced[at] {
             self.add_all(at, &front.base, Basis::Story);
         }
-        // A story that has several phases goes through them in order.
-        let is_same = |before: &usize| {
-            self.roles[*before].stories.iter().any(|story| self.roles[at].stories.contains(story))
-        };
-        let before: Vec<usize> = front.stories.iter().copied().filter(is_same).collect();
+        let before = self.same_story(at, front);
         self.add_all(at, &before, Basis::Phase);
         front.stories.push(at);
+        for story in &self.roles[at].stories {
+            front.by_story.entry(story.clone()).or_default().push(at);
+        }
+    }
+
+    /// A story that has several phases goes through them in order. The last one stands for those before it, so that a
+    /// story of a thousand phases costs no edge for each pair; one that need not wait for them does not.
+    fn same_story(&self, at: usize, front: &Front) -> Vec<usize> {
+        /// How many phases without implied order are gone through.
+        const MOST: usize = 64;
+        let mut before = Vec::new();
+        for phases in self.roles[at].stories.iter().filter_map(|story| front.by_story.get(story)) {
+            let is_last = |phase: &usize| !self.stated.replaced[*phase] && !self.has_unrelated[*phase];
+            let end = phases.iter().rev().take(MOST).position(is_last).map_or(MOST, |last| last + 1);
+            before.extend(phases.iter().rev().take(end));
+        }
+        before.sort_unstable();
+        before.dedup();
+        before
     }
 
     fn phase(&mut self, at: usize, front: &mut Front) {

@@ -7,7 +7,7 @@ use crate::name::TaskId;
 pub(super) fn lettered(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let mut at = if text.starts_with("TASK-") {
-        5
+        5 + group_at(&bytes[5..])
     } else {
         let dash = usize::from(bytes.get(1) == Some(&b'-'));
         let letters = bytes.iter().skip(1 + dash).take_while(|byte| byte.is_ascii_alphabetic()).count();
@@ -27,6 +27,14 @@ pub(super) fn lettered(text: &str) -> Option<&str> {
         }
     }
     whole_word(text, at)
+}
+
+/// The length of the letters and the joint in `TASK-Q.1`.
+fn group_at(bytes: &[u8]) -> usize {
+    const MOST: usize = 4;
+    let letters = bytes.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
+    let joint = usize::from(matches!(bytes.get(letters), Some(b'.' | b'-')));
+    if (1..=MOST).contains(&letters) { letters + joint } else { 0 }
 }
 
 /// An id of capital letters only: `T-NEW-A`.
@@ -102,6 +110,8 @@ mod tests {
             ("T001–T003", Some("T001")),
             ("TASK-12 x", Some("TASK-12")),
             ("TASK12 x", Some("TASK12")),
+            ("TASK-Q.1**: x", Some("TASK-Q.1")),
+            ("TASK-FORCE x", None),
             ("TXXX x", None),
             ("Tests 1", None),
             ("T001_x", None),

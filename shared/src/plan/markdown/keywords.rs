@@ -98,6 +98,30 @@ fn words(
             (Waits, Far, 2, true)
         }
         "zależy" | "zależą" | "Zależy" if follows(&["od"]) => (Waits, Far, 2, true),
+        "зависит" | "зависят" | "Зависит" | "Зависят" if follows(&["от"]) => {
+            (Waits, Far, 2, true)
+        }
+        "залежить" | "залежать" | "Залежить" | "Залежать" if follows(&["від"]) => {
+            (Waits, Far, 2, true)
+        }
+        "после" | "После" | "після" | "Після" | "después" | "depois" | "após" | "Após" | "nach" | "dopo"
+        | "après" | "Après"
+            if is_section =>
+        {
+            (Waits, reach, 1, false)
+        }
+        "independiente" | "independente" | "indépendant" | "indépendante"
+            if follows(&["de", "do", "da", "del"]) =>
+        {
+            (Unrelated, Near, 2, false)
+        }
+        "независима" | "независим" | "независимо" | "независимы" if follows(&["от"]) => {
+            (Unrelated, Near, 2, false)
+        }
+        "blokuje" | "blokują" | "блокирует" | "блокируют" | "блокує" | "bloqueia" | "bloquea" => {
+            (Blocks, Near, 1, false)
+        }
+        "相依於" | "相依于" => (Waits, Far, 1, true),
         "abhängig" | "Abhängig" if follows(&["von"]) => (Waits, Far, 2, true),
         "blocked" if follows(&["by", "on"]) => (Waits, Far, 2, true),
         "waits" | "wait" | "waiting" if follows(&["for", "on"]) => (Waits, Far, 2, true),
@@ -133,16 +157,16 @@ fn words(
         }
         "required" | "needed" if follows(&["by"]) => (Blocks, Near, 2, false),
         "prerequisite" | "prerequisites" if follows(&["for", "of"]) => (Blocks, Far, 2, false),
-        "blocks" | "block" | "unblocks" | "gates" | "bloque" | "阻塞" | "blokuje" => {
-            (Blocks, Near, 1, false)
-        }
+        "blocks" | "block" | "unblocks" | "gates" | "bloque" | "阻塞" => (Blocks, Near, 1, false),
         "before" | "precedes" | "precede" if is_section => (Blocks, reach, 1, false),
         "之前" | "前" if is_section => return None,
         "then" if is_section => (Then, Near, 1, false),
         "parallel" if follows(&["with", "to"]) => (Unrelated, Near, 2, false),
         "independent" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),
         "independently" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),
-        "alongside" | "独立于" | "獨立於" | "不依赖" | "不依賴" => (Unrelated, Near, 1, false),
+        "alongside" | "独立于" | "獨立於" | "不依赖" | "不依賴" | "不相依" => {
+            (Unrelated, Near, 1, false)
+        }
         "concurrently" | "together" | "simultaneously" if follows(&["with"]) => (Unrelated, Near, 2, false),
         _ => return None,
     })
@@ -152,7 +176,8 @@ fn words(
 pub(super) fn is_denied(clause: &[Token<'_>], at: usize) -> bool {
     const SHORTLY: usize = 3;
     clause[at.saturating_sub(SHORTLY)..at].iter().any(|token| {
-        matches!(token.what, Piece::Word(word) if matches!(
+        // Chinese writes no spaces: `無其他故事` is one word.
+        matches!(token.what, Piece::Word(word) if word.starts_with(['无', '無', '不', '没', '沒']) || matches!(
             word.to_ascii_lowercase().as_str(),
             "not" | "no" | "without" | "never" | "doesn" | "don" | "doesnt" | "dont" | "cannot" | "nothing" | "neither" | "nor" | "无" | "不" | "無" | "none" | "nie" | "pas" | "ne" | "aucune"
         ))

@@ -2,6 +2,7 @@
 
 use super::{
     Offset,
+    keywords::{Voice, keyword_at},
     node_index::NodeIndex,
     tokens::{Piece, Token},
 };
@@ -45,6 +46,24 @@ pub(super) struct List<'a> {
     pub(super) is_comma_list: bool,
     /// Whether bars say that its members run beside each other.
     pub(super) is_abreast: bool,
+    /// Where a group of members begins behind the first: in "T001+T002, T003+T004" the second begins at 2.
+    pub(super) groups: Vec<usize>,
+}
+
+impl<'a> List<'a> {
+    /// A list that is one member, or that is put together from others.
+    pub(super) fn new(members: Vec<Placed<'a>>, last: usize, end: usize) -> Self {
+        Self { members, last, end, is_comma_list: false, is_abreast: false, groups: Vec::new() }
+    }
+
+    /// The groups of a list that has some of more than one member.
+    pub(super) fn grouped(&self) -> Option<Vec<Vec<Placed<'a>>>> {
+        const MOST: usize = 16;
+        let is_grouped = (1..MOST).contains(&self.groups.len()) && self.members.len() > self.groups.len() + 1;
+        let starts = std::iter::once(0).chain(self.groups.iter().copied());
+        let ends = self.groups.iter().copied().chain([self.members.len()]);
+        is_grouped.then(|| starts.zip(ends).map(|(start, end)| self.members[start..end].to_vec()).collect())
+    }
 }
 
 /// Reads names out of tokens; phases may be named by their titles.
@@ -69,11 +88,14 @@ impl Mentions<'_> {
     ) -> Option<List<'a>> {
         let (member, end) = self.member_at(clause, at, before)?;
         let (last, (members, end)) = (at, self.whole_or_part(clause, at, (member, end)));
-        let mut list = List { members, last, end, is_comma_list: true, is_abreast: false };
+        let mut list = List { is_comma_list: true, ..List::new(members, last, end) };
         while let Some((next, is_comma)) = behind_joint(clause, list.end) {
             let before = list.members.last().map(|(name, _)| name.clone());
             let Some((member, end)) = self.member_at(clause, next, before.as_ref()) else { break };
             let (mut members, end) = self.whole_or_part(clause, next, (member, end));
+            if clause[list.end..next].iter().any(|token| token.what != Piece::Plus) {
+                list.groups.push(list.members.len());
+            }
             list.members.append(&mut members);
             list.is_comma_list &= is_comma;
             list.is_abreast |= clause[list.end..next].iter().any(|token| token.what == Piece::Bars);
@@ -92,17 +114,25 @@ impl Mentions<'_> {
         if let Some(tasks) = self.narrowed(clause, start, end) {
             return (tasks, end);
         }
-        self.possessed(clause, end).unwrap_or_else(|| (vec![member], end))
+        let is_story = matches!(member.0, Name::Story(_));
+        self.possessed(clause, end)
+            .filter(|_| is_story || is_possessive(clause, end))
+            .unwrap_or_else(|| (vec![member], end))
     }
 
     /// "US1's request parser (T012)" speaks of T012, not of the whole story.
     fn possessed<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<(Vec<Placed<'a>>, usize)> {
         const MOST_WORDS: usize = 8;
+        const MOST_PLAIN: usize = 3;
         let is_word = |at: usize| matches!(clause.get(at).map(|token| token.what), Some(Piece::Word(_)));
-        if !matches!(clause.get(at).map(|token| token.what), Some(Piece::Word("s"))) {
+        let is_owned = is_possessive(clause, at);
+        // "US1 backend (T017–T028)": a few words that say nothing about order, too.
+        let is_plain = |at: usize| is_word(at) && keyword_at(clause, at, Voice::Section).is_none();
+        if !is_owned && !is_plain(at) {
             return None;
         }
-        let open = (at + 1..).take(MOST_WORDS).find(|at| !is_word(*at))?;
+        let most = if is_owned { MOST_WORDS } else { MOST_PLAIN };
+        let open = (at + 1..).take(most).find(|at| if is_owned { !is_word(*at) } else { !is_plain(*at) })?;
         let end = behind_parenthesis(clause, open);
         if end == open {
             return None;
@@ -159,7 +189,7 @@ impl Mentions<'_> {
         let before_label = [
             (is(0, &["phase", "phases", "阶段", "階段", "fase", "faza", "フェーズ"]), 1),
             (is(0, &["user"]) && is(1, &["story", "stories"]), 2),
-            (is(0, &["story", "stories", "用户故事", "使用者故事"]), 1),
+            (is(0, &["story", "stories", "用户故事", "用戶故事", "使用者故事"]), 1),
         ];
         for (is_here, words) in before_label {
             if is_here && matches!(next(words), Some(Piece::Phase(_) | Piece::Story(_))) {
@@ -206,6 +236,10 @@ impl Mentions<'_> {
         }
         names
     }
+}
+
+fn is_possessive(clause: &[Token<'_>], at: usize) -> bool {
+    matches!(clause.get(at).map(|token| token.what), Some(Piece::Word("s")))
 }
 
 fn phase_from<'a>(clause: &[Token<'a>], at: usize, label: &'a str) -> (Name<'a>, usize) {
@@ -260,8 +294,13 @@ fn priority_at<'a>(clause: &[Token<'a>], at: usize) -> Option<(Name<'a>, usize)>
 /// "all user stories", "every story", "all previous phases", "everything", and "all" alone.
 fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, usize)> {
     const LONGEST: usize = 6;
-    if matches!(word, "所有用户故事" | "所有使用者故事" | "全部用户故事" | "すべてのユーザーストーリー")
-    {
+    /// What "all user story …" may go on with and still mean all of them.
+    const STORY_WORK: [&str; 6] =
+        ["entities", "work", "implementations", "implementation", "features", "components"];
+    if matches!(
+        word,
+        "所有用户故事" | "所有用戶故事" | "所有使用者故事" | "全部用户故事" | "すべてのユーザーストーリー"
+    ) {
         return Some((Name::AllStories, at + 1));
     }
     let lower = word.to_lowercase();
@@ -309,8 +348,10 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
             "story" if is_all => {
                 let ends = !matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Story(_)));
                 let is_phases = matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("phases"));
-                let goes_on =
-                    matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Word(_))) && !is_phases;
+                let is_work = matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Word(word)) if STORY_WORK.iter().any(|work| word.eq_ignore_ascii_case(work)));
+                let goes_on = matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Word(_)))
+                    && !is_phases
+                    && !is_work;
                 return (ends && !goes_on).then_some((Name::AllStories, end + 1 + usize::from(is_phases)));
             }
             "us" if is_all => return Some((Name::AllStories, end + 1)),

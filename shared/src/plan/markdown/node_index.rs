@@ -274,12 +274,15 @@ impl NodeIndex {
     }
 
     fn range(&self, first: &str, last: &str) -> Vec<usize> {
+        let is_whole = self.find(last).is_some();
         let (first, mut last) = (sort_key(first), sort_key(last));
         if first > last {
             return Vec::new();
         }
         // "T054–T056" takes in T056a and T056b where there is no T056.
-        last.2.push_str(if last.2.is_empty() { "\u{10ffff}" } else { "-\u{10ffff}" });
+        if !is_whole {
+            last.2.push_str(if last.2.is_empty() { "\u{10ffff}" } else { "-\u{10ffff}" });
+        }
         let all = self.by_order();
         let start = all.partition_point(|(key, _)| *key < first);
         all[start..].iter().take_while(|(key, _)| *key <= last).map(|(_, at)| *at).collect()

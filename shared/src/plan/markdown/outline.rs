@@ -1,6 +1,9 @@
 //! A Markdown file as an outline: sections, tasks with everything that belongs to them, and what is left over.
 
-use std::{collections::HashMap, ops::Range};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use super::{
     Line, Offset,
@@ -11,7 +14,8 @@ use super::{
     lines::Kind,
     naming::Names,
     section::{
-        Section, begins_with, is_about_parallel, is_dependencies, is_history, leads_to_checks, phase_label,
+        Section, begins_with, is_about_parallel, is_check_list, is_dependencies, is_history, leads_to_checks,
+        phase_label,
     },
     table,
 };
@@ -90,15 +94,71 @@ pub(super) struct Builder<'f, 'a> {
     pub(super) lead: Lead,
     /// Whether `1.2` makes a task also where there is neither a box nor the word "Task".
     reads_numbers: bool,
+    /// The level of headings whose plain numbers make tasks.
+    counted_level: Option<usize>,
 }
 
 /// The outline of a file. Numbers alone make tasks only in a file that has no others: "### 1.2 Add the table".
 pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[Line<'a>]) -> Outline<'a> {
-    let outline = outline_with(file, lines, false);
-    if outline.entries.is_empty() { outline_with(file, lines, true) } else { outline }
+    let outline = outline_with(file, lines, (false, None));
+    let is_check = |entry: &Entry| {
+        let mut chain = std::iter::successors(entry.section, |at| outline.sections[*at].parent);
+        entry.form == Form::Plain
+            && (entry.lead == Lead::Checks || chain.any(|at| is_check_list(&outline.sections[at].title)))
+    };
+    if !outline.entries.iter().all(is_check) {
+        return outline;
+    }
+    let level = counted_level(lines);
+    if outline.entries.is_empty() || level.is_some() {
+        outline_with(file, lines, (true, level))
+    } else {
+        outline
+    }
 }
 
-fn outline_with<'a>(file: &SpecFile<'a>, lines: &[Line<'a>], reads_numbers: bool) -> Outline<'a> {
+/// The level of headings that are numbered through all sections, "### 1. …" to "### 17. …", below headings that speak of
+/// tasks. Where numbers begin anew in each section, or in a text about something else, they only count its parts.
+fn counted_level(lines: &[Line<'_>]) -> Option<usize> {
+    const FEWEST: usize = 3;
+    let speaks_of_tasks = |title: &str| {
+        let lower = title.to_lowercase();
+        ["task", "step", "phase", "任务", "任務", "タスク", "阶段", "tarefa", "tarea"]
+            .iter()
+            .any(|word| lower.contains(word))
+    };
+    (3..=4).find(|level| {
+        let (mut count, mut parents, mut is_about_tasks) = (0, HashSet::new(), false);
+        let mut parent = 0;
+        for (at, line) in lines.iter().enumerate() {
+            let Kind::Heading(own) = line.kind else { continue };
+            if own < *level {
+                parent = at;
+                is_about_tasks |= speaks_of_tasks(line.content());
+            } else if own == *level {
+                let number = ids::numeric(line.content()).filter(|id| is_point(&line.content()[id.len()..]));
+                let Some(number) = number.and_then(|number| number.parse::<usize>().ok()) else { continue };
+                if number != count + 1 {
+                    return false;
+                }
+                count = number;
+                parents.insert(parent);
+            }
+        }
+        count >= FEWEST && parents.len() > 1 && is_about_tasks
+    })
+}
+
+/// Whether a point or a bracket parts a number from its title.
+fn is_point(behind: &str) -> bool {
+    behind.starts_with(['.', ')', '、'])
+}
+
+fn outline_with<'a>(
+    file: &SpecFile<'a>,
+    lines: &[Line<'a>],
+    (reads_numbers, counted_level): (bool, Option<usize>),
+) -> Outline<'a> {
     let mut builder = Builder {
         file,
         lines,
@@ -110,6 +170,7 @@ fn outline_with<'a>(file: &SpecFile<'a>, lines: &[Line<'a>], reads_numbers: bool
         virtual_names: Names::default(),
         lead: Lead::None,
         reads_numbers,
+        counted_level,
     };
     let mut at = 0;
     while at < lines.len() {
@@ -198,8 +259,11 @@ impl<'a> Builder<'_, 'a> {
             Some((Checkbox::Marked(mark), rest)) => (Some(mark), rest),
             _ => (None, content),
         };
-        let head = Head::parse(rest).filter(|head| head.is_worded || self.is_bare_id(head.id))?;
-        let is_ticked = rest.trim_start().starts_with(TICKS);
+        let is_counted = self.counted_level.is_some_and(|level| self.lines[at].kind == Kind::Heading(level));
+        let is_id = |head: &Head<'_>| head.is_worded || self.is_bare_id(head.id) || is_counted;
+        let head = Head::parse(rest).filter(is_id)?;
+        // "### 3. Add the table ✅" is done as well.
+        let is_ticked = rest.trim_start().starts_with(TICKS) || rest.trim_end().ends_with(TICKS);
         let entry = self.entry(Form::Heading, at, head)?;
         if is_ticked {
             self.outline.entries[entry].mark = Mark::Done;
@@ -228,7 +292,13 @@ impl<'a> Builder<'_, 'a> {
         }
         self.leave();
         match Head::parse(content).filter(|head| self.is_bare_id(head.id)) {
-            Some(head) if self.owner.is_none() && !self.is_in_dependencies() => self.bullet(at, head),
+            Some(head) if self.owner.is_none() && !self.is_in_dependencies() => {
+                // "- T002+T003, T004+T005: pairs in parallel" begins as a task does.
+                if self.is_in_parallel() {
+                    self.outline.parallel_lines.push(line);
+                }
+                self.bullet(at, head);
+            }
             _ => self.prose(at),
         }
     }
@@ -308,11 +378,23 @@ impl<'a> Builder<'_, 'a> {
             self.row(at, row);
         }
         self.outline.cells.extend(table.cells);
+        if let Some(heading) = self.heading_id() {
+            self.outline.cells.extend(table::properties(&self.lines[at..end], heading));
+        }
         if self.lines[at].indent == 0 {
             self.leave();
         }
         (at..end).for_each(|at| self.prose(at));
         end
+    }
+
+    /// The id in the heading of this section, if that is a task.
+    fn heading_id(&self) -> Option<(&'a str, Offset)> {
+        let section = &self.outline.sections[self.section?];
+        section.task?;
+        let title = self.file.line_text(section.at).trim_start_matches(['#', ' ']);
+        let title = checkbox(title).map_or(title, |(_, rest)| rest);
+        Some((Head::parse(title)?.id, section.at))
     }
 
     /// A line that belongs to the open task.

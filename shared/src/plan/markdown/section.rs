@@ -42,10 +42,11 @@ const PHASE_WORDS: [&str; 18] = [
 ];
 
 /// Words that tell that a heading speaks of a user story.
-const STORY_WORDS: [&str; 10] = [
+const STORY_WORDS: [&str; 11] = [
     "user story",
     "user stories",
     "story",
+    "用戶故事",
     "用户故事",
     "使用者故事",
     "ユーザーストーリー",
@@ -167,6 +168,19 @@ pub(super) fn story_numbers(title: &str) -> Vec<String> {
         }
     }
     numbers
+}
+
+/// The numbers in a line "**Story**: US2 (Priority P1)" below the heading of a phase.
+pub(super) fn stories_told(text: &str) -> Vec<String> {
+    const FIRST_LINES: usize = 8;
+    let label = |line: &str| -> Option<Vec<String>> {
+        let line = line.trim_start_matches(['>', '*', '_', '-', ' ']);
+        let (label, story) = line.split_once(':')?;
+        let label = label.trim_end_matches(['*', '_', ' ']);
+        let is_label = ["story", "stories", "user story"].iter().any(|word| label.eq_ignore_ascii_case(word));
+        is_label.then(|| story_numbers(story)).filter(|numbers| !numbers.is_empty())
+    };
+    text.lines().take(FIRST_LINES).find_map(label).unwrap_or_default()
 }
 
 /// `1`, `1 & 2`, `1-3`, `1, 2 and 3` at the start of a text.

@@ -68,6 +68,19 @@ fn needs<'a>(line: &Line<'a>, columns: &[Column]) -> Vec<Cell<'a>> {
         .collect()
 }
 
+/// The dependencies in a table of properties below a heading that is a task: `| Depends on | T002 |`.
+pub(super) fn properties<'a>(lines: &[Line<'a>], (who, who_at): (&'a str, Offset)) -> Vec<Cell<'a>> {
+    let property = |line: &Line<'a>| {
+        let cells = cells(line.text);
+        let [label, needs] = cells[..] else { return None };
+        let kind = column(label);
+        let is_need = matches!(kind, Column::Needs | Column::Blocks) && !needs.is_empty();
+        let (at, is_reversed) = (line.offset_of(needs), kind == Column::Blocks);
+        is_need.then_some(Cell { who, who_at, needs, at, is_reversed })
+    };
+    lines.iter().filter_map(property).collect()
+}
+
 fn is_rule(text: &str) -> bool {
     text.contains('-') && text.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
 }
@@ -97,12 +110,29 @@ fn cells(text: &str) -> Vec<&str> {
 fn column(title: &str) -> Column {
     let title = title.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| title.contains(word));
-    if has(&["blocked by", "depended on by"]) {
+    if has(&["soft ", "optional"]) {
+        // "Soft dependencies" are good to have, and nothing waits for them.
+        Column::Other
+    } else if has(&["blocked by", "depended on by"]) {
         if has(&["blocked by"]) { Column::Needs } else { Column::Blocks }
     } else if has(&["block", "dependents", "unblocks"]) {
         Column::Blocks
-    } else if has(&["depend", "prereq", "after", "requires", "依赖", "依賴", "依存", "needs"])
-        && !has(&["independent"])
+    } else if has(&[
+        "depend",
+        "dépend",
+        "prereq",
+        "after",
+        "requires",
+        "依赖",
+        "依賴",
+        "依存",
+        "相依",
+        "needs",
+        "завис",
+        "залеж",
+        "zależ",
+        "abhäng",
+    ]) && !has(&["independent"])
     {
         Column::Needs
     } else if has(&["status", "state", "done", "状态", "✓", "✅"]) {

@@ -7,7 +7,7 @@ const PHASES: [&str; 8] = ["phase", "phases", "fase", "fases", "阶段", "階段
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
 /// of their characters is cut at these words; longer ones stand first.
-const CJK_WORDS: [&str; 47] = [
+const CJK_WORDS: [&str; 52] = [
     "所有用户故事",
     "所有使用者故事",
     "全部用户故事",
@@ -17,6 +17,11 @@ const CJK_WORDS: [&str; 47] = [
     "使用者故事",
     "独立于",
     "獨立於",
+    "所有用戶故事",
+    "用戶故事",
+    "不相依",
+    "相依於",
+    "相依于",
     "依赖于",
     "依賴於",
     "无依赖",
@@ -196,7 +201,7 @@ fn is_phase_word(word: &str) -> bool {
 }
 
 fn is_story_word(word: &str) -> bool {
-    ["story", "stories", "用户故事", "使用者故事", "故事", "ユーザーストーリー"]
+    ["story", "stories", "用户故事", "用戶故事", "使用者故事", "故事", "ユーザーストーリー"]
         .iter()
         .any(|story| word.eq_ignore_ascii_case(story))
 }

@@ -1,15 +1,17 @@
 //! From settled entries to nodes: which sections are phases, what belongs where, and what everything is called.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::{
+    Line,
     entry::{Entry, Form},
+    lines::Kind,
     naming::{Names, name_of, slug_label},
     outline::Outline,
     paths::paths,
     section::{
         Purpose, begins_with, begins_with_story, counted_label, phase_label, priority, purpose, says_apart,
-        slug, spoken_names, story_numbers, title_words, without_brackets,
+        slug, spoken_names, stories_told, story_numbers, title_words, without_brackets,
     },
     settle::Standing,
 };
@@ -102,6 +104,39 @@ fn keep_one_phase_per_story(nodes: &mut Nodes) {
     }
 }
 
+/// The words before "in parallel", where a line says that of things that it names; `None` for a line about marks or ids.
+fn named_in_parallel(line: &Line<'_>) -> Option<Vec<String>> {
+    let (before, _) = line.text.split_once("in parallel")?;
+    let is_about_marks =
+        before.contains("[P]") || before.contains("marked") || before.contains(|c: char| c.is_ascii_digit());
+    let is_list = before.contains(',') || before.contains(" and ");
+    let mut words = telling_words(before);
+    words.sort();
+    words.dedup();
+    (is_list && !is_about_marks && line.kind != Kind::Code && words.len() > 1).then_some(words)
+}
+
+/// The words of a text that tell one section from another, in lower case and in the singular.
+fn telling_words(text: &str) -> Vec<String> {
+    const GENERIC: [&str; 12] = [
+        "test",
+        "task",
+        "core",
+        "implementation",
+        "user",
+        "story",
+        "storie",
+        "phase",
+        "setup",
+        "different",
+        "file",
+        "with",
+    ];
+    let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    let words = words.map(|word| word.trim_end_matches('s').to_owned());
+    words.filter(|word| word.len() > 2 && !GENERIC.contains(&word.as_str())).collect()
+}
+
 /// Builds the nodes of one file.
 pub(super) struct TreeBuilder<'t, 'a> {
     pub(super) file: (usize, &'t SpecFile<'a>),
@@ -119,6 +154,7 @@ impl TreeBuilder<'_, '_> {
         let named = section_ids.iter().enumerate().filter_map(|(at, id)| Some((at, id.as_ref()?)));
         let mut sections = named.peekable();
         let numbers = self.numbers();
+        let apart = self.sections_told_apart(&section_ids);
         for (at, entry) in self.tasks() {
             let is_before = |(section, _): &(usize, &TaskId)| self.outline.sections[*section].at < entry.at;
             while let Some(section) = sections.next_if(is_before) {
@@ -129,7 +165,7 @@ impl TreeBuilder<'_, '_> {
             let parent = self.container(entry.parent, entry.section, (at, &section_ids), Some(&numbers));
             nodes.drafts.push(self.task(entry, parent));
             let is_unnamed = entry.form == Form::Plain;
-            let section = self.subsection(at, entry, &section_ids);
+            let section = self.subsection(at, entry, (&section_ids, &apart));
             nodes.roles.push(Role { section, is_unnamed, ..Role::default() });
         }
         keep_one_phase_per_story(&mut nodes);
@@ -266,14 +302,19 @@ impl TreeBuilder<'_, '_> {
     fn role(&self, at: usize, tagged: &[Option<String>]) -> Role {
         let title = &self.outline.sections[at].title;
         let mut stories = story_numbers(title);
+        let told = stories_told(&self.outline.sections[at].text);
+        let is_told = stories.is_empty() && !told.is_empty();
+        if is_told {
+            stories = told;
+        }
         if stories.is_empty() {
             stories.extend(tagged[at].clone().filter(|tag| !tag.is_empty()));
         }
         let kind = match purpose(title) {
-            Purpose::Last => NodeKind::Last,
+            Purpose::Last if !is_told => NodeKind::Last,
             Purpose::First => NodeKind::Phase,
-            Purpose::Other if stories.is_empty() => NodeKind::Phase,
-            Purpose::Other => NodeKind::Story,
+            _ if stories.is_empty() => NodeKind::Phase,
+            _ => NodeKind::Story,
         };
         if kind != NodeKind::Story {
             stories.clear();
@@ -316,7 +357,12 @@ impl TreeBuilder<'_, '_> {
     }
 
     /// The heading between a task and its phase.
-    fn subsection(&self, own: usize, entry: &Entry, section_ids: &[Option<TaskId>]) -> Subsection {
+    fn subsection(
+        &self,
+        own: usize,
+        entry: &Entry,
+        (section_ids, apart): (&[Option<TaskId>], &HashSet<usize>),
+    ) -> Subsection {
         let is_own = |at: &usize| self.outline.sections[*at].task == Some(own);
         let Some(at) = self.chain(entry.section).find(|at| !is_own(at)) else { return Subsection::default() };
         let section = &self.outline.sections[at];
@@ -327,8 +373,48 @@ impl TreeBuilder<'_, '_> {
             number: Some(at),
             is_tests: begins_with(&section.title, &["tests", "测试", "測試", "テスト"]),
             is_implementation: begins_with(&section.title, &["implementation", "实现", "實現", "実装"]),
-            is_apart: says_apart(&section.title) || says_apart(&section.text),
+            is_apart: apart.contains(&at) || says_apart(&section.title) || says_apart(&section.text),
         }
+    }
+
+    /// Subsections of one phase that a sentence names by their titles: "Services, hooks and components can be tested in
+    /// parallel".
+    fn sections_told_apart(&self, section_ids: &[Option<TaskId>]) -> HashSet<usize> {
+        let said: Vec<Vec<String>> =
+            self.lines_about_order().filter_map(named_in_parallel).take(100).collect();
+        if said.is_empty() {
+            return HashSet::new();
+        }
+        let mut by_word: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, section) in
+            self.outline.sections.iter().enumerate().filter(|(at, _)| section_ids[*at].is_none())
+        {
+            for word in telling_words(without_brackets(&section.title)) {
+                by_word.entry(word).or_default().push(at);
+            }
+        }
+        let mut apart = HashSet::new();
+        for words in said {
+            // For each phase, what each word names there; a word that two titles have tells nothing.
+            let mut named: HashMap<Option<usize>, BTreeMap<&String, Vec<usize>>> = HashMap::new();
+            for word in &words {
+                for at in by_word.get(word).into_iter().flatten() {
+                    let parent = self.outline.sections[*at].parent;
+                    named.entry(parent).or_default().entry(word).or_default().push(*at);
+                }
+            }
+            for sections in named.into_values() {
+                let one_each = sections.values().filter(|sections| sections.len() == 1).flatten();
+                let sections: BTreeSet<usize> = one_each.copied().collect();
+                apart.extend(sections.iter().filter(|_| sections.len() > 1));
+            }
+        }
+        apart
+    }
+
+    fn lines_about_order(&self) -> impl Iterator<Item = &Line<'_>> {
+        let blocks = self.outline.dependencies.iter().flat_map(|block| &block.lines);
+        blocks.chain(&self.outline.parallel_lines)
     }
 
     fn source(&self, at: usize, mark_at: Option<usize>) -> Source {

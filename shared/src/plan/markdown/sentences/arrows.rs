@@ -49,14 +49,7 @@ impl<'a> ClauseReader<'_, 'a> {
                 return Some((list, false));
             }
             if keyword_at(self.clause, start, self.voice).is_some() {
-                let list = List {
-                    members: Vec::new(),
-                    last: start,
-                    end: start,
-                    is_comma_list: false,
-                    is_abreast: false,
-                };
-                return Some((list, true));
+                return Some((List::new(Vec::new(), start, start), true));
             }
             if matches!(self.clause[start].what, Piece::Arrow(_)) {
                 return None;

@@ -6,8 +6,20 @@ use super::{
         mentions::{Name, Placed},
         tokens::{Piece, Token},
     },
-    ClauseReader,
+    Claim, ClauseReader, Force,
 };
+
+/// Whether a line heads a list that only recommends a way to go: "Sequential Implementation (for a solo developer):",
+/// "Parallel Team Strategy:".
+pub(in super::super) fn heads_advice(clause: &[Token<'_>]) -> bool {
+    let says = |token: &Token<'_>| {
+        matches!(token.what, Piece::Word(word) if matches!(
+            word.to_ascii_lowercase().as_str(),
+            "solo" | "recommended" | "suggested" | "developer" | "developers" | "dev" | "devs" | "team" | "strategy" | "staffed"
+        ))
+    };
+    clause.last().is_some_and(|token| token.what == Piece::Colon) && clause.iter().any(says)
+}
 
 /// How one person would go about it is no dependency: "Sequential (solo developer): Phase 1 → 2 → 3".
 pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
@@ -16,6 +28,10 @@ pub(super) fn is_advice(clause: &[Token<'_>]) -> bool {
         _ => String::new(),
     };
     if (0..clause.len()).any(|at| word(at) == "priority" && word(at + 1) == "order") {
+        return true;
+    }
+    // "Dev 1: Phase 1 → Phase 2", "All devs: Phase 10".
+    if matches!((word(0).as_str(), word(1).as_str()), ("dev", _) | ("all", "devs" | "developers")) {
         return true;
     }
     clause.iter().any(|token| {
@@ -183,6 +199,59 @@ impl<'a> ClauseReader<'_, 'a> {
         })
     }
 
+    /// "Sequential P1 → P2 → P3": the stories of each priority wait for those before. Where that is only one of two ways,
+    /// it says nothing.
+    pub(super) fn note_priorities(&mut self) {
+        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
+            Some(Piece::Word(word)) => word,
+            _ => "",
+        };
+        let has = |words: &[&str]| {
+            (0..self.clause.len()).any(|at| words.iter().any(|known| word(at).eq_ignore_ascii_case(known)))
+        };
+        if self.voice != Voice::Section
+            || !has(&["sequential", "sequentially"])
+            || has(&["or", "parallel", "can", "may", "could", "if", "either", "should"])
+        {
+            return;
+        }
+        let is_priority = |word: &str| {
+            word.len() == 2 && word.starts_with('P') && word.ends_with(|c: char| c.is_ascii_digit())
+        };
+        for at in 0..self.clause.len() {
+            let is_arrow =
+                matches!(self.clause.get(at + 1).map(|token| token.what), Some(Piece::Arrow(false)));
+            if is_arrow && is_priority(word(at)) && is_priority(word(at + 2)) {
+                let name = |at: usize| vec![(Name::Priority(word(at)), self.clause[at].at)];
+                let claim = Claim { who: name(at + 2), on: name(at), force: Force::Firm };
+                self.said.claims.push(claim);
+            }
+        }
+    }
+
+    /// Groups of which none waits for a member of another.
+    pub(super) fn abreast_groups(&mut self, groups: &[Vec<Placed<'a>>]) {
+        for (at, group) in groups.iter().enumerate() {
+            for other in &groups[at + 1..] {
+                self.said.unrelated.push((group.clone(), other.clone()));
+                self.said.unrelated.push((other.clone(), group.clone()));
+            }
+        }
+    }
+
+    /// Whether what stands behind a list speaks of pairs that run in parallel.
+    fn speaks_of_pairs(&self, at: usize) -> bool {
+        const SHORTLY: usize = 20;
+        let has = |words: &[&str]| {
+            let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
+            self.clause[at..]
+                .iter()
+                .take(SHORTLY)
+                .any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
+        };
+        has(&["pair", "pairs"]) && has(&["parallel"])
+    }
+
     /// "T008–T011 edit one file and run sequentially", "T012 and T013 can run in parallel".
     pub(super) fn note_manner(&mut self, at: usize) {
         const SHORTLY: usize = 14;
@@ -191,15 +260,22 @@ impl<'a> ClauseReader<'_, 'a> {
             return;
         };
         // "While T005 is done, T012/T013 can be done in parallel" says it of T005 and the two, not of the two.
-        let is_beside_other =
-            self.clause.iter().any(|token| matches!(token.what, Piece::Word("While" | "while")));
-        if self.voice.is_own() || is_denied(self.clause, at) || is_beside_other {
+        if self.voice.is_own() || is_denied(self.clause, at) || self.has_while {
+            return;
+        }
+        if let Some(groups) = list.grouped().filter(|_| self.speaks_of_pairs(list.end)) {
+            // "T008+T009, T010+T011 — each pair sequential, pairs parallel".
+            self.last = None;
+            self.abreast_groups(&groups);
+            self.said.chains.extend(groups);
             return;
         }
         let between = &self.clause[list.end..at];
         let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
         let is_of_tasks =
             list.members.iter().all(|(name, _)| matches!(name, Name::Task(_) | Name::Range(..)));
+        let is_range = |(name, _): &Placed<'a>| matches!(name, Name::Range(..));
+        let is_of_ranges = list.members.len() > 1 && list.members.iter().all(is_range);
         match word.to_ascii_lowercase().as_str() {
             "sequential" | "sequentially"
                 if is_of_tasks && !offers_choice(between) && !offers_choice(behind) =>
@@ -208,9 +284,15 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             "parallel" | "simultaneously" | "concurrently" | "paralelo" | "parallèle" | "parallelo"
             | "równolegle" | "parallelly" | "并行" | "並行" | "並列"
-                if is_permission(between, is_of_tasks) =>
+                if is_permission(between, is_of_tasks && !is_of_ranges) =>
             {
-                self.said.abreast.push(list.members.clone());
+                // "T007-T012, T013-T017 can run in parallel": each range is worked through in its order.
+                if is_of_ranges {
+                    let groups: Vec<_> = list.members.iter().map(|range| vec![range.clone()]).collect();
+                    self.abreast_groups(&groups);
+                } else {
+                    self.said.abreast.push(list.members.clone());
+                }
             }
             _ => {}
         }

@@ -5,7 +5,9 @@ mod arrows;
 mod manner;
 mod objects;
 
-use self::manner::is_advice;
+pub(super) use self::manner::heads_advice;
+
+use self::manner::{is_advice, is_permission};
 use super::{
     Offset,
     keywords::{Keyword, Sense, Voice, is_denied, is_of_some_part, is_wish, keyword_at},
@@ -53,6 +55,8 @@ pub(super) struct Said<'a> {
     pub(super) free: Vec<Placed<'a>>,
     /// Whether anything is.
     pub(super) is_free: bool,
+    /// What is said to wait for some others only.
+    pub(super) only: Vec<(Vec<Placed<'a>>, Vec<Placed<'a>>)>,
     /// Sentences that surely speak of order and cannot be read.
     pub(super) unread: Vec<Offset>,
 }
@@ -65,16 +69,7 @@ pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: Voi
         if voice == Voice::Section && is_advice(clause) {
             continue;
         }
-        let mut reader = ClauseReader {
-            mentions,
-            clause,
-            voice,
-            said: &mut said,
-            subject: None,
-            last: None,
-            waited_for: None,
-            is_remark: false,
-        };
+        let mut reader = ClauseReader::new(mentions, clause, (voice, false), &mut said);
         reader.topic(&mut topic);
         reader.read(topic.as_deref());
     }
@@ -93,14 +88,59 @@ struct ClauseReader<'c, 'a> {
     waited_for: Option<(Vec<Placed<'a>>, usize)>,
     /// Whether the clause stands in brackets.
     is_remark: bool,
+    /// Whether it says "while" anywhere, or speaks of what belongs together. A clause may be as long as the file, so it is
+    /// looked through once.
+    has_while: bool,
+    has_each: bool,
+}
+
+impl<'c, 'a> ClauseReader<'c, 'a> {
+    fn new(
+        mentions: &'c Mentions<'c>,
+        clause: &'c [Token<'a>],
+        (voice, is_remark): (Voice, bool),
+        said: &'c mut Said<'a>,
+    ) -> Self {
+        const EACH: [&str; 5] = ["paired", "respective", "respectively", "corresponding", "matching"];
+        let has = |words: &[&str]| {
+            let is_among = |word: &str| words.iter().any(|known| word.eq_ignore_ascii_case(known));
+            clause.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
+        };
+        let (has_while, has_each) = (has(&["while"]), has(&EACH));
+        let (subject, last, waited_for) = (None, None, None);
+        Self { mentions, clause, voice, said, subject, last, waited_for, is_remark, has_while, has_each }
+    }
 }
 
 impl<'a> ClauseReader<'_, 'a> {
     fn read(&mut self, topic: Option<&[Placed<'a>]>) {
         self.note_freedom(topic);
+        self.note_priorities();
+        self.note_bare_needs(topic);
         let mut at = 0;
         while at < self.clause.len() {
             at = self.step(at, topic);
+        }
+    }
+
+    /// "**US3 (P1)**: Foundation + US2 - Progress": behind the name, nothing but what it waits for.
+    fn note_bare_needs(&mut self, topic: Option<&[Placed<'a>]>) {
+        let colon = self.clause.iter().position(|token| token.what == Piece::Colon);
+        let (Some(topic), Some(colon)) = (topic, colon) else { return };
+        if self.voice != Voice::Section || self.is_remark {
+            return;
+        }
+        let Some(list) = self.mentions.list_at(self.clause, colon + 1) else { return };
+        let is_phase = |(name, _): &Placed<'a>| !matches!(name, Name::Task(_) | Name::Range(..));
+        let rest = &self.clause[list.end..];
+        let ends = match rest.first().map(|token| token.what) {
+            None | Some(Piece::Dash | Piece::Pause) => true,
+            Some(Piece::Word(word)) => word.eq_ignore_ascii_case("only"),
+            _ => false,
+        };
+        if ends && topic.iter().all(is_phase) && list.members.iter().all(is_phase) {
+            let (who, on) = (topic.to_vec(), list.members);
+            self.said.claims.push(Claim { who, on, force: Force::Firm });
         }
     }
 
@@ -171,7 +211,10 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let end = list.end;
         if list.is_abreast && self.voice == Voice::Section {
-            self.said.abreast.push(list.members.clone());
+            match list.grouped() {
+                Some(groups) => self.abreast_groups(&groups),
+                None => self.said.abreast.push(list.members.clone()),
+            }
         }
         if self.voice == Voice::Section && self.is_arrow(self.behind_words(end)) {
             return self.arrows(list);
@@ -218,17 +261,7 @@ impl<'a> ClauseReader<'_, 'a> {
             self.subject = Some(list.members);
             return end;
         }
-        let mut reader = ClauseReader {
-            mentions: self.mentions,
-            clause: inner,
-            voice: self.voice,
-            said: &mut *self.said,
-            subject: None,
-            last: None,
-            waited_for: None,
-            is_remark: true,
-        };
-        reader.read(None);
+        ClauseReader::new(self.mentions, inner, (self.voice, true), &mut *self.said).read(None);
         end
     }
 
@@ -268,23 +301,54 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             return keyword.end;
         };
-        self.last =
-            Some(List { members: object.clone(), last: at, end, is_comma_list: false, is_abreast: false });
+        self.last = Some(List::new(object.clone(), at, end));
         if self.voice.is_own() || !who.is_empty() {
-            let force = if is_wish(self.clause, at) { Force::Loose } else { self.force() };
-            self.said.claims.push(match keyword.sense {
-                Sense::Waits | Sense::Postfix => Claim { who, on: object, force },
-                _ => Claim { who: object, on: who, force },
-            });
+            let is_loose = is_wish(self.clause, at) || self.is_aside(at, keyword);
+            let force = if is_loose { Force::Loose } else { self.force() };
+            if keyword.sense == Sense::Waits && self.says_only(keyword.end - 1, end) {
+                self.said.only.push((who.clone(), object.clone()));
+            }
+            let (who, on) = match keyword.sense {
+                Sense::Waits | Sense::Postfix => (who, object),
+                _ => (object, who),
+            };
+            // "Tests (T001, T003) before their paired implementation (T002, T004)": each waits for its own.
+            if who.len() > 1 && who.len() == on.len() && self.has_each {
+                let pairs = who.into_iter().zip(on);
+                let claims = pairs.map(|(who, on)| Claim { who: vec![who], on: vec![on], force });
+                self.said.claims.extend(claims);
+            } else {
+                self.said.claims.push(Claim { who, on, force });
+            }
         } else if keyword.sense == Sense::Waits && !self.is_remark {
             self.waited_for = Some((object, end));
         }
         end
     }
 
+    /// "depends on Foundational only", "depends only on Phase 2".
+    fn says_only(&self, keyword: usize, end: usize) -> bool {
+        let is = |at: usize| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("only"));
+        is(keyword) || is(keyword + 1) || is(end)
+    }
+
+    /// In the text of a task, "behaves the same after the T030 extraction" tells about something else than "(after T030)"
+    /// does: it counts only so far as it follows the order of the file.
+    fn is_aside(&self, at: usize, keyword: Keyword) -> bool {
+        let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
+        let begins = before.is_none_or(|token| !matches!(token.what, Piece::Word(_) | Piece::Id(_)));
+        self.voice == Voice::Task && !keyword.is_certain && keyword.sense == Sense::Waits && !begins
+    }
+
     /// The list right before the keyword, else the subject of the clause, else what the item is about.
     fn subject_of(&self, at: usize, sense: Sense, topic: Option<&[Placed<'a>]>) -> Vec<Placed<'a>> {
-        let last = self.last.as_ref().filter(|list| list.end == at || sense == Sense::Then);
+        let is_near = |list: &List<'a>| match sense {
+            Sense::Then => true,
+            // "T037 can run in parallel with T038".
+            Sense::Unrelated => list.end <= at && is_permission(&self.clause[list.end..at], false),
+            _ => list.end == at,
+        };
+        let last = self.last.as_ref().filter(|list| is_near(list));
         let last = last.map(|list| list.members.clone());
         let subject = last.or_else(|| self.subject.clone()).unwrap_or_default();
         if subject.is_empty() && !self.is_remark {

@@ -33,14 +33,67 @@ impl<'a> ClauseReader<'_, 'a> {
             && let Some(end) = behind_all_above(self.clause, at)
         {
             let members = vec![(Name::AllBefore, self.clause[at].at)];
-            return Some(List { members, last: at, end, is_comma_list: false, is_abreast: false });
+            return Some(List::new(members, at, end));
         }
-        if !matches!(self.clause[at].what, Piece::Number(_)) {
-            return self.mentions.list_at(self.clause, at);
+        let list = match self.clause[at].what {
+            Piece::Number(_) => self.mentions.list_after(self.clause, at, Some(kind?))?,
+            // In "block after 5 failed attempts" the number counts, also where there is a task 5.
+            Piece::Id(id) if id.bytes().all(|byte| byte.is_ascii_digit()) => {
+                self.mentions.list_at(self.clause, at)?
+            }
+            _ => return self.mentions.list_at(self.clause, at),
+        };
+        (!self.is_counted(list.end)).then_some(list)
+    }
+
+    /// Whether the word behind a number is what it counts, as in "3 new endpoints".
+    fn is_counted(&self, at: usize) -> bool {
+        const PREDICATES: [&str; 14] = [
+            "is",
+            "are",
+            "has",
+            "have",
+            "being",
+            "to",
+            "completes",
+            "complete",
+            "completed",
+            "done",
+            "finished",
+            "lands",
+            "first",
+            "for",
+        ];
+        let Some(Piece::Word(word)) = self.clause.get(at).map(|token| token.what) else { return false };
+        keyword_at(self.clause, at, self.voice).is_none()
+            && !PREDICATES.iter().any(|known| word.eq_ignore_ascii_case(known))
+    }
+
+    /// "Recipe entity from US1" at a position: a few words, and where the thing that they name comes from.
+    fn origin_at(&self, at: usize) -> Option<List<'a>> {
+        const MOST_WORDS: usize = 6;
+        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
+            Some(Piece::Word(word)) if keyword_at(self.clause, at, self.voice).is_none() => Some(word),
+            _ => None,
+        };
+        let from = (at + 1..=at + MOST_WORDS)
+            .take_while(|at| word(at - 1).is_some())
+            .find(|at| word(*at).is_some_and(|word| word.eq_ignore_ascii_case("from")))?;
+        self.mentions.list_at(self.clause, from + 1)
+    }
+
+    /// Adds what "… + Recipe entity from US1" names behind a list.
+    fn add_origins(&self, members: &mut Vec<Placed<'a>>, end: &mut usize) {
+        loop {
+            let goes_on = match self.clause.get(*end).map(|token| token.what) {
+                Some(Piece::Plus | Piece::Comma) => true,
+                Some(Piece::Word(word)) => word.eq_ignore_ascii_case("and"),
+                _ => false,
+            };
+            let Some(list) = self.origin_at(*end + 1).filter(|_| goes_on) else { return };
+            *end = list.end;
+            members.extend(list.members);
         }
-        let list = self.mentions.list_after(self.clause, at, Some(kind?))?;
-        let counts = matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Word(_)));
-        (!counts).then_some(list)
     }
 
     /// "T026 depends on the runner being there (after Phase 3)": what cannot be read is said again in other words.
@@ -76,6 +129,9 @@ impl<'a> ClauseReader<'_, 'a> {
                 if is_bracketed {
                     self.add_bracketed(&mut members, &mut end);
                 }
+                if self.voice != Voice::Task && keyword.sense == Sense::Waits {
+                    self.add_origins(&mut members, &mut end);
+                }
                 return Some((members, end));
             }
             if keyword_at(self.clause, start, self.voice).is_some() {
@@ -88,7 +144,8 @@ impl<'a> ClauseReader<'_, 'a> {
                 _ => keyword.reach == Reach::Far,
             };
             if !may_stand_between {
-                return None;
+                let origin = self.origin_at(start).filter(|_| self.voice != Voice::Task);
+                return origin.map(|list| (list.members, list.end));
             }
         }
         None

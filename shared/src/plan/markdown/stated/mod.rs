@@ -1,9 +1,10 @@
 //! The order that a plan states: which of its statements are taken, and where they replace the implied order.
 
 mod arrows;
+mod batches;
 mod reader;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use self::reader::Reader;
 use super::{
@@ -64,6 +65,8 @@ enum Scope {
     Few,
     /// Of a group.
     Group,
+    /// Of a range such as "T007-T024", which tells nothing about the order within it.
+    Range,
     /// "All stories", "everything": a last phase then still waits for other phases too.
     All,
 }
@@ -75,6 +78,8 @@ struct Edge {
     place: Place,
     weight: Weight,
     scope: Scope,
+    /// Whether an arrow or a drawing says it.
+    is_drawn: bool,
 }
 
 /// What is stated of a task.
@@ -99,6 +104,8 @@ struct Statements {
     unrelated: HashSet<(usize, usize)>,
     /// Tasks that stand in a list of waves, which tells all that they wait for.
     waved: HashSet<usize>,
+    /// What some nodes are said to wait for and for nothing else. A line that is drawn near them does not change that.
+    only: HashMap<usize, HashSet<usize>>,
 }
 
 /// Reads what the pages state into the drafts' `needs`.
@@ -134,8 +141,11 @@ fn take(
     statements.edges.sort_by_key(|edge| edge.weight);
     let mut taken: HashSet<(usize, usize)> = HashSet::new();
     let mut says = vec![Says::Nothing; roles.len()];
-    for Edge { who, on, place, weight, scope } in statements.edges {
+    for Edge { who, on, place, weight, scope, is_drawn } in statements.edges {
         let is_general = scope == Scope::All;
+        if is_drawn && statements.only.get(&who).is_some_and(|only| !only.contains(&on)) {
+            continue;
+        }
         let is_denied = weight == Weight::Remark && stated.unrelated.contains(&(who, on));
         if is_denied || !taken.insert((who, on)) {
             continue;
@@ -157,7 +167,8 @@ fn take(
         // That whole groups of tasks wait for an earlier phase says nothing about their order among themselves.
         let is_own = family.parents[who] == family.parents[on];
         if !is_general {
-            let is_own = is_own || roles[on].kind != NodeKind::Task && scope == Scope::Few;
+            let is_own =
+                is_own && scope != Scope::Range || roles[on].kind != NodeKind::Task && scope == Scope::Few;
             says[who] = says[who].max(if is_own { Says::Own } else { Says::Something });
         }
         let is_phase = |at: usize| roles[at].kind != NodeKind::Task;

@@ -43,7 +43,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         self.parallel_lines();
     }
 
-    fn mentions(&self, reads_titles: bool) -> Mentions<'r> {
+    pub(super) fn mentions(&self, reads_titles: bool) -> Mentions<'r> {
         Mentions { known: self.known, reads_titles }
     }
 
@@ -102,12 +102,23 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
 
     fn sections(&mut self) {
         let blocks = &self.page.outline.dependencies;
+        let has_firm = blocks.iter().any(|block| !self.is_recommended(block.section));
         for blocks in blocks.chunk_by(|one, other| one.section == other.section) {
             let mut arrows = Vec::new();
+            if has_firm && self.is_recommended(blocks[0].section) {
+                continue;
+            }
+            let mut is_advice = false;
             for block in blocks {
-                self.block(block, &mut arrows);
+                // A line that recommends a way to go speaks for the list below it.
+                let is_item = matches!(block.lines[0].kind, Kind::Item(_));
+                is_advice = if is_item { is_advice } else { self.heads_advice(block) };
+                if !is_advice {
+                    self.block(block, &mut arrows);
+                }
             }
             self.settle_arrows(&arrows);
+            self.batches(blocks.iter().flat_map(|block| &block.lines));
         }
     }
 
@@ -119,7 +130,24 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             self.tokenizer.lines(std::iter::once(line), &mut tokens);
             let said = sentences::read(&mentions, &tokens, Voice::Section);
             said.abreast.iter().for_each(|list| self.abreast(list));
+            said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
         }
+        self.batches(self.page.outline.parallel_lines.iter());
+    }
+
+    /// Whether a section is called "Recommended order" and the like. Beside others that say what waits for what, it says
+    /// nothing.
+    fn is_recommended(&self, section: Option<usize>) -> bool {
+        section.is_some_and(|at| {
+            let title = self.page.outline.sections[at].title.to_lowercase();
+            ["recommended", "suggested", "solo "].iter().any(|word| title.contains(word))
+        })
+    }
+
+    fn heads_advice(&self, block: &Block<'a>) -> bool {
+        let mut tokens = Vec::new();
+        self.tokenizer.lines(block.lines.iter().filter(|line| line.kind != Kind::Code).take(1), &mut tokens);
+        sentences::heads_advice(&tokens)
     }
 
     fn block(&mut self, block: &Block<'a>, arrows: &mut Vec<ArrowClaim<'a>>) {
@@ -143,6 +171,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             said.unrelated.append(&mut more.unrelated);
             said.unread.append(&mut more.unread);
             said.chains.append(&mut more.chains);
+            said.only.append(&mut more.only);
             said.abreast.append(&mut more.abreast);
         }
         if is_drawing {
@@ -153,6 +182,12 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         said.claims.iter().for_each(|claim| self.claim(claim, None, Weight::Section));
         said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
         said.chains.iter().for_each(|chain| self.chain(chain));
+        for (who, on) in &said.only {
+            let on = self.known.nodes(on);
+            for who in self.known.nodes(who) {
+                self.statements.only.entry(who).or_default().extend(&on);
+            }
+        }
         said.abreast.iter().for_each(|list| self.abreast(list));
         let (free, _) = self.known.resolve_all(&said.free, None);
         self.statements.free.extend(free.into_iter().map(|(at, _)| at));
@@ -194,7 +229,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// Two lists of which no member needs to wait for one of the other; an empty one stands for the phase itself.
-    fn unrelated(&mut self, who: &[Placed<'_>], others: &[Placed<'_>], own: Option<usize>) {
+    pub(super) fn unrelated(&mut self, who: &[Placed<'_>], others: &[Placed<'_>], own: Option<usize>) {
         if self.statements.unrelated.len() >= MOST_UNRELATED {
             return;
         }
@@ -223,7 +258,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
     }
 
     /// Each of them need not wait for the others. Who lists more than a few means a whole phase.
-    fn abreast(&mut self, names: &[Placed<'_>]) {
+    pub(super) fn abreast(&mut self, names: &[Placed<'_>]) {
         const MOST: usize = 64;
         let nodes = self.known.nodes(names);
         if nodes.len() <= MOST && self.statements.unrelated.len() < MOST_UNRELATED {
@@ -240,7 +275,8 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
 
     fn claim(&mut self, claim: &Claim<'_>, own: Option<usize>, weight: Weight) {
         let is_all_after = |names: &[Placed<'_>]| names.iter().any(|(name, _)| *name == Name::AllAfter);
-        if is_all_after(&claim.on) {
+        // More than enough has been stated already, and that is told: naming thousands of tasks again only takes time.
+        if is_all_after(&claim.on) || self.statements.edges.len() > MOST_EDGES {
             return;
         }
         let who = match own {
@@ -255,11 +291,13 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             Some(own) if claim.on.is_empty() => vec![(own, usize::MAX)],
             _ => self.nodes(&claim.on, subject, claim.force),
         };
-        if who.len() * on.len() > MOST_PAIRS {
+        if who.len() * on.len() > MOST_PAIRS || is_of_itself(claim, &who, &on) {
             return;
         }
         let scope = if claim.on.iter().any(|(name, _)| *name == Name::AllStories) {
             Scope::All
+        } else if who.len() > 2 && claim.who.iter().any(|(name, _)| matches!(name, Name::Range(..))) {
+            Scope::Range
         } else if who.len() > 2 {
             Scope::Group
         } else {
@@ -281,6 +319,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         if self.family.are_kin(who, on) || is_against {
             return;
         }
+        let is_drawn = weight == Weight::Arrow;
         let is_phase = |at: usize| self.roles[at].kind != NodeKind::Task;
         let weight = if is_phase(who) || is_phase(on) { weight.max(Weight::Phase) } else { weight };
         let place = Place { file: self.page.file.0, at };
@@ -296,7 +335,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         if self.statements.edges.len() > MOST_EDGES {
             return;
         }
-        self.statements.edges.push(Edge { who, on, place, weight, scope });
+        self.statements.edges.push(Edge { who, on, place, weight, scope, is_drawn });
     }
 
     /// The nodes that are named. What is not there is told.
@@ -336,6 +375,14 @@ impl Reader<'_, '_, '_> {
             ));
         }
     }
+}
+
+/// "US1 depends on all of Phase 3", where the tasks of Phase 3 have the tag of US1: the story that is meant is none that
+/// the plan knows.
+fn is_of_itself(claim: &Claim<'_>, who: &Named, on: &Named) -> bool {
+    let is_story = |(name, _): &Placed<'_>| matches!(name, Name::Story(_));
+    let is_waited_for = |(who, _): &(usize, usize)| on.iter().any(|(on, _)| on == who);
+    who.len() > 1 && claim.who.iter().all(is_story) && who.iter().any(is_waited_for)
 }
 
 /// What stands behind a task's own id.
