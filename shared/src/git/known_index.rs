@@ -123,8 +123,11 @@ impl Repository {
         }
     }
 
-    /// The index that is known holds exactly this tree.
+    /// The index holds exactly this tree, if it is the one that is known.
     pub fn note_staged_tree(&self, tree: Oid) {
+        if !self.is_index_known() {
+            return;
+        }
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(noted) = self.index_file().and_then(|file| known.get_mut(&file)) {
             *noted = Arc::new(Noted { tree: Some(tree), ..Noted::clone(noted) });

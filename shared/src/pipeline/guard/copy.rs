@@ -230,7 +230,10 @@ impl Copy {
 
     /// Whether everything is as it was. That is so after nearly every child, and one look at each name tells.
     fn is_unchanged(&self) -> bool {
-        let mut folders = self.items.iter().filter(|item| item.how == How::Folder);
+        // What a link of the user's leads to is an item of its own.
+        let is_link = |path| matches!(self.there.get(path), Some((_, There::Link(_))));
+        let folders = self.items.iter().filter(|item| item.how == How::Folder);
+        let mut folders = folders.filter(|item| !is_link(&item.path));
         self.there.iter().all(|(path, (how, before))| There::is_as_before(path, *how, before))
             && folders.all(|folder| self.has_nothing_new(&folder.path))
             && self.items.iter().all(|item| self.there.contains_key(&item.path))
