@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path};
 
-use arborist_testkit::Garden;
+use arborist_testkit::{Garden, Run};
 
 /// Overwrites the file of an object in place: `forge ID FILE`.
 const FORGE: &str = r#"
@@ -119,4 +119,34 @@ fn an_agent_that_packs_objects_has_done_nothing_wrong() {
     garden.git(["gc", "-q"]).succeeds();
     garden.arborist(["gardener", "--test-command", "sh check.sh"]).succeeds();
     assert!(!subjects(&garden).contains("-fail"), "{}", subjects(&garden));
+}
+
+/// A git that finds another object in the place of `check.sh`, as if somebody in another lane replaced it for this moment.
+const DECEIVED: &str = r#"#!/bin/sh
+root=$(dirname "$(dirname "$0")")
+PATH=$(printf %s "$PATH" | sed "s|$root/bin:||"); export PATH
+case " $* " in
+  *" checkout "*--detach*) [ -e "$root/once" ] || exec git "$@"
+    file=$(cat "$root/file"); cp "$file" "$root/true"; chmod u+w "$file"; cat "$root/false" > "$file"
+    git "$@"; code=$?
+    cat "$root/true" > "$file"; exit $code ;;
+  *) exec git "$@" ;;
+esac
+"#;
+
+#[test]
+fn a_checkout_that_wrote_something_else_than_the_commit_holds_is_not_used() {
+    let garden = garden(":");
+    fs::write(garden.root().join("claim"), "exit 0\n").unwrap();
+    let file = |id: &str| garden.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]));
+    let claim = garden.root().join("claim");
+    let id = garden.git(["hash-object", "-w", claim.to_str().unwrap()]).answer();
+    fs::copy(file(&id), garden.root().join("false")).unwrap();
+    let id = garden.git(["rev-parse", "HEAD:check.sh"]).answer();
+    fs::write(garden.root().join("file"), file(&id).to_str().unwrap()).unwrap();
+    garden.plant("git", DECEIVED);
+    // Not by way of git, which puts its own folder first on `PATH`.
+    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+    Run::of(command.args(["--test-command", "sh check.sh"]), b"").exits(128);
+    assert!(!garden.root().join("seen").exists(), "no reviewer was called");
 }

@@ -32,6 +32,9 @@ const LENGTH: u16 = 0x0fff;
 /// Says that whole folders are one entry. Without it git would not understand those.
 const SPARSE: &[u8] = b"sdir";
 
+/// The mode of a submodule.
+const GITLINK: &[u8] = &[0, 0, 0o340, 0];
+
 /// All entries of an index, in git's order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct IndexEntries {
@@ -207,6 +210,21 @@ impl IndexEntries {
     /// The tree that git would write of them. Only for entries that are [`IndexEntries::plain`].
     pub(super) fn tree(&self, format: ObjectFormat) -> Oid {
         tree_of(&self.entries, 0, format)
+    }
+
+    /// The files whose entries are not those of `before`, with their ids. Submodules aside.
+    pub(super) fn files_beside<'a>(
+        &'a self,
+        before: Option<&'a Self>,
+    ) -> impl Iterator<Item = (&'a [u8], Oid)> {
+        let mut others = before.map_or(&[][..], |before| &before.entries);
+        let new = self.entries.iter().filter(move |entry| {
+            while others.first().is_some_and(|other| other.order(entry) == Ordering::Less) {
+                others = &others[1..];
+            }
+            others.first().is_none_or(|other| other != *entry)
+        });
+        new.filter(|entry| entry.mode() != GITLINK).map(|entry| (entry.path.as_slice(), entry.id))
     }
 
     /// Each entry's path with the facts that are known of its file. Submodules and folders have none.

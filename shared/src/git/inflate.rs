@@ -183,7 +183,7 @@ mod tests {
           done; done; ls | sed -n 's/^stream-//p'";
         let ended = Program::new("sh").args(["-ec", script]).dir(folder.path()).finish().unwrap();
         let ids = String::from_utf8(ended.stdout).unwrap();
-        assert_eq!(ids.lines().count(), 9, "{}", ids);
+        assert_eq!(ids.lines().count(), 9, "{ids}");
         for id in ids.lines() {
             let read = |kind: &str| fs::read(folder.path().join(format!("{kind}-{id}"))).unwrap();
             let (content, stream) = (read("content"), read("stream"));

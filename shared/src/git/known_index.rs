@@ -173,6 +173,12 @@ impl Repository {
         }
     }
 
+    /// The entries of the index that was known last, whatever the file is now.
+    pub(super) fn recall_entries(&self) -> Option<IndexEntries> {
+        let noted = recall(&self.index_file()?)?;
+        IndexEntries::parse(&noted.index.bytes, self.format)
+    }
+
     /// Runs a command of ours that writes the index. Where it began with one that is known, the result is known too.
     pub fn write_index<T>(&self, write: impl FnOnce() -> T) -> T {
         let is_known = self.is_index_known();

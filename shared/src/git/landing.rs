@@ -132,7 +132,7 @@ impl Repository {
         // git leaves a file alone that it believes to be unchanged.
         self.settle_index(HiddenMarks::Cleared)?;
         let command = self.change("checkout").args(["--quiet", "--force", "--detach"]);
-        self.write_index(|| command.args([&commit.to_string(), "--"]).stdout())?;
+        self.write_checkout(|| command.args([&commit.to_string(), "--"]).stdout().map(drop))?;
         self.note_staged_tree(self.tree_of(commit)?);
         Ok(())
     }

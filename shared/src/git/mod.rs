@@ -3,6 +3,7 @@
 
 mod ancestry;
 mod author;
+mod checked_out;
 mod command;
 mod commits;
 mod config;

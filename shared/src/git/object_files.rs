@@ -5,7 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsStr,
-    os::unix::ffi::OsStrExt,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
     time::{SystemTime, UNIX_EPOCH},
@@ -42,11 +42,19 @@ struct ObjectFiles(Arc<Mutex<Table>>);
 struct Table {
     is_begun: bool,
     /// The files of each folder that were there before the first child, or were found to be true.
-    loose: HashMap<PathBuf, HashMap<Vec<u8>, Stamp>>,
+    loose: HashMap<PathBuf, Folder>,
     /// Each pack with its index, by their names without the end.
     packs: BTreeMap<PathBuf, (Stamp, Stamp)>,
     /// What was moved away since the process began, in sentences.
     changes: Vec<String>,
+}
+
+/// A folder of loose objects.
+#[derive(Debug, Default)]
+struct Folder {
+    /// As it was when all in it was known. It changes as soon as a file in it comes, goes or is replaced.
+    stamp: Option<Stamp>,
+    files: HashMap<Vec<u8>, Stamp>,
 }
 
 /// What tells one writing of a file from the next: file, size, and the time of change, which only the system sets.
@@ -84,11 +92,19 @@ impl Repository {
         if !table.is_begun {
             table.is_begun = true;
             for folder in folders_of(self) {
-                table.loose.insert(folder.clone(), stamps_in(&folder));
+                let stamp = stamp_of(&folder).filter(|stamp| !is_fresh(stamp));
+                table.loose.insert(folder.clone(), Folder { stamp, files: stamps_in(&folder) });
             }
             table.packs = packs_of(self);
         }
         ObjectWatch { repository: self.clone(), known: table.changes.len() }
+    }
+}
+
+impl Repository {
+    /// Whether a child process of this one has begun here.
+    pub(super) fn has_watched_objects(&self) -> bool {
+        ObjectFiles::of(self).lock().is_begun
     }
 }
 
@@ -108,23 +124,19 @@ impl Table {
         // Packs first: what is missing among the files may be in one.
         self.inspect_packs(repository);
         let mut removed = Vec::new();
-        for folder in folders_of(repository) {
-            let found = stamps_in(&folder);
-            let known = self.loose.entry(folder.clone()).or_default();
-            known.retain(|name, _| found.contains_key(name));
-            for (name, stamp) in found {
-                if known.get(&name) == Some(&stamp) {
-                    continue;
+        for path in folders_of(repository) {
+            let stamp = stamp_of(&path);
+            let folder = self.loose.entry(path.clone()).or_default();
+            if stamp.is_none() || folder.stamp != stamp {
+                let found = stamps_in(&path);
+                folder.files.retain(|name, _| found.contains_key(name));
+                for (name, found) in found {
+                    removed.extend(folder.inspect(repository, (&path, name), found));
                 }
-                known.remove(&name);
-                let file = folder.join(OsStr::from_bytes(&name));
-                match id_of_file(&folder, &name).filter(|id| !is_true(repository, &file, *id)) {
-                    Some(id) => removed.push((id, move_away(repository, &[file]))),
-                    None if !is_fresh(&stamp) => drop(known.insert(name, stamp)),
-                    None => {}
-                }
+                folder.stamp = stamp.filter(|stamp| !is_fresh(stamp));
             }
         }
+        removed.extend(self.inspect_written(repository));
         for (id, words) in removed {
             let mut words = format!("it stored something else under the id {id}{words}");
             if !mend(repository, id) {
@@ -132,6 +144,26 @@ impl Table {
             }
             self.changes.push(words);
         }
+    }
+
+    /// A file that is written into leaves no trace in its folder. To look at all of them takes too long, so this is done for
+    /// what was staged when the child began: what it started from is what tests and reviewers see. Whatever else a
+    /// checkout writes is hashed there.
+    fn inspect_written(&mut self, repository: &Repository) -> Vec<(Oid, String)> {
+        let mut removed = Vec::new();
+        let entries = repository.recall_entries();
+        for (_, id) in entries.iter().flat_map(|entries| entries.files_beside(None)) {
+            let file = repository.loose_file(id);
+            let (Some(path), Some(name)) = (file.parent(), file.file_name()) else { continue };
+            let Some(folder) = self.loose.get_mut(path) else { continue };
+            if !folder.files.contains_key(name.as_bytes()) {
+                continue;
+            }
+            if let Some(found) = stamp_of(&file) {
+                removed.extend(folder.inspect(repository, (path, name.as_bytes().to_vec()), found));
+            }
+        }
+        removed
     }
 
     fn inspect_packs(&mut self, repository: &Repository) {
@@ -160,6 +192,30 @@ impl Table {
     }
 }
 
+impl Folder {
+    /// Proves a file that is not as it was. If it is false, it is moved away, and its id and where it is are given.
+    fn inspect(
+        &mut self,
+        repository: &Repository,
+        (path, name): (&Path, Vec<u8>),
+        found: Stamp,
+    ) -> Option<(Oid, String)> {
+        if self.files.get(&name) == Some(&found) {
+            return None;
+        }
+        let file = path.join(OsStr::from_bytes(&name));
+        let id = id_of_file(path, &name).filter(|id| !is_true(repository, &file, *id));
+        if id.is_some() {
+            self.files.remove(&name);
+        } else {
+            // One that was changed in this very moment may change again without a trace.
+            let stamp = if is_fresh(&found) { Stamp { changed: (0, 0), ..found } } else { found };
+            self.files.insert(name, stamp);
+        }
+        id.map(|id| (id, move_away(repository, &[file])))
+    }
+}
+
 /// The folders of loose objects.
 fn folders_of(repository: &Repository) -> Vec<PathBuf> {
     let entries = safe_files::list_kinds(&repository.common_dir.join("objects")).unwrap_or_default();
@@ -181,7 +237,7 @@ fn stamps_in(folder: &Path) -> HashMap<Vec<u8>, Stamp> {
     let stamp = |name: &std::ffi::CStr| {
         let found = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let is_file = rustix::fs::FileType::from_raw_mode(found.st_mode).is_file();
-        let changed = (found.st_ctime.into(), i64::try_from(found.st_ctime_nsec).ok()?);
+        let changed = (found.st_ctime, i64::try_from(found.st_ctime_nsec).ok()?);
         is_file.then_some(Stamp { inode: found.st_ino, size: u64::try_from(found.st_size).ok()?, changed })
     };
     let named = |name: &std::ffi::CStr| Some((name.to_bytes().to_vec(), stamp(name)?));
@@ -273,6 +329,11 @@ fn store_from(checkout: &Repository, id: Oid) -> Result<(), GitError> {
         }
     }
     Ok(())
+}
+
+fn stamp_of(path: &Path) -> Option<Stamp> {
+    let found = path.symlink_metadata().ok()?;
+    Some(Stamp { inode: found.ino(), size: found.size(), changed: (found.ctime(), found.ctime_nsec()) })
 }
 
 fn is_fresh(stamp: &Stamp) -> bool {

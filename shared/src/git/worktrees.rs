@@ -191,7 +191,7 @@ impl Repository {
                 command.args(["--no-guess", "--ignore-other-worktrees", branch.as_str()])
             }
         };
-        self.write_index(|| command.arg("--").stdout().map(drop))
+        self.write_checkout(|| command.arg("--").stdout().map(drop))
     }
 
     /// Brings the branch that is checked out here, the index and tracked files to `commit`, whatever they were.
@@ -220,7 +220,7 @@ impl Repository {
         let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
         let paths: Vec<u8> = paths.flatten().copied().collect();
-        self.write_index(|| checked("restore", command.finish_with(&paths)?).map(drop))
+        self.write_checkout(|| checked("restore", command.finish_with(&paths)?).map(drop))
     }
 
     /// The branch that `HEAD` is on now, unless it is detached.

@@ -84,11 +84,11 @@ impl Oid {
     fn of_parts(parts: &[&[u8]], format: ObjectFormat) -> Self {
         match format {
             ObjectFormat::Sha1 => {
-                let digest = parts.iter().fold(Sha1::new(), |sum, part| sum.chain_update(part)).finalize();
+                let digest = parts.iter().fold(Sha1::new(), Sha1::chain_update).finalize();
                 Self::from_digest(&digest)
             }
             ObjectFormat::Sha256 => {
-                let digest = parts.iter().fold(Sha256::new(), |sum, part| sum.chain_update(part)).finalize();
+                let digest = parts.iter().fold(Sha256::new(), Sha256::chain_update).finalize();
                 Self::from_digest(&digest)
             }
         }

@@ -1,0 +1,61 @@
+//! What a checkout of ours has written. git does not hash the objects that it reads, and one who is at work in another
+//! worktree can replace the file of an object at any time. What tests, gates and reviewers see is what lands only if the files
+//! that were written are hashed.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+
+use super::{GitError, Repository, index_entries::IndexEntries};
+use crate::{
+    name::{ObjectKind, Oid},
+    safe_files::{self, Kind},
+};
+
+/// Larger files are hashed by git.
+const LARGEST: u64 = 32 * 1024 * 1024;
+
+impl Repository {
+    /// Runs a checkout of ours, and holds every file that it has written against its id. What lies in a pack is not asked
+    /// about: packs are proved when they appear.
+    pub(super) fn write_checkout(
+        &self,
+        write: impl FnOnce() -> Result<(), GitError>,
+    ) -> Result<(), GitError> {
+        let before = self.recall_entries();
+        self.write_index(write)?;
+        // Before the first child nobody can have replaced anything.
+        if !self.has_watched_objects() {
+            return Ok(());
+        }
+        let Some(after) = self.read_entries() else { return Ok(()) };
+        let doubtful: Vec<(&[u8], Oid)> = after
+            .files_beside(before.as_ref())
+            .filter(|(_, id)| safe_files::kind_of(&self.loose_file(*id)).is_some())
+            .filter(|(path, id)| !self.is_content(&self.top().join(OsStr::from_bytes(path)), *id))
+            .collect();
+        for (path, id) in doubtful {
+            // A filter, or the ends of lines, may make another file of it.
+            let command = self.git("hash-object").arg("--").arg(OsStr::from_bytes(path));
+            if command.stdout()?.trim_ascii_end() != id.to_string().as_bytes() {
+                return Err(GitError::Corrupt(id.to_string(), ObjectKind::Blob.as_str()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file holds what an id says. One that is not there was left out of the checkout, or is gone again.
+    fn is_content(&self, file: &Path, id: Oid) -> bool {
+        let content = match safe_files::kind_of(file) {
+            Some(Kind::File) => safe_files::read_up_to(file, LARGEST).ok(),
+            Some(Kind::Link) => {
+                std::fs::read_link(file).ok().map(|target| target.as_os_str().as_bytes().to_vec())
+            }
+            _ => return true,
+        };
+        content.is_some_and(|content| Oid::of(ObjectKind::Blob, &content, self.format) == id)
+    }
+
+    fn read_entries(&self) -> Option<IndexEntries> {
+        let bytes = safe_files::read(&self.index_file()?).ok()?;
+        IndexEntries::parse(&bytes, self.format)
+    }
+}
