@@ -24,6 +24,7 @@ pub(super) fn print(
     if let Some(Proposal { test, because }) = &proposal {
         summary.push(format!("test command: {} (from {because})", test.command));
     }
+    summary.push(format!("read from {}", sources.labels()));
     if format == Format::Text {
         text::tree(ui, &plan);
         ui.line("");

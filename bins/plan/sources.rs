@@ -8,6 +8,7 @@ use std::{
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, GitError, Repository},
+    message::visible,
     plan::{Plan, PlanError, TASK_LIST, Task, find_plans, usual_places},
     process::Cancel,
     safe_files,
@@ -80,6 +81,12 @@ impl Sources {
             .iter()
             .map(|Document { label, bytes, .. }| (label.as_str(), bytes.as_slice()))
             .collect()
+    }
+
+    /// The names of the files, for people.
+    pub(super) fn labels(&self) -> String {
+        let labels: Vec<String> = self.documents.iter().map(|document| visible(&document.label)).collect();
+        labels.join(", ")
     }
 
     /// Whether the plan was read from a spec; a tree file only names the specs that it was made from.

@@ -150,6 +150,7 @@ fn without_a_name_all_plans_are_listed_and_the_only_one_is_used() {
     garden.arborist(["plan"]).exits(1).err(".kiro/specs/login/tasks.md").err("openspec/changes/add/tasks.md");
     garden.write("specs/001-x/tasks.md", "- [ ] T001 mine\n");
     garden.git(["checkout", "-q", "-b", "feature/001-x"]).succeeds();
+    garden.arborist(["plan"]).succeeds().out("read from specs/001-x/tasks.md");
     garden.arborist(["plan"]).succeeds().out("T001 mine");
 }
 

@@ -292,6 +292,16 @@ const WHOLE_PLANS: &[Row] = &[
         &[("T002", ""), ("T002a", "T001 T002"), ("T003", "T002a")],
     ),
     (
+        "a range that is a whole phase",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n## Phase 2: b\n- [ ] T003 c\n## Phase 3: c\n- [ ] T004 [P] d\n- [ ] T005 [P] e\n\n## Dependencies\n\n- T004-T005 (Service) depends on T001\n",
+        &[("phase-2", "phase-1"), ("phase-3", "T001"), ("T004", "")],
+    ),
+    (
+        "tasks in brackets behind the word",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\n## Dependencies\n\n- All shared libraries can be created in parallel (T002-T003)\n",
+        &[("T002", "T001"), ("T003", "T001"), ("T004", "T002 T003")],
+    ),
+    (
         "groups between bars",
         "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n\n## Dependencies\n\n- T002 ‖ T003+T004\n",
         &[("T002", "T001"), ("T003", "T001"), ("T004", "T001 T003"), ("T005", "T002 T004")],

@@ -361,13 +361,20 @@ impl Order<'_> {
         } else {
             let (serial, loose) = (std::mem::take(&mut front.serial), std::mem::take(&mut front.loose));
             front.serial = serial.into_iter().chain(loose).filter(|on| self.is_beside(at, *on)).collect();
+            if front.serial.len() > WIDEST {
+                // So many tasks beside each other are closed by this one, whatever the plan says: waiting is safe, and an
+                // edge for each pair would cost too much.
+                for on in std::mem::take(&mut front.serial) {
+                    self.add(at, on, Basis::Serial);
+                }
+            }
             front.serial.push(at);
         }
     }
 
     fn wait(&mut self, at: usize, front: &Front) {
         let is_parallel = self.drafts[at].task.parallel;
-        if !is_parallel && !(front.loose.is_empty() && front.serial.is_empty()) {
+        if !(is_parallel || front.loose.is_empty() && front.serial.is_empty()) {
             let tail = self.tail(front);
             self.before[at] = self.add_all(at, &tail, Basis::Serial);
             return;

@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{Sense, Voice, is_denied, keyword_at},
-        mentions::{Name, Placed},
+        mentions::{Name, Placed, behind_parenthesis},
         tokens::{Piece, Token},
     },
     Claim, ClauseReader, Force,
@@ -229,6 +229,25 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
+    /// "All library projects can be created in parallel (T009-T012)": the tasks that are meant stand in brackets.
+    fn bracketed_tasks(&self, open: usize) -> Option<Vec<Placed<'a>>> {
+        let end = behind_parenthesis(self.clause, open);
+        let list = self.mentions.list_at(&self.clause[..end], open + 1).filter(|_| end > open)?;
+        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        (list.end + 1 == end && list.members.iter().all(is_task)).then_some(list.members)
+    }
+
+    /// Whether "parallel" at a position is said of all of something that no id names.
+    fn says_all(&self, at: usize) -> bool {
+        let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        self.voice == Voice::Section
+            && self.last.is_none()
+            && is(at, &["parallel"])
+            && at > 0
+            && is(at - 1, &["in"])
+            && is(0, &["all", "both"])
+    }
+
     /// Groups of which none waits for a member of another.
     pub(super) fn abreast_groups(&mut self, groups: &[Vec<Placed<'a>>]) {
         for (at, group) in groups.iter().enumerate() {
@@ -256,6 +275,10 @@ impl<'a> ClauseReader<'_, 'a> {
     pub(super) fn note_manner(&mut self, at: usize) {
         const SHORTLY: usize = 14;
         let Piece::Word(word) = self.clause[at].what else { return };
+        if let Some(tasks) = self.bracketed_tasks(at + 1).filter(|_| self.says_all(at)) {
+            self.said.abreast.push(tasks);
+            return;
+        }
         let Some(list) = self.last.as_ref().filter(|list| list.end <= at && at - list.end <= SHORTLY) else {
             return;
         };

@@ -139,6 +139,7 @@ fn take(
         precedence: Precedence::new(&family.children, &family.roots),
     };
     statements.edges.sort_by_key(|edge| edge.weight);
+    stated.precedence.prefer(statements.edges.iter().map(|edge| (edge.who, edge.on)));
     let mut taken: HashSet<(usize, usize)> = HashSet::new();
     let mut says = vec![Says::Nothing; roles.len()];
     for Edge { who, on, place, weight, scope, is_drawn } in statements.edges {

@@ -283,7 +283,8 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             Some(own) if claim.who.is_empty() => vec![(own, usize::MAX)],
             _ => {
                 let on = own.or_else(|| self.known.nodes(&claim.on).into_iter().max());
-                self.nodes(&claim.who, on.filter(|_| is_all_after(&claim.who)), claim.force)
+                let who = self.nodes(&claim.who, on.filter(|_| is_all_after(&claim.who)), claim.force);
+                self.as_whole_phase(&claim.who, who)
             }
         };
         let subject = who.first().map(|(at, _)| *at);
@@ -309,6 +310,23 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 let weight = if claim.force == Force::Loose { Weight::Remark } else { weight };
                 self.edge((who, *on), at, weight, scope);
             }
+        }
+    }
+
+    /// "T038-T045 (ML service) depend on T011": a range that is all of a phase speaks of the phase.
+    fn as_whole_phase(&self, names: &[Placed<'_>], nodes: Named) -> Named {
+        let [(Name::Range(..), _)] = names else { return nodes };
+        let (Some((first, at)), Some((last, _))) = (nodes.first(), nodes.last()) else { return nodes };
+        match self.family.parents[*first] {
+            Some(phase)
+                if self.family.parents[*last] == Some(phase)
+                    && nodes.len() > 1
+                    && self.family.children[phase].len() == nodes.len()
+                    && nodes.iter().all(|(node, _)| self.family.parents[*node] == Some(phase)) =>
+            {
+                vec![(phase, *at)]
+            }
+            _ => nodes,
         }
     }
 
