@@ -191,15 +191,15 @@ impl<'a> Look<'a> {
     }
 
     fn all(mut self) -> Option<Beside> {
-        self.enter(Vec::new())?;
+        self.enter(b"")?;
         (self.seen == self.files.len()).then_some(self.beside)
     }
 
     /// Looks at what is in a folder. `None` at the first name that is not as it should be.
-    fn enter(&mut self, folder: Vec<u8>) -> Option<()> {
-        let place = self.top.join(OsStr::from_bytes(&folder));
+    fn enter(&mut self, folder: &[u8]) -> Option<()> {
+        let place = self.top.join(OsStr::from_bytes(folder));
         for (name, kind, stamp) in safe_files::list_stamps(&place).ok()? {
-            let mut path = [&folder, name.as_bytes()].concat();
+            let mut path = [folder, name.as_bytes()].concat();
             match kind {
                 _ if path == b".git" => {}
                 Kind::Folder => {
@@ -209,7 +209,7 @@ impl<'a> Look<'a> {
                     if !is_tracked && self.ignored.contains(&path) {
                         self.beside.ignored.insert(path);
                     } else {
-                        self.enter(path)?;
+                        self.enter(&path)?;
                     }
                 }
                 Kind::File | Kind::Link => self.take(path, kind, &stamp)?,

@@ -101,7 +101,7 @@ mod system {
         for thread in fs::read_dir("/proc/self/task").ok()?.flatten() {
             match fs::read_to_string(thread.path().join("children")) {
                 Ok(listed) => {
-                    found.extend(listed.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()))
+                    found.extend(listed.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
                 }
                 // A thread that has ended meanwhile. Where no thread has a list, the first one has none either.
                 Err(_) if thread.file_name() != *std::process::id().to_string() => {}
