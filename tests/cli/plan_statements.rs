@@ -190,7 +190,7 @@ const SAID_OF_TASKS: &[Row] = &[
         "a whole group that waits for a phase",
         "## Phase 2: b\n- [ ] T006 f\n- [ ] T007 g (depends on T001)\n- [ ] T008 h (depends on T001)\n- [ ] T009 i (depends on T001)\n\n\
          ## Dependencies\n- Phase 1 must be complete before T006..T009\n",
-        &[("T007", "T001 T006 phase-1")],
+        &[("T007", "T001 T006"), ("phase-2", "phase-1")],
     ),
     ("a task that can be done at any time", "## Dependencies\n- T005 can be done anytime\n", &[("T005", "")]),
 ];
