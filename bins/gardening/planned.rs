@@ -36,14 +36,14 @@ impl Planned {
 
     /// A plan of one task, whose id is made from its words, so that the same words go on with the same task.
     pub(crate) fn of_words(words: &str) -> Result<Self, Failure> {
-        let parts = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
-        let mut id = parts.collect::<Vec<_>>().join("-").to_lowercase();
-        id.truncate(40);
-        let id = if id.is_empty() { format!("task-{}", &digest(words.as_bytes())[..8]) } else { id };
-        let id = id.trim_end_matches('-');
+        if words.trim().is_empty() {
+            let failure = Failure::new(Exit::Usage, "the task after -m has no words");
+            return Err(failure.hint("say what is to be done: git arborist garden -m 'add a login form'"));
+        }
+        let id = id_of_words(words);
         let name = words.lines().next().unwrap_or(words);
         let tree = serde_json::json!({
-            "nodes": { id: { "id": id, "name": name, "description": words } },
+            "nodes": { (id.as_str()): { "id": id, "name": name, "description": words } },
             "root_ids": [id],
         });
         let plan = Plan::read("the words of -m", tree.to_string().as_bytes())?;
@@ -59,6 +59,20 @@ impl Planned {
             (None, None) => Freeze::Nothing,
         }
     }
+}
+
+/// Words that an id cannot hold as a whole end in a hash, so that other words have another id.
+fn id_of_words(words: &str) -> String {
+    const LONGEST: usize = 40;
+    let parts = words.split(|c: char| !c.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
+    let mut id = parts.collect::<Vec<_>>().join("-").to_lowercase();
+    if id.len() <= LONGEST && words.is_ascii() && !id.is_empty() {
+        return id;
+    }
+    let hash = &digest(words.as_bytes())[..8];
+    id.truncate(LONGEST - hash.len() - 1);
+    let start = id.trim_end_matches('-');
+    format!("{}-{hash}", if start.is_empty() { "task" } else { start })
 }
 
 impl Opened {

@@ -83,7 +83,7 @@ pub fn run(args: ResetArgs, ui: &mut Ui) -> Outcome {
         if args.drop && !remains.changes.is_empty() {
             let (commit, saved) = remains.take_out(&mut recorder, (task, name), place.as_ref())?;
             ui.line(&format!("{} reset {task}", commit.short()));
-            ui.note(&format!("removed from the tree: {}; saved as {saved}", remains.shown()));
+            ui.note(&format!("taken out of the tree: {}; saved as {saved}", remains.shown()));
         } else if is_reset {
             ui.line(&format!("{task} is reset already"));
         } else {

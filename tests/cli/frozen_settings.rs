@@ -45,7 +45,7 @@ echo half > T001.txt
 canary waits
 echo whole > T001.txt"#
         ));
-        garden.arborist(place);
+        drop(garden.arborist(place));
         assert_eq!(fs::read_to_string(garden.root().join("saved")).unwrap(), "half\n", "{place:?}");
         assert!(!ran(&garden), "{place:?}");
     }

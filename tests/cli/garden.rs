@@ -346,6 +346,19 @@ fn one_task_can_be_given_in_words() {
 }
 
 #[test]
+fn other_words_are_another_task_however_they_begin() {
+    let garden = Garden::sprout();
+    garden.agent(WORKER);
+    for what in ["users", "orders"] {
+        let words = format!("Fix the failing tests in the module for {what}");
+        garden.arborist(["garden", "-m", &words]).succeeds().out("1 completed (fix-the-failing-tests");
+        garden.arborist(["garden", "-m", &words]).succeeds().out("is complete");
+    }
+    garden.arborist(["state"]).succeeds().out("2 of 2 done");
+    garden.arborist(["garden", "-m", " "]).exits(129).err("hint: ");
+}
+
+#[test]
 fn an_agent_that_changes_nothing_is_told_of() {
     let garden = garden("case \"$prompt\" in Review*) echo APPROVED ;; *) echo done ;; esac");
     garden.arborist(["garden"]).succeeds().err("T001 implement-pass: no file was changed");

@@ -261,3 +261,27 @@ fn what_was_begun_in_a_lane_is_not_begun_anew_in_the_checkout() {
     assert_eq!(garden.git(["show", "arborist/task/main/T002:half.txt"]).answer(), "half", "nothing is lost");
     garden.arborist(["gardener", "--new-run"]).succeeds();
 }
+
+#[test]
+fn a_worktree_that_was_added_before_the_run_follows_it_and_its_task_lands() {
+    let garden = garden(WORKER);
+    garden.arborist(["worktree", "add", "T001"]).succeeds();
+    garden.arborist(["gardener", "--jobs", "2", "--only", "T001"]).succeeds();
+    let calls = garden.calls();
+    garden.arborist(["state", "--exit-code", "T001"]).succeeds();
+    garden.git(["cat-file", "-e", "main:T001.txt"]).succeeds();
+    garden.arborist(["gardener", "--jobs", "2", "--only", "T001"]).succeeds();
+    assert_eq!(garden.calls(), calls, "nothing is done twice");
+}
+
+#[test]
+fn what_had_not_landed_when_a_run_was_stopped_is_not_called_completed() {
+    let garden = garden(WORKER);
+    // The third run of the tests is the gate's: the first is the baseline, the second the task's.
+    let test =
+        r#"echo x >> "$ROOT/runs"; [ $(wc -l < "$ROOT/runs") -ne 3 ] || { kill -INT $PPID; sleep 30; }"#;
+    let test = test.replace("$ROOT", &garden.root().display().to_string());
+    let run = ["gardener", "--jobs", "2", "--only", "T001", "--test-command", &test];
+    garden.arborist(run).exits(130).out("1 did not land (T001)").never("completed");
+    garden.arborist(run).succeeds().out("1 completed (T001)");
+}

@@ -38,7 +38,7 @@ fn a_ticked_task_passes_on_what_it_waits_for_in_every_command() {
     let waves = document(&garden, &["plan", "--waves", "--format", "json"]);
     assert_eq!(waves["waves"], json!([["T001"], ["T003"]]));
     garden.arborist(["garden", "T003"]).exits(1).err("T001");
-    garden.arborist(["gardener", "--only", "T003"]);
+    drop(garden.arborist(["gardener", "--only", "T003"]));
     assert_eq!(garden.git(["ls-files", "T*.txt"]).answer(), "");
 }
 
@@ -46,7 +46,7 @@ fn a_ticked_task_passes_on_what_it_waits_for_in_every_command() {
 fn what_waits_behind_a_ticked_task_is_not_begun_when_the_first_task_fails() {
     let garden = Garden::planned("tasks.md", TICKED_BETWEEN, WORKER);
     std::fs::write(garden.root().join("broken"), "T001\n").unwrap();
-    garden.arborist(["gardener", "--keep-going"]);
+    drop(garden.arborist(["gardener", "--keep-going"]));
     assert_eq!(garden.git(["ls-files", "T*.txt"]).answer(), "");
 }
 

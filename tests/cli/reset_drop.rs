@@ -119,3 +119,19 @@ fn in_lanes_the_branch_is_saved_and_begun_again() {
     let files = files(&garden);
     assert!(files.contains("good.py") && files.contains("gone.txt") && !files.contains("bad.py"), "{files}");
 }
+
+#[test]
+fn drop_never_undoes_what_others_have_committed_since() {
+    let edits: [(&str, &str); 2] = [("changed.txt", "one\nof the user\n"), ("new/bad.py", "mended\n")];
+    for (path, text) in edits {
+        let garden = failed(&[]);
+        garden.write(path, text);
+        garden.commit("another commit of the user\n");
+        let before = garden.git(["rev-parse", "HEAD"]).answer();
+        garden.arborist(["reset", "--drop", "T1"]).exits(2).err(path).err("git arborist reset T1");
+        assert_eq!(garden.git(["rev-parse", "HEAD"]).answer(), before);
+        assert_eq!(garden.read(path), text);
+        garden.arborist(["reset", "T1"]).succeeds();
+        assert_eq!(garden.read(path), text);
+    }
+}

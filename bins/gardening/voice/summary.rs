@@ -52,6 +52,12 @@ impl Account<'_> {
         let standings = |ids: &[TaskId]| ids.iter().filter_map(|id| progress.find(id)).collect::<Vec<_>>();
         let (failed, left) = (standings(&summary.failed), standings(&summary.left));
         let is_done = summary.is_well() && self.stopped.is_none();
+        // A run that was stopped may not have landed what its agents completed.
+        let is_landed = |task: &&TaskId| {
+            self.stopped.is_none() || progress.find(task).is_some_and(|found| found.is_landed())
+        };
+        let (completed, pending): (Vec<&TaskId>, Vec<&TaskId>) =
+            summary.completed.iter().partition(is_landed);
         SummaryDocument {
             branch: begun.branch.to_string(),
             session: begun.session.to_string(),
@@ -59,16 +65,15 @@ impl Account<'_> {
             to: self.tip.to_string(),
             total: share.total,
             done: share.done,
-            completed: summary.completed.iter().map(ToString::to_string).collect(),
-            unchanged: summary
-                .completed
+            completed: completed.iter().map(ToString::to_string).collect(),
+            unchanged: completed
                 .iter()
                 .filter(|task| story.has_changed_nothing(task))
                 .map(ToString::to_string)
                 .collect(),
             failed: failed.iter().map(|standing| self.failure(standing)).collect(),
             left: left.iter().map(|standing| remainder(standing)).collect(),
-            unlanded: summary.unlanded.iter().map(unlanded).collect(),
+            unlanded: summary.unlanded.iter().map(unlanded).chain(pending.into_iter().map(stopped)).collect(),
             resolved: story.resolved.clone(),
             parked: summary.parked.clone(),
             attempts: story.attempts,
@@ -150,6 +155,11 @@ fn remainder(standing: &Standing<'_>) -> LeftDocument {
 
 fn unlanded(unlanded: &Unlanded) -> UnlandedDocument {
     UnlandedDocument { task: unlanded.task.to_string(), why: one_line(&unlanded.why) }
+}
+
+/// What is complete, but was not landed when the run was stopped.
+fn stopped(task: &TaskId) -> UnlandedDocument {
+    UnlandedDocument { task: task.to_string(), why: "the run was stopped before it landed".to_owned() }
 }
 
 /// The same facts for a person.

@@ -56,6 +56,8 @@ pub enum GardenerError {
     Dirty(String),
     #[error("these files are to be removed from the tree and have changes that are not committed: {0}")]
     Overlap(String),
+    #[error("what {0} left cannot be taken out: commits of others have changed the same lines since: {1}")]
+    Contested(TaskId, String),
     #[error("a {0} is going on in this checkout, and the run's commits would come between")]
     GoingOn(&'static str),
     #[error("no plan was found")]
@@ -145,6 +147,7 @@ impl Explain for GardenerError {
             Self::LaneGone { .. }
             | Self::Dirty(_)
             | Self::Overlap(_)
+            | Self::Contested(..)
             | Self::GoingOn(_)
             | Self::PlanChanged { .. }
             | Self::ConfigChanged(_)
@@ -179,6 +182,9 @@ impl Explain for GardenerError {
                 "commit or stash them, or begin all the same with --allow-dirty: they stay as they are\nor leave them alone, and let the run have a branch of its own: --session-branch".into()
             }
             Self::Overlap(_) => "commit them, or put them aside: git stash -u".into(),
+            Self::Contested(task, _) => {
+                format!("leave the files as they are, and let the task begin anew: git arborist reset {task}")
+            }
             Self::GoingOn(_) => "finish it or give it up, as 'git status' says\nor leave it alone, and let the run have a branch of its own: --session-branch".into(),
             Self::NoPlan => {
                 "name one with --tree, or give one task with: git arborist garden -m \"what to do\"".into()

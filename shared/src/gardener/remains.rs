@@ -5,7 +5,7 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 use super::GardenerError;
 use crate::{
     git::{Change, RefMove, Repository},
-    history::{Base, Run, Work},
+    history::{Base, Conflicts, Run, Work},
     message::{Status, Wording},
     name::{Attempt, BranchName, Oid, TaskId},
     record::{Delivery, Entry, Recorder, settle},
@@ -18,20 +18,26 @@ pub struct Remains {
     pub tree: Oid,
     /// What takes it out.
     pub changes: Vec<Change>,
+    /// Files of these that others have changed again since, so that taking it out would undo their work.
+    pub contested: Vec<String>,
 }
 
 impl Remains {
     /// Of a task, at the tip of a branch.
     pub fn find(repository: &Repository, run: &Run, task: &TaskId, tip: Oid) -> Result<Self, GardenerError> {
         let whole = repository.tree_of(tip)?;
-        let tree = match run.start_of_work(task) {
+        let (tree, conflicts) = match run.start_of_work(task) {
             Some((start, session)) => {
-                Base::find(repository, Work { task, session: &session, start, tip })?.tree
+                let work = Work { task, session: &session, start, tip };
+                let (base, conflicts) = Base::find_with_conflicts(repository, work)?;
+                (base.tree, conflicts)
             }
-            None => whole,
+            None => (whole, Conflicts::new()),
         };
         let changes = if tree == whole { Vec::new() } else { repository.changes(whole, tree)? };
-        Ok(Self { tree, changes })
+        let contested = changes.iter().filter(|change| conflicts.contains(&change.path));
+        let contested = contested.map(Change::shown).collect();
+        Ok(Self { tree, changes, contested })
     }
 
     /// The paths.
@@ -49,6 +55,9 @@ impl Remains {
         checkout: Option<&Repository>,
     ) -> Result<(Oid, String), GardenerError> {
         let (branch, tip) = (recorder.branch().clone(), recorder.head());
+        if !self.contested.is_empty() {
+            return Err(GardenerError::Contested(task.clone(), self.contested.join(", ")));
+        }
         if let Some(checkout) = checkout {
             settle(checkout, &branch, tip)?;
             self.refuse_overlap(checkout, recorder.tree())?;

@@ -22,14 +22,14 @@ impl Unmerged {
         String::from_utf8_lossy(&self.path).into_owned()
     }
 
-    /// Whether a line of this content begins as git begins the two outer marks.
+    /// Whether a line of this content begins as git begins a mark that says whose lines follow.
     #[must_use]
     pub fn is_marked(&self, content: &[u8]) -> bool {
         let is_mark = |line: &[u8], with: u8| {
             let length = line.iter().take_while(|b| **b == with).count();
             length == self.mark && line.get(length) == Some(&b' ')
         };
-        content.split(|b| *b == b'\n').any(|line| is_mark(line, b'<') || is_mark(line, b'>'))
+        content.split(|b| *b == b'\n').any(|line| b"<|>".iter().any(|with| is_mark(line, *with)))
     }
 }
 
@@ -78,6 +78,8 @@ mod tests {
         assert!(file(7).is_marked(seven));
         assert!(!file(32).is_marked(seven), "what the file itself speaks of");
         assert!(file(32).is_marked(format!("{} x\n", ">".repeat(32)).as_bytes()));
+        assert!(file(7).is_marked(b"a\n||||||| 07778bd\nb\n"));
+        assert!(!file(7).is_marked(b"| a | b |\n||||||||| x\n"));
         assert!(!file(7).is_marked(b"<<<<<<<x\n <<<<<<< x\n<<<<<<<< x\n"));
     }
 }

@@ -10,7 +10,7 @@
 //! - Any other commit takes its changes to the base, by a three-way merge. Where that conflicts, the base keeps its own
 //!   version: a reviewer then sees more than the task has added, never less.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Event;
 use crate::{
@@ -43,6 +43,9 @@ pub struct Base {
     /// The tree of the tip without anything that the task added.
     pub tree: Oid,
 }
+
+/// Paths that the task and somebody else have both changed, in ways that cannot be joined.
+pub type Conflicts = BTreeSet<Vec<u8>>;
 
 /// A commit as far as it matters here.
 #[derive(Debug)]
@@ -80,21 +83,31 @@ impl Base {
 
     /// Finds it in history.
     pub fn find(repository: &Repository, work: Work<'_>) -> Result<Self, GitError> {
+        Self::find_with_conflicts(repository, work).map(|(base, _)| base)
+    }
+
+    /// The same, with the paths where it has another version than commits of others, because these conflicted.
+    pub fn find_with_conflicts(
+        repository: &Repository,
+        work: Work<'_>,
+    ) -> Result<(Self, Conflicts), GitError> {
         let graph = Graph::load(repository, work)?;
+        let mut conflicts = Conflicts::new();
         let mut begun: HashMap<Oid, Begun> = HashMap::new();
         for id in graph.oldest_first(work.tip) {
-            if let Some(found) = graph.step(repository, id, &begun)? {
+            if let Some(found) = graph.step(repository, id, &begun, &mut conflicts)? {
                 begun.insert(id, found);
             }
         }
         let tree = repository.tree_of(work.tip)?;
-        match begun.get(&work.tip) {
+        let base = match begun.get(&work.tip) {
             Some(found) => {
-                let tree = carry(repository, found.from, tree, found.base)?;
-                Ok(Self { commit: found.commit, tree })
+                let tree = carry(repository, found.from, tree, (found.base, &mut conflicts))?;
+                Self { commit: found.commit, tree }
             }
-            None => Ok(Self::fresh(work.tip, tree)),
-        }
+            None => Self::fresh(work.tip, tree),
+        };
+        Ok((base, conflicts))
     }
 }
 
@@ -196,13 +209,15 @@ impl<'a> Graph<'a> {
         repository: &Repository,
         id: Oid,
         begun: &HashMap<Oid, Begun>,
+        conflicts: &mut Conflicts,
     ) -> Result<Option<Begun>, GitError> {
         let Some(node) = self.nodes.get(&id) else { return Ok(None) };
         if node.kind == Kind::Own {
             let Some(parent) = node.parents.first().copied() else { return Ok(None) };
             let found = match begun.get(&parent) {
                 Some(before) => {
-                    let base = carry(repository, before.from, self.tree(repository, parent)?, before.base)?;
+                    let tree = self.tree(repository, parent)?;
+                    let base = carry(repository, before.from, tree, (before.base, conflicts))?;
                     Begun { from: node.tree, base, commit: before.commit }
                 }
                 None => Begun { from: node.tree, base: self.tree(repository, parent)?, commit: parent },
@@ -224,8 +239,8 @@ impl<'a> Graph<'a> {
         let mut base = node.tree;
         for (parent, found) in &known {
             let tree = self.tree(repository, *parent)?;
-            let without = carry(repository, found.from, tree, found.base)?;
-            base = carry(repository, tree, base, without)?;
+            let without = carry(repository, found.from, tree, (found.base, conflicts))?;
+            base = carry(repository, tree, base, (without, conflicts))?;
         }
         Ok(Some(Begun { from: node.tree, base, commit: first.commit }))
     }
@@ -274,7 +289,12 @@ fn brought_back(event: &Event) -> Option<Oid> {
 }
 
 /// The tree `to` without what separates `from` from `base`: the changes from `from` to `to`, made to `base`.
-fn carry(repository: &Repository, from: Oid, to: Oid, base: Oid) -> Result<Oid, GitError> {
+fn carry(
+    repository: &Repository,
+    from: Oid,
+    to: Oid,
+    (base, conflicts): (Oid, &mut Conflicts),
+) -> Result<Oid, GitError> {
     if from == to || base == to {
         return Ok(base);
     }
@@ -286,7 +306,13 @@ fn carry(repository: &Repository, from: Oid, to: Oid, base: Oid) -> Result<Oid, 
     let mut edits = Vec::new();
     for own in repository.changes(from, base)? {
         let after = match foreign.get(&own.path) {
-            Some(change) => merged(repository, &own, change)?,
+            Some(change) => match merged(repository, &own, change)? {
+                Merged::Joined(after) => after,
+                Merged::Conflict => {
+                    conflicts.insert(own.path.clone());
+                    own.after
+                }
+            },
             None => own.after,
         };
         edits.push(Change { after, ..own });
@@ -294,25 +320,35 @@ fn carry(repository: &Repository, from: Oid, to: Oid, base: Oid) -> Result<Oid, 
     repository.tree_with(to, &edits)
 }
 
-/// A file that both changed. Its lines are joined by git without attributes, which an agent could have written; a conflict,
-/// or a git older than 2.43, leaves the base's version.
-fn merged(repository: &Repository, own: &Change, foreign: &Change) -> Result<Option<(u32, Oid)>, GitError> {
+/// What became of a file that both changed.
+enum Merged {
+    Joined(Option<(u32, Oid)>),
+    /// The base's version stays.
+    Conflict,
+}
+
+/// A file that both changed. Its lines are joined by git without attributes, which an agent could have written. A git older
+/// than 2.43 joins nothing.
+fn merged(repository: &Repository, own: &Change, foreign: &Change) -> Result<Merged, GitError> {
+    if own.after == foreign.after {
+        return Ok(Merged::Joined(own.after));
+    }
     let (Some((mode, before)), Some((own_mode, base)), Some((other_mode, other))) =
         (own.before, own.after, foreign.after)
     else {
-        return Ok(own.after);
+        return Ok(Merged::Conflict);
     };
     let is_file = |mode: u32| mode == 0o100_644 || mode == 0o100_755;
     if !(is_file(mode) && is_file(own_mode) && is_file(other_mode)) {
-        return Ok(own.after);
+        return Ok(Merged::Conflict);
     }
     let mode = if own_mode == mode { other_mode } else { own_mode };
     if base == other || before == base {
-        return Ok(Some((mode, other)));
+        return Ok(Merged::Joined(Some((mode, other))));
     }
     if before == other {
-        return Ok(Some((mode, base)));
+        return Ok(Merged::Joined(Some((mode, base))));
     }
     let joined = repository.merge_blobs(base, before, other)?;
-    Ok(joined.map_or(own.after, |blob| Some((mode, blob))))
+    Ok(joined.map_or(Merged::Conflict, |blob| Merged::Joined(Some((mode, blob)))))
 }

@@ -16,7 +16,7 @@ mod run;
 mod tasks;
 mod walk;
 
-pub use base::{BROUGHT_BACK, Base, Work};
+pub use base::{BROUGHT_BACK, Base, Conflicts, Work};
 pub use event::{Event, FAILED, INTERRUPTED};
 pub use fold::{Interruptions, State, TaskHistory, TaskState};
 pub use grow::Ground;

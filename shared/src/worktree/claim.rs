@@ -115,6 +115,9 @@ impl Pool {
             let source = LockError::Held { path: found.path.clone(), holder: Box::default() };
             return Err(WorktreeError::Busy { task: wish.task.clone(), source });
         }
+        if wish.place == Wanted::Lane {
+            self.follow(&lane, &wish.branch, wish.base)?;
+        }
         let port = environment::allot_port(&lane, all)?;
         Ok(Claim {
             lane,

@@ -71,6 +71,26 @@ impl Pool {
         Ok(Ok(self.repository.write_joint(tree, &[tip, from], &message, signing)?))
     }
 
+    /// Lets a branch without commits of its own follow `base`, as one does that has no worktree yet. Where files that are not
+    /// committed stand in the way, everything stays as it is.
+    pub(super) fn follow(
+        &self,
+        lane: &Repository,
+        branch: &BranchName,
+        base: Oid,
+    ) -> Result<(), WorktreeError> {
+        let Some(tip) = self.repository.find_branch(branch)? else { return Ok(()) };
+        if tip == base || !self.repository.is_ancestor(tip, base)? {
+            return Ok(());
+        }
+        let _floating = lane.float_home();
+        if !self.bring(lane, tip, base)?.is_empty() {
+            return Ok(());
+        }
+        let moves = [RefMove { name: &branch.to_ref(), new: Some(base), old: Some(tip) }];
+        Ok(self.repository.move_refs(&moves, "arborist: begin")?)
+    }
+
     /// Brings a worktree from one commit to another, and gives the paths that stand in the way, if any do. Files come
     /// first and the branch last: one who was killed in between finds the files as they shall be, and goes on.
     fn bring(&self, lane: &Repository, tip: Oid, commit: Oid) -> Result<Vec<String>, WorktreeError> {
