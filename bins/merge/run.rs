@@ -13,14 +13,23 @@ use arborist_core::{
     process::{Cancel, FileLock},
     progress::{Boxes, Progress, Standing},
     queue::{FanIn, Gate, News, Options, Outcome as Became, Queue, Report, Stored},
-    session::{Archive, Chronicle, Draft, Driver, End, Happening, SessionError, Verdict},
+    session::{Archive, Asked, Chronicle, Draft, Driver, End, Happening, SessionError, Verdict},
     settings::Origin,
     workspace::Workspace,
 };
 use clap::{Args, CommandFactory};
 
 use super::{MergeArgs, ScopeArgs, add, document::RunDocument, elsewhere, open::Site, unqueued, words};
-use crate::{approval, clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
+use crate::{
+    approval, clock,
+    document::print,
+    entry::Outcome,
+    gardening::{require_given, test_wish, watch_signals},
+    ui::Ui,
+};
+
+/// The option that names the test command of a run.
+const TEST_COMMAND: &str = "test-command";
 
 /// How to land.
 #[derive(Debug, Args)]
@@ -202,7 +211,8 @@ pub(super) fn options(
     let workspace = Workspace::load(&site.repository, &settings, cancel)?;
     let staff = Staff::new(&CrewFlags::default(), &settings);
     let mut options = Options::new(&staff, secrets, cancel, clock::now)?;
-    if let Some(command) = &args.test_command {
+    let asked = asked_before(site, &run)?;
+    if let Some(command) = args.test_command.as_ref().or_else(|| given_before(site, &asked)) {
         options = options.tested_by(Some(command), Origin::User);
     }
     options.worktrees.repo = Some(workspace.main().name.clone());
@@ -218,7 +228,7 @@ pub(super) fn options(
     options.phases.retain(|phase, _| is_named(phase));
     let mut own: Vec<Gate> = options.phases.values().flatten().cloned().collect();
     own.extend(tickets.iter().flat_map(|stored| options.tests_of(&stored.ticket.task)));
-    tell_of_untested((site, &run), (&options, &tickets), ui)?;
+    tell_of_untested((site, &asked), (&options, &tickets), ui)?;
     let mut commands = options.foreign_commands();
     let foreign = own.iter().filter(|gate| gate.foreign);
     commands.extend(foreign.map(|gate| format!("test: {}", gate.command)));
@@ -233,10 +243,25 @@ pub(super) fn options(
     Ok(options)
 }
 
-/// Nothing lands untested without a word on it. A test command that was given as an option is not read from the session's
-/// record, which anybody can write: it has to be given again.
+/// What the run was asked for when it began, or went on.
+fn asked_before(site: &Site, run: &Run) -> Result<Asked, Failure> {
+    let archive = Archive::new(&site.repository);
+    let newest = run.start.as_ref().map(|start| archive.newest(&start.session)).transpose()?.flatten();
+    Ok(newest.map(|newest| archive.asked_of(&newest)).transpose()?.unwrap_or_default())
+}
+
+/// The test command that the run was given as an option, if the user gave it in this repository: anybody can write the record
+/// of a session.
+fn given_before<'a>(site: &Site, asked: &'a Asked) -> Option<&'a String> {
+    let is_given = |command: &&String| {
+        require_given(&site.repository, Some(&test_wish(&site.repository, command))).is_ok()
+    };
+    asked.options.get(TEST_COMMAND).filter(is_given)
+}
+
+/// Nothing lands untested without a word on it.
 fn tell_of_untested(
-    (site, run): (&Site, &Run),
+    (site, asked): (&Site, &Asked),
     (options, tickets): (&Options, &[Stored]),
     ui: &mut Ui,
 ) -> Result<(), Failure> {
@@ -246,11 +271,8 @@ fn tell_of_untested(
     if !options.gates.is_empty() || tickets.iter().all(has_test) {
         return Ok(());
     }
-    let archive = Archive::new(&site.repository);
-    let newest = run.start.as_ref().map(|start| archive.newest(&start.session)).transpose()?.flatten();
-    let asked = newest.map(|newest| archive.asked_of(&newest)).transpose()?.unwrap_or_default();
-    let name = "test-command";
-    if asked.options.contains_key(name) || asked.withheld.iter().any(|withheld| withheld == name) {
+    let is_withheld = asked.withheld.iter().any(|withheld| withheld == TEST_COMMAND);
+    if is_withheld || asked.options.contains_key(TEST_COMMAND) {
         let words = "this run was given its test command as an option, which has to be given again to land";
         return Err(Failure::new(Exit::No, words).hint(format!(
             "{} --test-command <command>, or set test-command in .arborist/config.toml",

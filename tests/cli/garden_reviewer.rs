@@ -104,3 +104,15 @@ fn a_reviewer_without_a_verdict_is_said_to_have_given_none_and_a_budget_that_nob
         .succeeds()
         .never("may not tell");
 }
+
+#[test]
+fn a_repository_cannot_switch_the_review_off_in_silence() {
+    for settings in ["[steps.review]\nrunner = \"demo\"\n", "[steps.review]\nfallback = [\"demo\"]\n"] {
+        let garden = Garden::planned("tasks.md", "- [ ] T001 do a\n", arborist_testkit::WORKER);
+        garden.write(".arborist/config.toml", settings);
+        garden.commit("settings\n");
+        garden.arborist(["garden"]).exits(2).err("review: demo");
+        assert_eq!(garden.calls(), 0);
+        garden.arborist(["garden", "--yes"]).succeeds();
+    }
+}

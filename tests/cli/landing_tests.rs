@@ -109,10 +109,20 @@ fn a_landing_by_hand_without_a_test_warns_once() {
 }
 
 #[test]
-fn a_test_command_given_to_the_run_has_to_be_given_again_to_land_by_hand() {
+fn a_test_command_given_to_the_run_holds_for_landings_by_hand() {
     let garden = garden();
     garden.git(["config", "arborist.merge.auto", "false"]).succeeds();
     run(&garden, &["--test-command", NOT_BOTH]).exits(1);
+    garden.arborist(["merge", "run"]).exits(1);
+    assert_eq!((landed(&garden), gates(&garden)), (1, vec!["test".to_owned()]));
+}
+
+#[test]
+fn a_test_command_that_only_a_record_knows_lands_nothing_until_it_is_given() {
+    let garden = garden();
+    garden.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    run(&garden, &["--test-command", NOT_BOTH]).exits(1);
+    std::fs::remove_dir_all(garden.home().join(".local/state/git-arborist/approved")).unwrap();
     garden.arborist(["merge", "run"]).exits(1).err("--test-command");
     assert_eq!(landed(&garden), 0, "nothing lands untested");
     garden.arborist(["merge", "run", "--test-command", NOT_BOTH]).exits(1);

@@ -54,7 +54,7 @@ fn what_waits_behind_a_ticked_task_is_not_begun_when_the_first_task_fails() {
 fn a_ticked_task_does_not_change_the_plan() {
     let garden = Garden::planned("tasks.md", TICKED_BETWEEN, WORKER);
     let ticked = document(&garden, &["plan", "--format", "json"]);
-    garden.write("tasks.md", &TICKED_BETWEEN.replace("[x]", "[ ]"));
+    garden.write("tasks.md", TICKED_BETWEEN.replace("[x]", "[ ]"));
     let open = document(&garden, &["plan", "--format", "json"]);
     assert_eq!(ticked["nodes"]["T003"]["depends_on"], json!(["T002"]));
     assert_eq!(ticked["nodes"]["T003"]["depends_on"], open["nodes"]["T003"]["depends_on"]);

@@ -164,3 +164,18 @@ fn a_queue_of_the_users_own_where_git_reads_is_named_before_an_agent_is_asked() 
         assert_eq!(garden.calls(), 0);
     }
 }
+
+#[test]
+fn a_log_is_never_written_into_a_file_that_has_another_name() {
+    // Which log is next can be told from the clock, which stands still here.
+    let deed = "mkdir -p spec/logs; for part in '' .0; do
+        ln \"$ROOT/precious\" \"spec/logs/T001_test_20250216T143022$part.log\"; done; echo a > T001.txt";
+    let worker = format!("case \"$prompt\" in Review*) echo APPROVED ;; *) {deed} ;; esac");
+    let garden = Garden::planned("tasks.md", "- [ ] T001 do a\n", &worker);
+    fs::write(garden.root().join("precious"), "theirs\n").unwrap();
+    let test = "echo red; [ ! -e T001.txt ]";
+    garden.arborist(["garden", "--max-retries", "1", "--test-command", test]).exits(1);
+    assert_eq!(fs::read_to_string(garden.root().join("precious")).unwrap(), "theirs\n");
+    let log = fs::read_to_string(garden.path("spec/logs/T001_test_20250216T143022.log")).unwrap();
+    assert!(log.contains("red"), "{log}");
+}

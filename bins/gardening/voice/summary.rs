@@ -53,9 +53,8 @@ impl Account<'_> {
         let (failed, left) = (standings(&summary.failed), standings(&summary.left));
         let is_done = summary.is_well() && self.stopped.is_none();
         // A run that was stopped may not have landed what its agents completed.
-        let is_landed = |task: &&TaskId| {
-            self.stopped.is_none() || progress.find(task).is_some_and(|found| found.is_landed())
-        };
+        let is_landed =
+            |task: &&TaskId| self.stopped.is_none() || progress.find(task).is_some_and(Standing::is_landed);
         let (completed, pending): (Vec<&TaskId>, Vec<&TaskId>) =
             summary.completed.iter().partition(is_landed);
         SummaryDocument {

@@ -26,6 +26,9 @@ pub fn foreign_commands(
     for chain in options.staff.chains(plan)? {
         commands.extend(chain.iter().flat_map(|crew| foreign_runner(crew, settings)));
     }
+    if options.staff.is_review_switched_off()? {
+        commands.insert("review: demo (it approves everything)".to_owned());
+    }
     if let MessageBy::Model(crew) = &options.message_by {
         commands.extend(foreign_runner(crew, settings));
     }

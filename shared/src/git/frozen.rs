@@ -28,12 +28,15 @@ use crate::{
 static FROZEN: Mutex<BTreeMap<PathBuf, Arc<FrozenSettings>>> = Mutex::new(BTreeMap::new());
 
 /// Commands that obey settings which run programs, hide files or change what is taken in or written.
-const OBEYING: [&str; 26] = [
+const OBEYING: [&str; 31] = [
     "add",
+    "am",
+    "bisect",
     "check-attr",
     "check-ignore",
     "checkout",
     "checkout-index",
+    "cherry-pick",
     "clean",
     "commit-tree",
     "diff-files",
@@ -48,8 +51,10 @@ const OBEYING: [&str; 26] = [
     "merge-tree",
     "push",
     "read-tree",
+    "rebase",
     "reset",
     "restore",
+    "revert",
     "stash",
     "status",
     "update-index",

@@ -129,6 +129,25 @@ impl Staff {
         }
     }
 
+    /// Whether the repository itself names the reviewer that approves everything. A contributor must not be able to switch the
+    /// review off without a word.
+    pub fn is_review_switched_off(&self) -> Result<bool, AgentError> {
+        let is_foreign = |keys: [&str; 2]| {
+            let named = keys.iter().find(|key| self.settings.origin(key).is_some());
+            named.is_some_and(|key| self.settings.origin(key) == Some(Origin::Repository))
+        };
+        let is_asked = self.flags.review.runner.is_some() || self.flags.all.runner.is_some();
+        let is_first_foreign = !is_asked && is_foreign(["steps.review.runner", "runner"]);
+        let are_others_foreign =
+            self.flags.fallback.is_empty() && is_foreign(["steps.review.fallback", "fallback"]);
+        let reviewers = self.reviewers()?;
+        let mut all = reviewers.iter().enumerate();
+        Ok(all.any(|(number, crew)| {
+            let is_named_here = if number == 0 { is_first_foreign } else { are_others_foreign };
+            is_named_here && crew.runner == RunnerKind::Demo
+        }))
+    }
+
     /// Who makes a plan.
     pub fn planner(&self) -> Result<Crew, AgentError> {
         Ok(self.chain(Post::Plan, Named::default())?.first().clone())

@@ -43,10 +43,14 @@ pub fn open_or_create(path: &Path) -> io::Result<File> {
 }
 
 /// A log with its folders. What is in it stays. Logs lie in the worktree, where anybody can put something in their way: a
-/// link or a queue there is taken away, and what it led to is left alone.
+/// link, a hard link or a queue there is taken away, and what it led to is left alone.
 pub fn open_log(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     let refused = match open_with(path, flags, Missing::Made) {
+        // A second name of a file that may lie anywhere.
+        Ok(file) if fstat(&file)?.st_nlink > 1 => {
+            return remove(path).and_then(|()| open_with(path, flags, Missing::Made));
+        }
         Err(error) if [io::ErrorKind::InvalidInput, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
             error
         }
