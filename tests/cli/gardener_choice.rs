@@ -15,7 +15,7 @@ const PLAN: &str = "\
 ";
 
 /// Writes a file for each task, fails for those that `$ROOT/broken` names, and approves of everything.
-const WORKER: &str = r#"
+pub(crate) const WORKER: &str = r#"
 case "$prompt" in
   "Review"*) echo APPROVED ;;
   *) task=$(printf '%s' "$prompt" | sed -n '1s/Implement task \([^:]*\):.*/\1/p')

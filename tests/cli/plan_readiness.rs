@@ -3,15 +3,7 @@
 use arborist_testkit::Garden;
 use serde_json::{Value, json};
 
-/// Writes a file for each task, fails for those that `$ROOT/broken` names, and approves of everything.
-const WORKER: &str = r#"
-case "$prompt" in
-  "Review"*) echo APPROVED ;;
-  *) task=$(printf '%s' "$prompt" | sed -n '1s/Implement task \([^:]*\):.*/\1/p')
-     if grep -qs "$task" "$ROOT/broken"; then echo "cannot do $task" >&2; exit 1; fi
-     echo "$task" >> "$task.txt" ;;
-esac
-"#;
+use crate::gardener_choice::WORKER;
 
 /// A ticked task between two that are open.
 const TICKED_BETWEEN: &str =

@@ -183,7 +183,7 @@ impl Explain for GardenerError {
             }
             Self::Overlap(_) => "commit them, or put them aside: git stash -u".into(),
             Self::Contested(task, _) => {
-                format!("leave the files as they are, and let the task begin anew: git arborist reset {task}")
+                format!("to keep the files and run the task again: git arborist reset {task}")
             }
             Self::GoingOn(_) => "finish it or give it up, as 'git status' says\nor leave it alone, and let the run have a branch of its own: --session-branch".into(),
             Self::NoPlan => {

@@ -22,7 +22,7 @@ impl Repository {
     ) -> Result<(), GitError> {
         let before = self.recall_entries();
         self.write_index(write)?;
-        // Before the first child nobody can have replaced anything.
+        // No child process has run yet that could have replaced an object.
         if !self.has_watched_objects() {
             return Ok(());
         }

@@ -289,14 +289,7 @@ impl GitCommand {
             .env("GIT_FLUSH", "0")
             .arg(name)
             .args(comparison_options(name));
-        Self {
-            name: name.to_owned(),
-            program,
-            waits_for_locks: false,
-            homes: Arc::default(),
-            top: None,
-            refusal: None,
-        }
+        Self::of(name, program)
     }
 
     /// `git {name}` in `dir`, to change objects, refs or an index, with settings for this one call. It runs no hooks
@@ -386,10 +379,7 @@ impl GitCommand {
         self
     }
 
-    /// `git {name}` in `dir` with the user's own settings, for what hooks and configuration may matter for.
-    #[must_use]
-    pub fn acting(name: &str, dir: &Path) -> Self {
-        let program = Self::plain_program(dir).arg(name);
+    fn of(name: &str, program: Program) -> Self {
         Self {
             name: name.to_owned(),
             program,
@@ -398,6 +388,13 @@ impl GitCommand {
             top: None,
             refusal: None,
         }
+    }
+
+    /// `git {name}` in `dir` with the user's own settings, for what hooks and configuration may matter for.
+    #[must_use]
+    pub fn acting(name: &str, dir: &Path) -> Self {
+        let program = Self::plain_program(dir).arg(name);
+        Self::of(name, program)
     }
 
     /// `git {name}` in `dir` for a person to watch: in their language, and in no other repository than that of `dir`.

@@ -1,5 +1,5 @@
-//! Branches that others move too: targets. What a user commits there is built upon. But nobody has reason to write steps of
-//! a run there while that run is at work: a child process that does so wants the next run to count them.
+//! Target branches, which users move as well as the run. Commits of users are kept and built upon. Step commits of the run
+//! that this process did not write are not: a child process that writes them wants the next run to count them.
 
 use std::{
     collections::{BTreeSet, HashSet},
@@ -21,7 +21,7 @@ pub(super) struct Followed {
     pub(super) left: Oid,
     /// Moves of others that this process has built upon: from where, and where to.
     pub(super) gaps: Vec<(Oid, Oid)>,
-    /// The run whose steps nobody else may write there.
+    /// The branch of the run. Only this process may write steps of that run to the target.
     pub(super) scope: BranchName,
 }
 
@@ -30,8 +30,8 @@ pub(super) fn note_written(commit: Oid) {
     WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).insert(commit);
 }
 
-/// How far a branch may have come that others moved from one commit to another: to the last commit before the first step of
-/// the run that somebody wrote there. `None` if there is no such step. What is on `own` branches of the run does not count.
+/// The last commit between `from` and `to` that comes before any forged step of the run, `None` if there is no forged step.
+/// Commits on the run's `own` branches are not forged.
 pub(super) fn last_before_claims(
     repository: &Repository,
     scope: &BranchName,
