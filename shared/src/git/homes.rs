@@ -4,7 +4,8 @@
 //! ever compares with one that is half made or half removed by us.
 //!
 //! One that appears while a child runs and that is not ours may be the user's or of another process of ours; a child may
-//! have made it as well. It stays, but this process never uses it, and it may bring no settings of its own.
+//! have made it as well. It stays, but this process never uses it, and it may bring no settings of its own. The same holds
+//! for one that another process holds or is making: what changes there is that process's to compare.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -19,7 +20,10 @@ use std::{
 };
 
 use super::{GitCommand, GitError, Repository, worktrees::top_of_home};
-use crate::safe_files::{self, Kind};
+use crate::{
+    process::FileLock,
+    safe_files::{self, Kind},
+};
 
 /// Run programs, lead git to another repository or to another worktree, or tell whose it is.
 const WATCHED: [&str; 4] = ["config.worktree", "commondir", "gitdir", LOCKED];
@@ -27,6 +31,8 @@ const WATCHED: [&str; 4] = ["config.worktree", "commondir", "gitdir", LOCKED];
 const LOCKED: &str = "locked";
 /// How the reasons begin that our worktrees are locked with.
 const OURS: &[u8] = b"arborist";
+/// The reason that git locks a worktree with while it makes it.
+const BEING_MADE: &[u8] = b"initializing";
 /// Leaves out files of a sparse checkout. We write it ourselves where lanes are filled.
 const SPARSE: &str = "info/sparse-checkout";
 /// In the git directory of a submodule of the worktree: what runs programs or hides files there.
@@ -227,7 +233,10 @@ impl Table {
         let now = list(repository);
         self.strange.retain(|home| now.contains(home));
         let mut before = std::mem::take(&mut self.known);
-        for home in now.into_iter().filter(|home| !self.strange.contains(home)) {
+        let is_ours_to_know = |home: &PathBuf| {
+            !self.strange.contains(home) && is_made(home) && !is_held_elsewhere(repository, home)
+        };
+        for home in now.into_iter().filter(is_ours_to_know) {
             let is_same = |known: &Home| {
                 known.is_unchanged(&home) && Home::read_filling(&home) == known.filling_parts()
             };
@@ -248,6 +257,11 @@ impl Table {
                     || (is_filled && Home::read_filling(&home) != known.filling_parts())
             };
             match self.known.get(&home).filter(is_changed).cloned() {
+                // Another run has claimed a lane that was free.
+                Some(_) if is_held_elsewhere(repository, &home) => {
+                    self.known.remove(&home);
+                    self.clean(repository, &home);
+                }
                 Some(known) => self.put_back(repository, &home, &known),
                 None if self.known.contains_key(&home) => {}
                 None => self.clean(repository, &home),
@@ -392,6 +406,19 @@ impl Content {
 /// Whether a watched file is as it was. Users lock and unlock worktrees of their own as they like.
 fn is_same(name: &str, before: &Content, after: &Content) -> bool {
     before == after || (name == LOCKED && !before.is_lock_of_ours() && !after.is_lock_of_ours())
+}
+
+/// Whether git is done with making a worktree: it writes one file after the other.
+fn is_made(home: &Path) -> bool {
+    let is_written = |name: &str| safe_files::read(&home.join(name)).is_ok_and(|bytes| !bytes.is_empty());
+    let is_being_made = || safe_files::read(&home.join(LOCKED)).is_ok_and(|why| why.starts_with(BEING_MADE));
+    ["commondir", "gitdir", HEAD].into_iter().all(is_written) && !is_being_made()
+}
+
+/// Whether another process of ours has claimed the worktree.
+fn is_held_elsewhere(repository: &Repository, home: &Path) -> bool {
+    let holder = top_of_home(home).and_then(|top| FileLock::find_holder(&repository.worktree_lock(&top)));
+    holder.is_some_and(|holder| holder.pid != std::process::id())
 }
 
 /// The git directories of the submodules of a worktree.

@@ -11,7 +11,7 @@ use super::{
     GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::Identity,
     kept::Clerks, odb::ObjectDatabase, register::Register,
 };
-use crate::name::{BranchName, ObjectFormat, Oid, RepoName};
+use crate::name::{BranchName, ObjectFormat, Oid, RepoName, digest};
 
 /// Where `HEAD` points.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,6 +176,14 @@ impl Repository {
     #[must_use]
     pub fn run_lock(&self, branch: &BranchName) -> PathBuf {
         self.common_dir.join("arborist/locks").join(format!("run-{}", branch.component()))
+    }
+
+    /// The lock that whoever works in the worktree at `top` holds.
+    #[must_use]
+    pub fn worktree_lock(&self, top: &Path) -> PathBuf {
+        let name = top.file_name().unwrap_or_default().to_string_lossy();
+        let unique = &digest(top.as_os_str().as_encoded_bytes())[..12];
+        self.common_dir.join("arborist/locks").join(format!("worktree-{name}-{unique}"))
     }
 
     /// A reading call of git in this repository.

@@ -137,7 +137,7 @@ impl Pool {
             let mut free: Vec<&Worktree> = worktrees.iter().filter(is_free).collect();
             free.sort_by_key(|lane| lane.head != Some(wish.base));
             for lane in free {
-                if FileLock::find_holder(&self.places.lock_of(&lane.path)).is_some() {
+                if FileLock::find_holder(&self.repository.worktree_lock(&lane.path)).is_some() {
                     continue;
                 }
                 // Whoever had it when the list was made may have filled it since.
@@ -277,7 +277,7 @@ impl Pool {
     }
 
     pub(super) fn lock_place(&self, path: &Path, task: &TaskId) -> Result<FileLock, WorktreeError> {
-        self.take_lock(&self.places.lock_of(path), task)
+        self.take_lock(&self.repository.worktree_lock(path), task)
     }
 
     fn take_lock(&self, path: &Path, task: &TaskId) -> Result<FileLock, WorktreeError> {

@@ -145,7 +145,7 @@ impl Pool {
 
     /// Who is at work in a place, by its lock and by those that the programs share that were started there.
     pub fn find_occupant(&self, path: &Path) -> io::Result<Option<Holder>> {
-        let lock = self.places.lock_of(path);
+        let lock = self.repository.worktree_lock(path);
         if let Some(holder) = FileLock::look(&lock)? {
             return Ok(Some(holder));
         }
@@ -175,7 +175,12 @@ impl Pool {
     /// Keeps all others out of one place.
     pub fn occupy(&self, path: &Path) -> Result<FileLock, LockError> {
         let what = "git arborist cleanup";
-        FileLock::take_within(&self.places.lock_of(path), what, super::claim::GLANCE, &Cancel::new())
+        FileLock::take_within(
+            &self.repository.worktree_lock(path),
+            what,
+            super::claim::GLANCE,
+            &Cancel::new(),
+        )
     }
 
     /// The repository as it is seen from a place whose folder may be gone.

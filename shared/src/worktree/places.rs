@@ -8,7 +8,7 @@ use std::{
 use super::{WorktreeError, WorktreeOptions};
 use crate::{
     git::{Repository, Worktree, plain_path},
-    name::{TaskId, digest},
+    name::TaskId,
     safe_files,
 };
 
@@ -112,13 +112,6 @@ impl Places {
             0 => self.base.join(name),
             more => self.base.join(format!("{name}-{}", more + 1)),
         }
-    }
-
-    /// The lock of the worktree at `path`.
-    pub(super) fn lock_of(&self, path: &Path) -> PathBuf {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let unique = &digest(path.as_os_str().as_encoded_bytes())[..12];
-        self.locks().join(format!("worktree-{name}-{unique}"))
     }
 
     /// The folder of all locks.

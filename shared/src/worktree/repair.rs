@@ -14,7 +14,7 @@ impl Pool {
             entries.map(|entry| entry.path()).filter(|path| path.join(".git").is_file()).collect();
         let said = self.repository.repair_worktrees(&folders)?;
         for worktree in self.repository.list_worktrees()?.iter().filter(|worktree| is_ours(worktree)) {
-            let is_busy = FileLock::find_holder(&self.places.lock_of(&worktree.path)).is_some();
+            let is_busy = FileLock::find_holder(&self.repository.worktree_lock(&worktree.path)).is_some();
             if is_busy || !worktree.path.is_dir() {
                 continue;
             }

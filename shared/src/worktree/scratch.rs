@@ -72,7 +72,7 @@ impl Pool {
             None if path.symlink_metadata().is_ok() => return Ok(None),
             None => self.make_scratch(&path, commit)?,
         };
-        let file = Attendance::beside(&self.places.lock_of(&path));
+        let file = Attendance::beside(&self.repository.worktree_lock(&path));
         let (attendance, _) = Attendance::take_over(&lock, &file, GRACE)
             .map_err(|source| WorktreeError::Busy { task, source })?;
         let repository = self.linked(&worktree)?;

@@ -98,7 +98,7 @@ impl Pool {
             task,
             head: worktree.head,
             is_missing: !worktree.path.is_dir(),
-            holder: FileLock::find_holder(&self.places.lock_of(&worktree.path)),
+            holder: FileLock::find_holder(&self.repository.worktree_lock(&worktree.path)),
             active: worktree.git_dir.as_deref().and_then(last_activity),
             worktree,
         })

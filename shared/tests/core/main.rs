@@ -21,3 +21,4 @@ mod queue_world;
 mod redaction;
 mod session;
 mod supervised;
+mod worktree_homes;
