@@ -101,7 +101,7 @@ pub struct GateDocument {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub struct ConflictDocument {
-    /// `content`, `add/add`, `modify/delete`, `rename/rename`, `rename/delete`, `file/directory`, `mode`, `binary`, `submodule` or `unknown`.
+    /// `content`, `add/add`, `modify/delete`, `rename/rename`, `rename/delete`, `file/directory`, `mode`, `binary`, `submodule`, `merge driver` or `unknown`.
     pub kind: String,
     /// The files.
     pub paths: Vec<String>,

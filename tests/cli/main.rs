@@ -90,6 +90,7 @@ mod plan_order;
 mod plan_readiness;
 mod plan_reading;
 mod plan_statements;
+mod proven_merges;
 mod proven_steps;
 mod readme;
 mod remote;

@@ -23,6 +23,8 @@ const HIDDEN: u8 = 1;
 const OLD: u8 = 1;
 const NEW: u8 = 2;
 const BOTH: u8 = OLD | NEW;
+/// Marks the ancestors of commits that both sides have.
+const BELOW: u8 = 4;
 
 /// Commits that were met, and those of them that are still to be visited, newest first.
 struct Walk<'a> {
@@ -130,6 +132,65 @@ impl Repository {
         }
         Ok(Some(false))
     }
+
+    /// The newest commits that both have, as `git merge-base --all` gives them.
+    pub(super) fn merge_bases(&self, one: Oid, other: Oid) -> Result<Vec<Oid>, GitError> {
+        if one == other {
+            return Ok(vec![one]);
+        }
+        if let Some(bases) = self.walk_to_bases(one, other)? {
+            return Ok(bases);
+        }
+        let command = self.git("merge-base").arg("--all").args([one.to_string(), other.to_string()]);
+        let printed = String::from_utf8_lossy(&command.answer()?.unwrap_or_default()).into_owned();
+        let strange = |line: &str| GitError::Strange { command: "merge-base".into(), what: line.to_owned() };
+        printed.lines().map(|line| line.parse().map_err(|_| strange(line))).collect()
+    }
+
+    /// The same from the objects. `None` if git has to be asked.
+    fn walk_to_bases(&self, one: Oid, other: Oid) -> Result<Option<Vec<Oid>>, GitError> {
+        if self.is_shallow || !self.reads_objects_in_process() {
+            return Ok(None);
+        }
+        let mut walk = Walk::new(self);
+        if walk.mark(one, OLD)?.is_none() || walk.mark(other, NEW)?.is_none() {
+            return Ok(None);
+        }
+        let mut found = Vec::new();
+        while walk.any_queued(|marks| marks & BELOW == 0) {
+            let Some((_, _, id)) = walk.queue.pop() else { break };
+            let marks = walk.marks_of(id);
+            let is_common = marks & BOTH == BOTH;
+            if is_common && marks & BELOW == 0 && !found.contains(&id) {
+                found.push(id);
+            }
+            let marks = if is_common { marks | BELOW } else { marks };
+            for parent in walk.parents_of(id) {
+                if walk.marks_of(parent) & marks != marks && walk.mark(parent, marks)?.is_none() {
+                    return Ok(None);
+                }
+            }
+        }
+        self.without_ancestors(found.into_iter().filter(|id| walk.marks_of(*id) & BELOW == 0).collect())
+    }
+
+    /// Dates may be wrong, so that a commit is met before one that leads to it.
+    fn without_ancestors(&self, commits: Vec<Oid>) -> Result<Option<Vec<Oid>>, GitError> {
+        let mut kept = Vec::new();
+        for commit in &commits {
+            let mut is_below = false;
+            for other in commits.iter().filter(|other| *other != commit) {
+                match self.walk_to_ancestor(*commit, *other)? {
+                    Some(leads) => is_below |= leads,
+                    None => return Ok(None),
+                }
+            }
+            if !is_below {
+                kept.push(*commit);
+            }
+        }
+        Ok(Some(kept))
+    }
 }
 
 impl Walk<'_> {
@@ -207,7 +268,7 @@ mod tests {
         let script = "for x in $(git for-each-ref --format='%(objectname)' refs/heads); do
             for y in $(git for-each-ref --format='%(objectname)' refs/heads); do
             git merge-base --is-ancestor $x $y && yes=true || yes=false
-            echo $yes $(git rev-list $y ^$x); done; done";
+            echo $yes $(git rev-list $y ^$x); git merge-base --all $x $y | sort | tr '\\n' ' '; echo; done; done";
         let told = run(folder.path(), script);
         let mut told = told.lines();
         for old in &tips {
@@ -218,6 +279,10 @@ mod tests {
                 let range = repository.walk_range(&[*new], &[*old]).unwrap().unwrap();
                 let ids: Vec<String> = range.iter().map(|commit| commit.id.to_string()).collect();
                 assert_eq!(ids, words.filter(|word| !word.is_empty()).collect::<Vec<_>>(), "{new} ^{old}");
+                let mut bases = repository.walk_to_bases(*old, *new).unwrap().unwrap();
+                bases.sort_by_key(ToString::to_string);
+                let bases: Vec<String> = bases.iter().map(ToString::to_string).collect();
+                assert_eq!(bases, told.next().unwrap().split_whitespace().collect::<Vec<_>>(), "{new} {old}");
             }
         }
     }

@@ -13,7 +13,11 @@ use crate::{
 };
 
 /// Settings that change what a merge comes to, pinned so that every machine comes to the same.
-pub(super) const PINNED: [&str; 6] = [
+///
+/// `merge=union` in a tracked file would join lines of both sides that nobody has reviewed together. A driver of that name
+/// comes before git's own, and this one merges as git does where no attribute is set.
+pub(super) const PINNED: [&str; 7] = [
+    "merge.union.driver=git merge-file --zdiff3 --marker-size=%L -L ours -L base -L theirs %A %O %B",
     "merge.renames=true",
     "diff.renames=true",
     "merge.renameLimit=7000",
@@ -61,6 +65,15 @@ impl Conflict {
     }
 }
 
+impl Conflict {
+    /// Whether what lies in the worktree of a merge cannot be the resolution as it is. What a merge driver has made can be,
+    /// if a reviewer approves it.
+    #[must_use]
+    pub fn needs_edits(&self) -> bool {
+        self.kind != ConflictKind::Driver
+    }
+}
+
 /// One version of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Version {
@@ -94,6 +107,8 @@ pub enum ConflictKind {
     Binary,
     /// Both moved a submodule.
     Submodule,
+    /// Both changed it, and something else than git's merge of lines has put it together.
+    Driver,
     /// Something that has no name here. It is a conflict all the same.
     Unknown,
 }
@@ -112,6 +127,7 @@ impl ConflictKind {
             Self::Mode => "mode",
             Self::Binary => "binary",
             Self::Submodule => "submodule",
+            Self::Driver => "merge driver",
             Self::Unknown => "unknown",
         }
     }
@@ -141,23 +157,24 @@ impl ConflictKind {
 }
 
 impl Repository {
-    /// Merges `theirs` into `ours`. Attributes are those of `ours`; nothing of any checkout is read or written.
+    /// Merges `theirs` into `ours`. Attributes are those of `ours`; nothing of any checkout is read or written. All of the
+    /// result follows from what is merged.
     pub fn merge(&self, ours: Oid, theirs: Oid) -> Result<Merge, GitError> {
+        let checked = self.check_merge([ours, theirs], self.ask_for_merge(ours, theirs)?)?;
+        if checked.is_explained {
+            return Ok(checked.merge);
+        }
+        // An object that was replaced for a moment is back by now. A merge driver comes to the same again.
+        Ok(self.check_merge([ours, theirs], self.ask_for_merge(ours, theirs)?)?.merge)
+    }
+
+    fn ask_for_merge(&self, ours: Oid, theirs: Oid) -> Result<Merge, GitError> {
         let command = self
             .pin_shared(GitCommand::changing("merge-tree", &self.common_dir, &PINNED))
             .env("GIT_ATTR_SOURCE", ours.to_string())
             .args(["--write-tree", "-z"])
             .args([ours.to_string(), theirs.to_string()]);
         read_merge(&command.finish()?)
-    }
-
-    /// Joins the lines of two versions of a file that both come from `base`, and stores the result. No attribute has a
-    /// part in this. `None` where they conflict, and where git is older than 2.43 and cannot read blobs here.
-    pub fn merge_blobs(&self, ours: Oid, base: Oid, theirs: Oid) -> Result<Option<Oid>, GitError> {
-        let blobs = [ours, base, theirs].map(|id| id.to_string());
-        let ended = self.change("merge-file").args(["--object-id", "--quiet"]).args(blobs).finish()?;
-        let merged = String::from_utf8_lossy(&ended.stdout).trim().parse().ok();
-        Ok(merged.filter(|_| ended.status.success()))
     }
 
     /// Begins to merge `theirs` in this worktree, which must be ours. It is left there, in conflict or not, to be gone

@@ -55,6 +55,7 @@ pub mod stale;
 mod store;
 mod submodules;
 mod sweep;
+mod three_way;
 mod tracked;
 mod transaction;
 mod trees;

@@ -327,8 +327,7 @@ enum Merged {
     Conflict,
 }
 
-/// A file that both changed. Its lines are joined by git without attributes, which an agent could have written. A git older
-/// than 2.43 joins nothing.
+/// A file that both changed. Its lines are joined without attributes, which an agent could have written.
 fn merged(repository: &Repository, own: &Change, foreign: &Change) -> Result<Merged, GitError> {
     if own.after == foreign.after {
         return Ok(Merged::Joined(own.after));

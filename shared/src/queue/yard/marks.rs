@@ -45,7 +45,7 @@ impl Unsettled<'_> {
         let changes = self.place.changes(before, after)?;
         let touched: Vec<String> = changes.iter().map(crate::git::Change::shown).collect();
         let is_touched = |conflict: &&Conflict| conflict.paths.iter().any(|path| touched.contains(path));
-        let left = self.conflicts().iter().filter(|conflict| !is_touched(conflict));
+        let left = self.conflicts().iter().filter(|conflict| !is_touched(conflict) && conflict.needs_edits());
         Ok(left.flat_map(|conflict| conflict.paths.clone()).collect())
     }
 }
@@ -58,7 +58,7 @@ impl Yard<'_> {
         before: Option<Oid>,
     ) -> Result<Result<Oid, String>, QueueError> {
         let tree = merge.place.snapshot()?;
-        if before == Some(tree) {
+        if before == Some(tree) && merge.conflicts().iter().any(Conflict::needs_edits) {
             return Ok(Err("nothing was changed".into()));
         }
         let marked = merge.marked(tree)?;

@@ -1,0 +1,151 @@
+//! What lands is a merge of what was reviewed: git's word for it is held against the trees, and whatever else has put a file
+//! together is a conflict.
+
+use std::fs;
+
+use arborist_testkit::Run;
+
+use crate::orchard::{Orchard, clash, content};
+
+/// A git that finds another tree in the place of that of T1 while it merges, with a file in it that no task has written.
+/// `root/times` says how often.
+fn deceived(orchard: &Orchard) {
+    let path = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    let script = r#"#!/bin/sh
+git='GIT' root='ROOT'
+case " $* " in *" merge-tree "*) ;; *) exec "$git" "$@" ;; esac
+times=$(cat "$root/times"); [ "$times" -gt 0 ] || exec "$git" "$@"
+echo $((times - 1)) > "$root/times"
+place() { printf '%s/repo/.git/objects/%s/%s' "$root" "$(echo $1 | cut -c1-2)" "$(echo $1 | cut -c3-)"; }
+plain() { env -u GIT_DIR -u GIT_COMMON_DIR -u GIT_ATTR_SOURCE -u GIT_INDEX_FILE "$git" -C "$root/repo" "$@"; }
+tree=$(plain rev-parse 'arborist/task/main/T1^{tree}'); blob=$(echo evil | plain hash-object -w --stdin)
+false=$( (plain ls-tree $tree; printf '100755 blob %s\tzevil.sh\n' $blob) | plain mktree)
+file=$(place $tree); cp "$file" "$root/true"; rm -f "$file"; cp "$(place $false)" "$file"
+"$git" "$@"; code=$?
+rm -f "$file"; cp "$root/true" "$file"; exit $code
+"#;
+    let root = orchard.root().display().to_string();
+    orchard.plant("git", &script.replace("GIT'", &format!("{}'", git.display())).replace("ROOT", &root));
+}
+
+#[test]
+fn a_file_that_git_found_in_a_replaced_tree_does_not_land() {
+    for (times, lands) in [("1", true), ("9", false)] {
+        let orchard = Orchard::grown(&["T1"]);
+        orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+        deceived(&orchard);
+        fs::write(orchard.root().join("times"), times).unwrap();
+        // Not by way of git, which puts its own folder first on `PATH`.
+        let mut command = orchard.command("git-arborist-merge", &orchard.path(""));
+        let run = Run::of(command.args(["T1", "--scope", "main"]), b"");
+        if lands {
+            run.succeeds()
+        } else {
+            run.exits(2)
+        };
+        assert_ne!(
+            fs::read_to_string(orchard.root().join("times")).unwrap().trim(),
+            times,
+            "it was deceived"
+        );
+        let files = orchard.git(["ls-tree", "--name-only", "main"]).answer();
+        assert!(!files.contains("zevil.sh"), "{files}");
+        assert_eq!(files.contains("T1.txt"), lands, "{files}");
+    }
+}
+
+#[test]
+fn lines_that_union_would_join_are_a_conflict() {
+    let attributes = |orchard: &Orchard| {
+        orchard.write(".gitattributes", "a.txt merge=union\n");
+        orchard.write("a.txt", "one\n");
+    };
+    let change = |text: &'static str| move |orchard: &Orchard| orchard.write("a.txt", text);
+    let orchard = clash(attributes, change("ours\n"), change("theirs\n"));
+    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    orchard.merge(&["T2"]).exits(2).err("T2 is in conflict: content in a.txt");
+    assert_eq!(orchard.show("main", "a.txt"), "ours");
+    // What does not meet is merged as ever.
+    let orchard = clash(
+        |orchard| {
+            attributes(orchard);
+            orchard.write("a.txt", "1\n2\n3\n4\n5\n6\n7\n");
+        },
+        change("one\n2\n3\n4\n5\n6\n7\n"),
+        change("1\n2\n3\n4\n5\n6\nseven\n"),
+    );
+    orchard.merge(&["T2"]).succeeds();
+    assert_eq!(orchard.show("main", "a.txt"), "one\n2\n3\n4\n5\n6\nseven");
+}
+
+/// A conflict that a merge driver of the user settles.
+fn driven() -> Orchard {
+    let orchard = clash(
+        |orchard| {
+            orchard.write(".gitattributes", "a.txt merge=both\n");
+            orchard.write("a.txt", "one\n");
+        },
+        |orchard| orchard.write("a.txt", "ours\n"),
+        |orchard| orchard.write("a.txt", "theirs\n"),
+    );
+    orchard.git(["config", "merge.both.driver", "cat %B >> %A"]).succeeds();
+    orchard
+}
+
+#[test]
+fn what_a_merge_driver_made_lands_only_if_a_reviewer_approves_it() {
+    let orchard = driven();
+    orchard.agent("echo done");
+    orchard.merge(&["T2"]).succeeds().out("1 landed (T2)");
+    assert_eq!(orchard.show("main", "a.txt"), "ours\ntheirs");
+    let review = orchard.prompt(1);
+    assert!(review.contains("-<<<<<<<") && review.contains("a.txt"), "{review}");
+
+    let orchard = driven();
+    (*orchard).agent("case \"$prompt\" in Review*) echo 'REJECTED: no' ;; *) echo done ;; esac");
+    orchard.merge(&["T2"]).exits(2);
+    assert_eq!(orchard.show("main", "a.txt"), "ours");
+}
+
+#[test]
+fn without_an_agent_a_person_decides_on_what_a_merge_driver_made() {
+    let orchard = driven();
+    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    orchard.merge(&["T2"]).exits(2).err("merge driver in a.txt");
+    orchard.merge(&["resolve", "T2"]).succeeds();
+    orchard.merge(&["resolve", "T2"]).succeeds();
+    orchard.merge(&["run"]).succeeds();
+    assert_eq!(orchard.show("main", "a.txt"), "ours\ntheirs");
+}
+
+#[test]
+fn a_file_that_one_renamed_and_the_other_changed_lands_changed_under_its_new_name() {
+    let lines = |first: &str, last: &str| format!("{first}\n2\n3\n4\n5\n6\n7\n8\n9\n{last}\n");
+    let base = |orchard: &Orchard| {
+        orchard.write("a.txt", lines("1", "10"));
+        orchard.write("b.txt", "other\n");
+    };
+    let renamed = |orchard: &Orchard| {
+        fs::remove_file(orchard.path("a.txt")).unwrap();
+        orchard.write("sub/a.txt", lines("one", "10"));
+    };
+    let changed = |orchard: &Orchard| orchard.write("a.txt", lines("1", "ten"));
+    for order in [true, false] {
+        let orchard = if order { clash(base, renamed, changed) } else { clash(base, changed, renamed) };
+        orchard.merge(&["T2"]).succeeds();
+        assert_eq!(orchard.show("main", "sub/a.txt"), lines("one", "ten").trim_end());
+        assert!(!orchard.git(["ls-tree", "--name-only", "main"]).answer().contains("a.txt\n"));
+    }
+}
+
+#[test]
+fn a_reviewer_of_a_resolution_sees_what_both_sides_have_and_not_what_git_says() {
+    let orchard = content();
+    orchard.agent("printf 'both\\n' > a.txt; echo done");
+    orchard.merge(&["T2"]).succeeds();
+    let review = orchard.prompt(1);
+    for line in ["-ours", "-theirs", "-one", "+both"] {
+        assert!(review.contains(line), "{line}: {review}");
+    }
+}
