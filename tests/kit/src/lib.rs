@@ -20,7 +20,25 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
 };
+
+use tempfile::TempDir;
+
+/// A new temporary folder with a space and a letter beyond ASCII in its name. Six digits tell it from others: random letters
+/// would now and then spell what a test expects nowhere, such as the id of a task.
+fn new_folder() -> TempDir {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let number = std::process::id().wrapping_mul(7919).wrapping_add(count) % 1_000_000;
+        let made = tempfile::Builder::new().prefix(&format!("garden é {number:06}")).rand_bytes(0).tempdir();
+        match made {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            made => return made.expect("a temporary directory"),
+        }
+    }
+}
 
 /// The first moment of every garden: 2025-02-16 14:30:22 UTC.
 pub const NOON: i64 = 1_739_716_222;
@@ -36,7 +54,7 @@ esac
 /// A repository in a directory of its own, removed when dropped.
 #[derive(Debug)]
 pub struct Garden {
-    root: tempfile::TempDir,
+    root: TempDir,
     repo: PathBuf,
     clock: Cell<i64>,
 }
@@ -63,7 +81,7 @@ impl Garden {
     /// A repository without commits, made with these options of `git init`.
     #[must_use]
     pub fn bare_ground(options: &[&str]) -> Self {
-        let root = tempfile::Builder::new().prefix("garden é ").tempdir().expect("a temporary directory");
+        let root = new_folder();
         let repo = root.path().join("repo");
         fs::create_dir_all(root.path().join("home")).expect("a home");
         let garden = Self { root, repo, clock: Cell::new(NOON) };

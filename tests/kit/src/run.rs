@@ -99,10 +99,11 @@ impl Said {
         self
     }
 
-    /// Expects `text` nowhere.
+    /// Expects `text` neither on standard output nor on standard error.
     #[track_caller]
     pub fn never(self, text: &str) -> Self {
-        assert!(!self.0.report().contains(text), "'{text}' in:\n{}", self.0.report());
+        let is_said = self.0.stdout().contains(text) || self.0.stderr().contains(text);
+        assert!(!is_said, "'{text}' in:\n{}", self.0.report());
         self
     }
 
