@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Called, Expense, Happening, KnownRed, Others, PipelineError, Resume, Stage, Subject, Workshop, guarded,
+    Called, Expense, Happening, KnownRed, Others, PipelineError, Resume, Stage, Subject, TestResult,
+    Workshop, guarded,
 };
 use crate::{
     agent::{
@@ -14,7 +15,7 @@ use crate::{
     history::{Base, Event, FAILED},
     message::{Body, Status, Step as StepKind, Wording},
     name::Attempt,
-    plan::Task,
+    plan::{Task, TestCommand},
     record::{Bulletin, Entry, Recorder, Unfinished},
 };
 
@@ -95,28 +96,11 @@ impl TaskRun<'_, '_, '_> {
         let by = if has_command { &commands[0].command } else { "no test command" };
         let log = self.log_path("test");
         self.announce("test", attempt, (by, &log));
-        if has_command {
-            self.recorder.unsettle();
-        }
-        let guarded = guarded::begin(self.recorder, &self.shop.sentry, &self.shop.annexes);
-        let before = has_command.then(|| guarded::look_at_tracked(self.recorder)).transpose()?;
-        let result = self.shop.test(self.task, &commands, &log, self.recorder.head());
-        let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
-        let trespass = guarded.end(self.recorder, Some(&mark))?;
-        let changed = match before {
-            Some(before) => guarded::put_back_tracked(self.recorder, &before, &mark)?,
-            None => None,
+        let result = if has_command {
+            self.run_tests(attempt, &commands, &log)?
+        } else {
+            TestResult::without_test(&commands, &log)
         };
-        let trespass = trespass.or(changed);
-        let mut result = result?;
-        if has_command {
-            result = self.judged(result)?;
-        }
-        if has_command && trespass.is_none() && self.task.test_commands.is_empty() {
-            self.require_good_lane(&result)?;
-        }
-        // Known failures excuse a test that failed, but nothing that tests must not do.
-        let result = result.but(trespass);
         let status = if result.is_passed { Status::TestPass } else { Status::TestFail };
         let mut entry = self.entry(status, attempt);
         entry.body = result.body;
@@ -125,6 +109,28 @@ impl TaskRun<'_, '_, '_> {
         let event = self.recorder.record(entry, self.recorder.tree())?;
         self.recorded(event, result.why.as_deref(), Expense::default());
         Ok(if result.is_passed { Step::Passed } else { Step::Failed })
+    }
+
+    fn run_tests(
+        &mut self,
+        attempt: Attempt,
+        commands: &[TestCommand],
+        log: &str,
+    ) -> Result<TestResult, PipelineError> {
+        self.recorder.unsettle();
+        let guarded = guarded::begin(self.recorder, &self.shop.sentry, &self.shop.annexes);
+        let before = guarded::look_at_tracked(self.recorder)?;
+        let result = self.shop.test(self.task, commands, log, self.recorder.head());
+        let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
+        let trespass = guarded.end(self.recorder, Some(&mark))?;
+        let changed = guarded::put_back_tracked(self.recorder, &before, &mark)?;
+        let trespass = trespass.or(changed);
+        let result = self.judged(result?)?;
+        if trespass.is_none() && self.task.test_commands.is_empty() {
+            self.require_good_lane(&result)?;
+        }
+        // Known failures excuse a test that failed, but nothing that tests must not do.
+        Ok(result.but(trespass))
     }
 
     /// Why the last attempt failed, in a line.

@@ -35,6 +35,11 @@ pub struct TestResult {
 }
 
 impl TestResult {
+    /// Of a task that has no test command. Nothing is run, so that there is nothing to be watched either.
+    pub(super) fn without_test(commands: &[TestCommand], log: &str) -> Self {
+        Sum::default().result(commands, log)
+    }
+
     /// Tests that did what they may not do have failed, whatever they said.
     #[must_use]
     pub fn but(self, trespass: Option<String>) -> Self {
