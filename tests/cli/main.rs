@@ -84,6 +84,7 @@ mod orchard;
 mod own_worktrees;
 mod owned_refs;
 mod pinned;
+mod plain_files;
 mod plan;
 mod plan_ai;
 mod plan_order;

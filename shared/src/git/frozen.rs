@@ -78,6 +78,13 @@ const LEFT_OUT: [&str; 3] = ["core.bare", "core.worktree", "extensions.worktreec
 /// Settings that name a file which decides what is taken in, and how.
 const NAMING: [&str; 2] = ["core.attributesfile", "core.excludesfile"];
 
+/// Settings that change names or content of files that are written, or leave files out, where they are on.
+const CHANGING: [&str; 4] =
+    ["core.autocrlf", "core.ignorecase", "core.precomposeunicode", "core.sparsecheckout"];
+
+/// Settings that change, whatever their value is, where attributes are read from or how files are written.
+const REDIRECTING: [&str; 3] = ["attr.tree", "core.fsync", "core.fsyncmethod"];
+
 /// One setting, as `git config --list -z` prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
@@ -93,6 +100,8 @@ struct Settings {
     outer: Vec<Entry>,
     /// Of the repository and of the worktree.
     inner: Vec<Entry>,
+    /// Of the command line. They are in our environment, and every git finds them there.
+    told: Vec<Entry>,
     /// `info/exclude` and `info/attributes`.
     info: Vec<(&'static str, Vec<u8>)>,
     /// Files outside that the settings name, by the setting that the copy gets.
@@ -163,6 +172,11 @@ impl Repository {
         Ok(())
     }
 
+    /// Whether no setting changes what is written to a worktree, and no attributes stand outside of it.
+    pub(super) fn has_plain_settings(&self) -> bool {
+        self.recall_frozen().is_some_and(|known| known.fault.is_none() && known.settings.are_plain())
+    }
+
     /// The same command with the settings that are frozen, if it obeys settings and some are.
     pub(super) fn with_frozen(&self, command: GitCommand) -> GitCommand {
         if !OBEYING.contains(&command.name()) {
@@ -213,7 +227,7 @@ impl Repository {
         let command = self.act("config").args(["--list", "-z", "--show-scope", "--show-origin"]);
         let printed = command.stdout()?;
         let fields: Vec<&[u8]> = printed.split(|byte| *byte == 0).collect();
-        let (mut outer, mut inner, mut files) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut outer, mut inner, mut told, mut files) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for record in fields.chunks_exact(3) {
             let [scope, origin, setting] = record else { continue };
             let entry = Entry::parse(setting);
@@ -225,8 +239,7 @@ impl Repository {
                     files.extend(file);
                     inner.push(entry);
                 }
-                // What the command line says is in our environment, and every git finds it there.
-                _ => {}
+                _ => told.push(entry),
             }
         }
         let info = ["exclude", "attributes"].map(|name| (name, self.common_dir.join("info").join(name)));
@@ -248,6 +261,7 @@ impl Repository {
             stamps: files.into_iter().map(|file| (file.clone(), stamp_of(&file))).collect(),
             outer,
             inner,
+            told,
             has_variants,
         })
     }
@@ -361,6 +375,21 @@ impl Settings {
 
     fn has(&self, prefix: &[u8]) -> bool {
         self.outer.iter().chain(&self.inner).any(|entry| entry.key.starts_with(prefix))
+    }
+
+    fn are_plain(&self) -> bool {
+        let mut all = self.outer.iter().chain(&self.inner).chain(&self.told);
+        let is_plain = |entry: &Entry| {
+            let is_switched_on = CHANGING.iter().any(|key| key.as_bytes() == entry.key) && entry.is_true();
+            !is_switched_on && !REDIRECTING.iter().any(|key| key.as_bytes() == entry.key)
+        };
+        let is_naming = |entry: &Entry| NAMING.iter().any(|key| key.as_bytes() == entry.key);
+        let has_rules = |text: &[u8]| !text.trim_ascii().is_empty();
+        // A file of attributes that only git can find is not among those that are named.
+        all.all(is_plain)
+            && !self.told.iter().any(is_naming)
+            && self.info.iter().all(|(name, text)| *name != "attributes" || !has_rules(text))
+            && self.named.iter().any(|(key, text)| *key == NAMING[0] && !has_rules(text))
     }
 
     fn add_excluded(&mut self, line: &str) {

@@ -157,6 +157,18 @@ impl Repository {
         Some((entries, noted.index.written))
     }
 
+    /// The tree that the index holds, if it is known.
+    pub(super) fn find_staged_tree(&self) -> Option<Oid> {
+        let noted = recall(&self.index_file()?)?;
+        if !self.is_index_known() {
+            return None;
+        }
+        noted.tree.or_else(|| {
+            let entries = IndexEntries::parse(&noted.index.bytes, self.format)?;
+            entries.plain().is_some().then(|| entries.tree(self.format))
+        })
+    }
+
     /// The entries of the index, if it is known.
     pub(super) fn find_known_entries(&self) -> Option<IndexEntries> {
         let noted = recall(&self.index_file()?)?;

@@ -39,6 +39,7 @@ mod object_files;
 mod objects;
 mod odb;
 mod owned;
+mod plain_files;
 mod pre_commit;
 mod proof;
 mod reader;

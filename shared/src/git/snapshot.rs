@@ -246,6 +246,9 @@ impl Repository {
 
     /// Brings these paths of the user's own index to what `HEAD` holds, and writes those files that are not in the checkout.
     pub fn bring(&self, changes: &[Change]) -> Result<(), GitError> {
+        if self.add_plainly(changes) {
+            return Ok(());
+        }
         if !self.are_missing(changes) {
             self.stage(changes)?;
             return self.write_missing(changes);

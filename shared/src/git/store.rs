@@ -77,7 +77,7 @@ impl Slip {
         }
         // A name that is taken was planted, or is left of a process of the same number: it is never written into.
         match safe_files::write_new(&slip.0, content) {
-            Ok(()) => Some(slip),
+            Ok(_) => Some(slip),
             Err(_) => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
+    fs::{File, Metadata},
     io::{self, Read, Write},
     os::{
         fd::AsFd,
@@ -197,11 +197,14 @@ pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     Ok(draft.publish(name)?)
 }
 
-/// Writes a file that must not be there yet, in place: what is read before it is complete is not complete.
-pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Writes a file that must not be there yet, in place: what is read before it is complete is not complete. What the file
+/// system says of it then is returned.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<Metadata> {
     let (folder, name) = parent_of(path, Missing::Made)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | QUIET;
-    File::from(openat(&folder, name, flags, Mode::from_raw_mode(0o666))?).write_all(bytes)
+    let mut file = File::from(openat(&folder, name, flags, Mode::from_raw_mode(0o666))?);
+    file.write_all(bytes)?;
+    file.metadata()
 }
 
 /// Copies a regular file with its mode, and gives the copy to be changed further. It takes the place of what is there.

@@ -118,8 +118,8 @@ impl Pool {
     }
 
     /// Makes a scratch worktree exactly what `commit` holds, with the files that worktrees are given and without any set-up.
-    /// Whatever was left there is discarded, whoever was there before and however that ended: that takes one call of git, and
-    /// another one where something else than tracked files lies there.
+    /// Whatever was left there is discarded, whoever was there before and however that ended. Where only a few plain files
+    /// differ, that takes no call of git; else it takes one, and another one where something else than tracked files lies there.
     pub fn reset_scratch(&self, scratch: &Scratch, commit: Oid) -> Result<(), WorktreeError> {
         let lane = &scratch.repository;
         self.mend_link(lane)?;
@@ -129,9 +129,11 @@ impl Pool {
         for name in ["rebase-merge", "rebase-apply", "sequencer"] {
             let _ = safe_files::remove_all(&lane.git_dir.join(name));
         }
-        lane.check_out_commit(commit)?;
-        if !lane.holds_only(lane.tree_of(commit)?) {
-            lane.remove_ignored(&[])?;
+        if !lane.check_out_plainly(commit)? {
+            lane.check_out_commit(commit)?;
+            if !lane.holds_only(lane.tree_of(commit)?) {
+                lane.remove_ignored(&[])?;
+            }
         }
         self.copy_files(lane, &self.patterns()).map(drop)
     }

@@ -1,0 +1,217 @@
+//! A few small files are written to a worktree and its index by this process: to start git for that costs more than all the
+//! rest, and it is needed twice for each task. It is done only where git would write the files as they are stored, which
+//! settings and attributes tell. In all other cases the caller has git do it.
+
+use std::{
+    ffi::OsStr,
+    fs::Metadata,
+    io,
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    path::Path,
+    sync::OnceLock,
+};
+
+use super::{Change, GitError, HiddenMarks, Repository};
+use crate::{
+    name::{ObjectFormat, ObjectKind, Oid},
+    safe_files,
+};
+
+/// More files are git's to write.
+const MOST: usize = 100;
+/// So are larger ones.
+const LARGEST: usize = 1024 * 1024;
+/// The only mode that is written here: what another one makes of a file depends on the system.
+const PLAIN: u32 = 0o100_644;
+/// The files that say what becomes of others when they are written.
+const ATTRIBUTES: &str = ".gitattributes";
+/// A tree that attributes are read from.
+const ATTRIBUTE_SOURCE: &str = "GIT_ATTR_SOURCE";
+/// All that lies in the git directory of a worktree in which nothing is going on. A checkout removes what else git leaves
+/// there.
+const IDLE: [&str; 11] = [
+    "HEAD",
+    "ORIG_HEAD",
+    "FETCH_HEAD",
+    "arborist",
+    "commondir",
+    "gitdir",
+    "index",
+    "info",
+    "locked",
+    "logs",
+    "refs",
+];
+
+/// A file that is to be written or, without content, removed.
+struct PlainFile<'a> {
+    change: &'a Change,
+    content: Option<Vec<u8>>,
+}
+
+impl Repository {
+    /// Writes files that are not in the checkout, and enters them into the index. False if git has to do what is not done yet.
+    pub(super) fn add_plainly(&self, changes: &[Change]) -> bool {
+        changes.iter().all(|change| change.before.is_none() && change.after.is_some())
+            && self.are_missing(changes)
+            && self.apply_plainly(changes).is_some()
+    }
+
+    /// Puts a worktree of ours to `commit`, on no branch. False if that takes more than a few plain files, or if anything else
+    /// lies there than this commit holds: then git has to do it.
+    pub fn check_out_plainly(&self, commit: Oid) -> Result<bool, GitError> {
+        self.settle_index(HiddenMarks::Cleared)?;
+        let tree = self.tree_of(commit)?;
+        let Some(before) = self.find_staged_tree().filter(|_| self.is_idle()) else { return Ok(false) };
+        let changes = self.changes(before, tree)?;
+        if !changes.is_empty() {
+            if self.apply_plainly(&changes).is_none() {
+                return Ok(false);
+            }
+            self.note_staged_tree(tree);
+        }
+        if !self.holds_only(tree) {
+            return Ok(false);
+        }
+        self.detach(commit)?;
+        Ok(true)
+    }
+
+    fn is_idle(&self) -> bool {
+        let entries = safe_files::list_kinds(&self.git_dir).unwrap_or_default();
+        let is_usual =
+            |path: &Path| path.file_name().is_some_and(|name| IDLE.iter().any(|idle| name == *idle));
+        !entries.is_empty() && entries.iter().all(|entry| is_usual(&entry.path))
+    }
+
+    /// Makes these changes to worktree and index. `None` if git has to do what is not done yet.
+    fn apply_plainly(&self, changes: &[Change]) -> Option<()> {
+        let files = self.find_plain_files(changes)?;
+        let draft = self.private_index("plain").ok()?;
+        let mut index = git2::Index::open(&draft.file.path).ok()?;
+        for PlainFile { change, content } in &files {
+            let path = Path::new(OsStr::from_bytes(&change.path));
+            if is_in_the_way(&index, path) {
+                return None;
+            }
+            if change.before.is_some() {
+                self.remove_plainly(path).ok()?;
+            }
+            match content {
+                Some(content) => {
+                    let written = safe_files::write_new(&self.top().join(path), content).ok()?;
+                    index.add(&entry_of(change, &written)?).ok()?;
+                }
+                None => index.remove(path, 0).ok()?,
+            }
+        }
+        index.write().ok()?;
+        self.put_in_place(&draft.file).then(|| self.note_index())
+    }
+
+    /// What the changes make of files; `None` if one of them is not plain.
+    fn find_plain_files<'c>(&self, changes: &'c [Change]) -> Option<Vec<PlainFile<'c>>> {
+        let is_plain_side = |side: Option<(u32, Oid)>| side.is_none_or(|(mode, _)| mode == PLAIN);
+        let is_plain = |change: &Change| {
+            is_plain_path(&change.path) && is_plain_side(change.before) && is_plain_side(change.after)
+        };
+        let are_plain =
+            self.format == ObjectFormat::Sha1 && changes.len() <= MOST && changes.iter().all(is_plain);
+        if !are_plain || !self.stores_files_as_they_are(changes) {
+            return None;
+        }
+        let read = |change: &'c Change| {
+            let content = match change.after {
+                // What is read was hashed.
+                Some((_, id)) => Some(self.read_object(ObjectKind::Blob, id).ok()??),
+                None => None,
+            };
+            let is_small = content.as_ref().is_none_or(|content| content.len() <= LARGEST);
+            is_small.then_some(PlainFile { change, content })
+        };
+        changes.iter().map(read).collect()
+    }
+
+    /// Whether neither settings nor attributes change these files when they are written.
+    fn stores_files_as_they_are(&self, changes: &[Change]) -> bool {
+        let Some(entries) = self.find_known_entries() else { return false };
+        let folders =
+            changes.iter().flat_map(|change| Path::new(OsStr::from_bytes(&change.path)).ancestors().skip(1));
+        let has_attributes =
+            |folder: &Path| safe_files::kind_of(&self.top().join(folder).join(ATTRIBUTES)).is_some();
+        self.has_plain_settings()
+            && std::env::var_os(ATTRIBUTE_SOURCE).is_none()
+            && entries.called(ATTRIBUTES).is_empty()
+            && !folders.into_iter().any(has_attributes)
+            && self.lacks_system_attributes()
+    }
+
+    /// Whether there are no attributes for the whole machine. Only git knows where they would be, and an old git does not tell.
+    fn lacks_system_attributes(&self) -> bool {
+        static PLACE: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+        let place = PLACE.get_or_init(|| match self.git("var").arg("GIT_ATTR_SYSTEM").answer() {
+            // It is told not to look there.
+            Ok(None) => Some(Vec::new()),
+            answer => answer.ok().flatten(),
+        });
+        let is_missing = |place: &Vec<u8>| {
+            let place = place.trim_ascii_end();
+            place.is_empty() || Path::new(OsStr::from_bytes(place)).symlink_metadata().is_err()
+        };
+        place.as_ref().is_some_and(is_missing)
+    }
+
+    /// Removes a file with the folders that are empty without it.
+    fn remove_plainly(&self, path: &Path) -> io::Result<()> {
+        match safe_files::remove(&self.top().join(path)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+        folders
+            .map(|folder| self.top().join(folder))
+            .try_for_each(|folder| safe_files::remove_folder(&folder))
+            .ok();
+        Ok(())
+    }
+}
+
+/// Whether an entry stands where one of the folders of a path must be, or below the path.
+fn is_in_the_way(index: &git2::Index, path: &Path) -> bool {
+    let mut folders = path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    folders.any(|folder| index.get_path(folder, 0).is_some()) || index.find_prefix(path.join("")).is_ok()
+}
+
+/// Whether every system and every version of git takes a path for what it says.
+fn is_plain_path(path: &[u8]) -> bool {
+    let is_plain_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-+=@, ".contains(byte);
+    let is_plain_name = |name: &[u8]| {
+        let is_usual = !name.is_empty() && name[0] != b'.' && !name.ends_with(b".") && !name.ends_with(b" ");
+        is_usual && name.iter().all(is_plain_byte)
+    };
+    path.split(|byte| *byte == b'/').all(is_plain_name)
+}
+
+/// The entry of a file that was just written.
+fn entry_of(change: &Change, written: &Metadata) -> Option<git2::IndexEntry> {
+    let (mode, id) = change.after?;
+    // git keeps the lower half of each number.
+    let low = |number: u64| u32::try_from(number & u64::from(u32::MAX)).ok();
+    let time = |seconds: i64, nanoseconds: i64| {
+        Some(git2::IndexTime::new(i32::try_from(seconds).ok()?, u32::try_from(nanoseconds).ok()?))
+    };
+    Some(git2::IndexEntry {
+        ctime: time(written.ctime(), written.ctime_nsec())?,
+        mtime: time(written.mtime(), written.mtime_nsec())?,
+        dev: low(written.dev())?,
+        ino: low(written.ino())?,
+        mode,
+        uid: written.uid(),
+        gid: written.gid(),
+        file_size: low(written.size())?,
+        id: git2::Oid::from_bytes(id.as_bytes()).ok()?,
+        flags: 0,
+        flags_extended: 0,
+        path: change.path.clone(),
+    })
+}
