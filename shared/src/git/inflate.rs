@@ -3,6 +3,8 @@
 
 /// Codes have at most so many bits.
 const LONGEST: usize = 15;
+/// Codes of so many bits are looked up in a table. Nearly all are that short.
+const SHORT: u8 = 9;
 /// In this order the lengths of the codes for lengths are stored.
 const ORDER: [usize; 19] = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15];
 /// The length that each symbol stands for, and so many bits are added to it.
@@ -31,7 +33,7 @@ pub(super) fn inflate(stream: &[u8], most: usize) -> Option<Vec<u8>> {
         is_last = bits.take(1)? == 1;
         match bits.take(2)? {
             0 => stored(&mut bits, &mut out)?,
-            1 => packed(&mut bits, &mut out, &Codes::fixed(), most)?,
+            1 => packed(&mut bits, &mut out, &Codes::fixed()?, most)?,
             2 => {
                 let codes = Codes::read(&mut bits)?;
                 packed(&mut bits, &mut out, &codes, most)?;
@@ -53,10 +55,20 @@ struct Bits<'a> {
 }
 
 impl Bits<'_> {
-    fn take(&mut self, count: u8) -> Option<usize> {
-        while self.count < count {
-            self.held |= u32::from(*self.bytes.get(self.at)?) << self.count;
+    /// Holds at least so many bits, at most 16, as far as there are any.
+    fn hold(&mut self, count: u8) {
+        while self.count < count
+            && let Some(byte) = self.bytes.get(self.at)
+        {
+            self.held |= u32::from(*byte) << self.count;
             (self.at, self.count) = (self.at + 1, self.count + 8);
+        }
+    }
+
+    fn take(&mut self, count: u8) -> Option<usize> {
+        self.hold(count);
+        if self.count < count {
+            return None;
         }
         let taken = self.held & ((1 << count) - 1);
         (self.held, self.count) = (self.held >> count, self.count - count);
@@ -68,20 +80,62 @@ impl Bits<'_> {
 struct Code {
     counts: [u16; LONGEST + 1],
     symbols: Vec<u16>,
+    /// By the next bits of a stream: how long the code is that they begin with, and what it means. A length of 0 is for
+    /// longer codes.
+    short: Vec<(u8, u16)>,
 }
 
 impl Code {
-    fn new(lengths: &[u8]) -> Self {
+    /// `None` if there are more codes than so few bits can tell apart: zlib refuses them, too.
+    fn new(lengths: &[u8]) -> Option<Self> {
         let mut counts = [0; LONGEST + 1];
         lengths.iter().for_each(|length| counts[usize::from(*length)] += 1);
         counts[0] = 0;
         let mut symbols: Vec<u16> = (0..).take(lengths.len()).collect();
         symbols.retain(|symbol| lengths[usize::from(*symbol)] != 0);
         symbols.sort_by_key(|symbol| (lengths[usize::from(*symbol)], *symbol));
-        Self { counts, symbols }
+        let mut left = 1_i32;
+        for count in &counts[1..] {
+            left = (left << 1) - i32::from(*count);
+            if left < 0 {
+                return None;
+            }
+        }
+        let short = Self::table(&counts, &symbols);
+        Some(Self { counts, symbols, short })
+    }
+
+    /// Codes are stored with their highest bit first, and all others with their lowest.
+    fn table(counts: &[u16; LONGEST + 1], symbols: &[u16]) -> Vec<(u8, u16)> {
+        let mut table = vec![(0, 0); 1 << SHORT];
+        let (mut code, mut rest) = (0_usize, symbols);
+        for length in 1..=SHORT {
+            let (here, longer) = rest.split_at(usize::from(counts[usize::from(length)]).min(rest.len()));
+            for symbol in here {
+                let begin = code.reverse_bits() >> (usize::BITS - u32::from(length));
+                for entry in table.iter_mut().skip(begin).step_by(1 << length) {
+                    *entry = (length, *symbol);
+                }
+                code += 1;
+            }
+            (code, rest) = (code << 1, longer);
+        }
+        table
     }
 
     fn read(&self, bits: &mut Bits<'_>) -> Option<usize> {
+        bits.hold(SHORT);
+        let next = usize::try_from(bits.held & ((1 << SHORT) - 1)).ok()?;
+        match self.short[next] {
+            (length @ 1.., symbol) if length <= bits.count => {
+                bits.take(length)?;
+                Some(usize::from(symbol))
+            }
+            _ => self.read_long(bits),
+        }
+    }
+
+    fn read_long(&self, bits: &mut Bits<'_>) -> Option<usize> {
         let (mut code, mut first, mut index) = (0usize, 0usize, 0usize);
         for count in &self.counts[1..] {
             let count = usize::from(*count);
@@ -104,11 +158,11 @@ struct Codes {
 }
 
 impl Codes {
-    fn fixed() -> Self {
+    fn fixed() -> Option<Self> {
         let mut lengths = [8; 288];
         lengths[144..256].fill(9);
         lengths[256..280].fill(7);
-        Self { main: Code::new(&lengths), distances: Code::new(&[5; 30]) }
+        Some(Self { main: Code::new(&lengths)?, distances: Code::new(&[5; 30])? })
     }
 
     fn read(bits: &mut Bits<'_>) -> Option<Self> {
@@ -117,7 +171,7 @@ impl Codes {
         for place in &ORDER[..count] {
             lengths[*place] = u8::try_from(bits.take(3)?).ok()?;
         }
-        let code = Code::new(&lengths);
+        let code = Code::new(&lengths)?;
         let mut lengths: Vec<u8> = Vec::with_capacity(main + distances);
         while lengths.len() < main + distances {
             let (length, count) = match code.read(bits)? {
@@ -129,11 +183,13 @@ impl Codes {
             lengths.extend(std::iter::repeat_n(length, count));
         }
         let end = lengths.get(main..main + distances).filter(|_| lengths.len() == main + distances)?;
-        Some(Self { main: Code::new(&lengths[..main]), distances: Code::new(end) })
+        Some(Self { main: Code::new(&lengths[..main])?, distances: Code::new(end)? })
     }
 }
 
 fn stored(bits: &mut Bits<'_>, out: &mut Vec<u8>) -> Option<()> {
+    // Whole bytes that are held already belong to the block.
+    bits.at -= usize::from(bits.count / 8);
     (bits.held, bits.count) = (0, 0);
     let [low, high, not_low, not_high] = *bits.bytes.get(bits.at..bits.at + 4)? else { return None };
     let length = u16::from_le_bytes([low, high]);

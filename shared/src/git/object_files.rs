@@ -4,19 +4,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    ffi::OsStr,
-    os::unix::{ffi::OsStrExt, fs::MetadataExt},
+    ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
 };
-
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, statat};
 
 use super::{GitError, Repository, homes::free_place, inflate::inflate};
 use crate::{
     name::{ObjectFormat, Oid},
-    safe_files,
+    safe_files::{self, ChangeStamp, Kind, StampedName},
 };
 
 /// Larger files are proved by libgit2, which need not find the same file.
@@ -26,8 +23,6 @@ const LARGEST_CONTENT: usize = 256 * 1024 * 1024;
 /// Git sets the time of a pack anew whenever it is about to write an object that is in it. To hash a larger one each time
 /// would take seconds.
 const LARGEST_PACK: u64 = 256 * 1024 * 1024;
-/// Two changes within so many nanoseconds may have the same time: clocks of file systems tick at up to 10 ms.
-const TICK: i128 = 20_000_000;
 /// What belongs to a pack, and goes with it.
 const PARTS: [&str; 6] = ["pack", "idx", "rev", "keep", "mtimes", "bitmap"];
 
@@ -42,9 +37,9 @@ struct ObjectFiles(Arc<Mutex<Table>>);
 struct Table {
     is_begun: bool,
     /// The files of each folder that were there before the first child, or were found to be true.
-    loose: HashMap<PathBuf, Folder>,
+    loose: HashMap<OsString, Folder>,
     /// Each pack with its index, by their names without the end.
-    packs: BTreeMap<PathBuf, (Stamp, Stamp)>,
+    packs: BTreeMap<PathBuf, (ChangeStamp, ChangeStamp)>,
     /// What was moved away since the process began, in sentences.
     changes: Vec<String>,
 }
@@ -53,16 +48,18 @@ struct Table {
 #[derive(Debug, Default)]
 struct Folder {
     /// As it was when all in it was known. It changes as soon as a file in it comes, goes or is replaced.
-    stamp: Option<Stamp>,
-    files: HashMap<Vec<u8>, Stamp>,
+    stamp: Option<ChangeStamp>,
+    files: HashMap<OsString, KnownFile>,
 }
 
-/// What tells one writing of a file from the next: file, size, and the time of change, which only the system sets.
+/// A file that is true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    inode: u64,
-    size: u64,
-    changed: (i64, i64),
+enum KnownFile {
+    /// As long as it has this stamp.
+    Settled(ChangeStamp),
+    /// It was changed in the very moment in which it was looked at, and may change again without a new time. It is read each
+    /// time until then, and is true as long as this is the hash of its bytes.
+    Fresh(Oid),
 }
 
 /// A child process that is about to run: what is moved away from now on is its doing, or that of one beside it.
@@ -73,12 +70,12 @@ pub struct ObjectWatch {
 }
 
 impl ObjectWatch {
-    /// Moves away what is false, and says what was since the watch began.
+    /// Moves away what is false, and says what was since the watch began. `folders` is what is in the folder of objects now.
     #[must_use]
-    pub fn restore(&self) -> Vec<String> {
+    pub fn restore(&self, folders: &[StampedName]) -> Vec<String> {
         let files = ObjectFiles::of(&self.repository);
         let mut table = files.lock();
-        table.inspect(&self.repository);
+        table.inspect(&self.repository, folders);
         table.changes.iter().skip(self.known).cloned().collect()
     }
 }
@@ -91,9 +88,13 @@ impl Repository {
         let mut table = files.lock();
         if !table.is_begun {
             table.is_begun = true;
-            for folder in folders_of(self) {
-                let stamp = stamp_of(&folder).filter(|stamp| !is_fresh(stamp));
-                table.loose.insert(folder.clone(), Folder { stamp, files: stamps_in(&folder) });
+            let objects = self.common_dir.join("objects");
+            let listed = safe_files::list_stamps(&objects).unwrap_or_default();
+            for (name, _, stamp) in listed.into_iter().filter(is_loose) {
+                let stamp = Some(stamp).filter(|stamp| !stamp.is_fresh());
+                let files = files_in(&objects.join(&name)).into_iter();
+                let files = files.map(|(name, stamp)| (name, KnownFile::Settled(stamp))).collect();
+                table.loose.insert(name, Folder { stamp, files });
             }
             table.packs = packs_of(self);
         }
@@ -120,20 +121,22 @@ impl ObjectFiles {
 }
 
 impl Table {
-    fn inspect(&mut self, repository: &Repository) {
+    fn inspect(&mut self, repository: &Repository, folders: &[StampedName]) {
         // Packs first: what is missing among the files may be in one.
         self.inspect_packs(repository);
         let mut removed = Vec::new();
-        for path in folders_of(repository) {
-            let stamp = stamp_of(&path);
-            let folder = self.loose.entry(path.clone()).or_default();
-            if stamp.is_none() || folder.stamp != stamp {
-                let found = stamps_in(&path);
+        let objects = repository.common_dir.join("objects");
+        for (name, _, stamp) in folders.iter().filter(|entry| is_loose(entry)) {
+            let folder = self.loose.entry(name.clone()).or_default();
+            if folder.stamp != Some(*stamp) {
+                let path = objects.join(name);
+                // This is asked before the look: what comes after the look must have another time.
+                folder.stamp = Some(*stamp).filter(|stamp| !stamp.is_fresh());
+                let found = files_in(&path);
                 folder.files.retain(|name, _| found.contains_key(name));
                 for (name, found) in found {
-                    removed.extend(folder.inspect(repository, (&path, name), found));
+                    removed.extend(folder.inspect(repository, (&path, &name), &found));
                 }
-                folder.stamp = stamp.filter(|stamp| !is_fresh(stamp));
             }
         }
         removed.extend(self.inspect_written(repository));
@@ -152,15 +155,18 @@ impl Table {
     fn inspect_written(&mut self, repository: &Repository) -> Vec<(Oid, String)> {
         let mut removed = Vec::new();
         let entries = repository.recall_entries();
+        let objects = repository.common_dir.join("objects");
+        let Ok(opened) = safe_files::OpenedFolder::open(&objects) else { return removed };
         for (_, id) in entries.iter().flat_map(|entries| entries.files_beside(None)) {
-            let file = repository.loose_file(id);
-            let (Some(path), Some(name)) = (file.parent(), file.file_name()) else { continue };
-            let Some(folder) = self.loose.get_mut(path) else { continue };
-            if !folder.files.contains_key(name.as_bytes()) {
+            let id = id.to_string();
+            let (folder, name) = id.split_at(2);
+            let Some(known) = self.loose.get_mut(OsStr::new(folder)) else { continue };
+            if !known.files.contains_key(OsStr::new(name)) {
                 continue;
             }
-            if let Some(found) = stamp_of(&file) {
-                removed.extend(folder.inspect(repository, (path, name.as_bytes().to_vec()), found));
+            if let Some((Kind::File, found)) = opened.look_at(format!("{folder}/{name}")) {
+                let place = objects.join(folder);
+                removed.extend(known.inspect(repository, (&place, OsStr::new(name)), &found));
             }
         }
         removed
@@ -197,76 +203,91 @@ impl Folder {
     fn inspect(
         &mut self,
         repository: &Repository,
-        (path, name): (&Path, Vec<u8>),
-        found: Stamp,
+        (path, name): (&Path, &OsStr),
+        found: &ChangeStamp,
     ) -> Option<(Oid, String)> {
-        if self.files.get(&name) == Some(&found) {
+        let known = self.files.get(name).copied();
+        if known == Some(KnownFile::Settled(*found)) {
             return None;
         }
-        let file = path.join(OsStr::from_bytes(&name));
-        let id = id_of_file(path, &name).filter(|id| !is_true(repository, &file, *id));
-        if id.is_some() {
-            self.files.remove(&name);
-        } else {
-            // One that was changed in this very moment may change again without a trace.
-            let stamp = if is_fresh(&found) { Stamp { changed: (0, 0), ..found } } else { found };
-            self.files.insert(name, stamp);
+        let id = id_of_file(path, name)?;
+        // This is asked before the file is read: what is written after that must have another time.
+        let is_fresh = found.is_fresh();
+        let file = path.join(name);
+        match prove(repository, (&file, id), known) {
+            Proof::True(_) if !is_fresh => {
+                self.files.insert(name.to_owned(), KnownFile::Settled(*found));
+                None
+            }
+            Proof::True(Some(hash)) => {
+                self.files.insert(name.to_owned(), KnownFile::Fresh(hash));
+                None
+            }
+            // Without the hash of its bytes it is proved again each time.
+            Proof::True(None) => {
+                self.files.remove(name);
+                None
+            }
+            Proof::False => {
+                self.files.remove(name);
+                Some((id, move_away(repository, &[file])))
+            }
         }
-        id.map(|id| (id, move_away(repository, &[file])))
     }
 }
 
-/// The folders of loose objects.
-fn folders_of(repository: &Repository) -> Vec<PathBuf> {
-    let entries = safe_files::list_kinds(&repository.common_dir.join("objects")).unwrap_or_default();
-    let is_loose = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().as_bytes();
-        name.len() == 2 && name.iter().all(u8::is_ascii_hexdigit)
-    };
-    entries.into_iter().map(|entry| entry.path).filter(is_loose).collect()
+/// Whether this is a folder of loose objects.
+fn is_loose((name, kind, _): &StampedName) -> bool {
+    *kind == Kind::Folder && name.len() == 2 && name.as_bytes().iter().all(u8::is_ascii_hexdigit)
 }
 
 /// All files in a folder. Links and the like are looked after by others.
-fn stamps_in(folder: &Path) -> HashMap<Vec<u8>, Stamp> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let opened = rustix::fs::open(folder, flags, Mode::empty());
-    let Ok((opened, entries)) = opened.and_then(|opened| Dir::read_from(&opened).map(|dir| (opened, dir)))
-    else {
-        return HashMap::new();
-    };
-    let stamp = |name: &std::ffi::CStr| {
-        let found = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        let is_file = rustix::fs::FileType::from_raw_mode(found.st_mode).is_file();
-        let changed = (found.st_ctime, i64::try_from(found.st_ctime_nsec).ok()?);
-        is_file.then_some(Stamp { inode: found.st_ino, size: u64::try_from(found.st_size).ok()?, changed })
-    };
-    let named = |name: &std::ffi::CStr| Some((name.to_bytes().to_vec(), stamp(name)?));
-    entries.flatten().filter_map(|entry| named(entry.file_name())).collect()
+fn files_in(folder: &Path) -> HashMap<OsString, ChangeStamp> {
+    let entries = safe_files::list_stamps(folder).unwrap_or_default().into_iter();
+    entries.filter(|(_, kind, _)| *kind == Kind::File).map(|(name, _, stamp)| (name, stamp)).collect()
 }
 
 /// The packs that git reads: those that have an index.
-fn packs_of(repository: &Repository) -> BTreeMap<PathBuf, (Stamp, Stamp)> {
+fn packs_of(repository: &Repository) -> BTreeMap<PathBuf, (ChangeStamp, ChangeStamp)> {
     let folder = repository.common_dir.join("objects/pack");
-    let found = stamps_in(&folder);
-    let stems: BTreeSet<&[u8]> = found.keys().filter_map(|name| name.strip_suffix(b".idx")).collect();
-    let stamp = |stem: &[u8], end: &[u8]| found.get(&[stem, end].concat()).copied();
+    let found = files_in(&folder);
+    let stems: BTreeSet<&[u8]> =
+        found.keys().filter_map(|name| name.as_bytes().strip_suffix(b".idx")).collect();
+    let stamp = |stem: &[u8], end: &[u8]| found.get(OsStr::from_bytes(&[stem, end].concat())).copied();
     let pair = |stem: &&[u8]| Some((stamp(stem, b".pack")?, stamp(stem, b".idx")?));
     stems.iter().filter_map(|stem| Some((folder.join(OsStr::from_bytes(stem)), pair(stem)?))).collect()
 }
 
 /// The id that a file in a folder of loose objects is found by; `None` for a file that git has not finished.
-fn id_of_file(folder: &Path, name: &[u8]) -> Option<Oid> {
-    Oid::from_hex(&[folder.file_name()?.as_bytes(), name].concat())
+fn id_of_file(folder: &Path, name: &OsStr) -> Option<Oid> {
+    Oid::from_hex(&[folder.file_name()?.as_bytes(), name.as_bytes()].concat())
+}
+
+/// What a look into a file has shown.
+enum Proof {
+    /// It holds what its id says. The hash of its bytes is given where they were read.
+    True(Option<Oid>),
+    False,
+}
+
+impl Proof {
+    fn of(is_true: bool, hash: Option<Oid>) -> Self {
+        if is_true { Self::True(hash) } else { Self::False }
+    }
 }
 
 /// Whether a file holds what its id says. One that is gone by now holds nothing false.
-fn is_true(repository: &Repository, file: &Path, id: Oid) -> bool {
-    match safe_files::read_up_to(file, LARGEST) {
-        Ok(stream) => match inflate(&stream, LARGEST_CONTENT) {
-            Some(object) => Oid::of_object(&object, repository.format) == id,
-            None => is_large(&stream) && is_readable(repository, id),
-        },
-        Err(_) => safe_files::kind_of(file).is_none() || is_readable(repository, id),
+fn prove(repository: &Repository, (file, id): (&Path, Oid), known: Option<KnownFile>) -> Proof {
+    let Ok(stream) = safe_files::read_up_to(file, LARGEST) else {
+        return Proof::of(safe_files::kind_of(file).is_none() || is_readable(repository, id), None);
+    };
+    let hash = Oid::of_object(&stream, ObjectFormat::Sha256);
+    if known == Some(KnownFile::Fresh(hash)) {
+        return Proof::True(Some(hash));
+    }
+    match inflate(&stream, LARGEST_CONTENT) {
+        Some(object) => Proof::of(Oid::of_object(&object, repository.format) == id, Some(hash)),
+        None => Proof::of(is_large(&stream) && is_readable(repository, id), None),
     }
 }
 
@@ -291,7 +312,7 @@ fn has_own_sum(pack: &Path, format: ObjectFormat) -> bool {
     Oid::of_object(&bytes[..at], format).as_bytes() == &bytes[at..]
 }
 
-fn is_same_file(one: &Stamp, other: &Stamp) -> bool {
+fn is_same_file(one: &ChangeStamp, other: &ChangeStamp) -> bool {
     (one.inode, one.size) == (other.inode, other.size)
 }
 
@@ -329,15 +350,4 @@ fn store_from(checkout: &Repository, id: Oid) -> Result<(), GitError> {
         }
     }
     Ok(())
-}
-
-fn stamp_of(path: &Path) -> Option<Stamp> {
-    let found = path.symlink_metadata().ok()?;
-    Some(Stamp { inode: found.ino(), size: found.size(), changed: (found.ctime(), found.ctime_nsec()) })
-}
-
-fn is_fresh(stamp: &Stamp) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let changed = i128::from(stamp.changed.0) * 1_000_000_000 + i128::from(stamp.changed.1);
-    i128::try_from(now.as_nanos()).is_ok_and(|now| now - changed < TICK)
 }

@@ -143,6 +143,8 @@ impl Oid {
     }
 }
 
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// What stands in the table for what is no digit.
 const NO_DIGIT: u8 = 0xff;
 
@@ -151,7 +153,7 @@ const NIBBLES: [u8; 256] = {
     let mut table = [NO_DIGIT; 256];
     let mut value = 0;
     while value < 16 {
-        table[b"0123456789abcdef"[value as usize] as usize] = value;
+        table[DIGITS[value as usize] as usize] = value;
         value += 1;
     }
     table
@@ -188,10 +190,13 @@ impl From<Oid> for String {
 
 impl fmt::Display for Oid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for byte in self.as_bytes() {
-            write!(f, "{byte:02x}")?;
+        let mut hex = [0; 64];
+        for (pair, byte) in hex.chunks_exact_mut(2).zip(self.as_bytes()) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 0xf)];
         }
-        Ok(())
+        let hex = &hex[..2 * self.as_bytes().len()];
+        f.write_str(std::str::from_utf8(hex).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -26,5 +26,7 @@ pub use files::{
 };
 pub use folder::{Enclosure, EnclosureError};
 pub use path::InnerPath;
-pub use tree::{ChangeStamp, Kind, kind_of, list, list_kinds, list_stamps, remove_all};
+pub use tree::{
+    ChangeStamp, Kind, OpenedFolder, StampedName, kind_of, list, list_kinds, list_stamps, remove_all,
+};
 pub use walk::{allow_linked, plain_folders, resolved};

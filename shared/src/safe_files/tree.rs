@@ -9,6 +9,7 @@ use std::{
         unix::{ffi::OsStrExt, fs::MetadataExt},
     },
     path::Path,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use rustix::{
@@ -103,6 +104,40 @@ impl ChangeStamp {
     }
 }
 
+/// Two changes within so many nanoseconds may have the same time: clocks of file systems tick at up to 10 ms.
+const TICK: i128 = 20_000_000;
+
+impl ChangeStamp {
+    /// Whether a change from now on might leave the stamp as it is. Ask this before you read what it stands for.
+    #[must_use]
+    pub fn is_fresh(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let changed = i128::from(self.changed.0) * 1_000_000_000 + i128::from(self.changed.1);
+        i128::try_from(now.as_nanos()).is_ok_and(|now| now - changed < TICK)
+    }
+}
+
+/// A name in a folder, with what it is and how that was last changed.
+pub type StampedName = (OsString, Kind, ChangeStamp);
+
+/// A folder in which many names are looked at.
+#[derive(Debug)]
+pub struct OpenedFolder(OwnedFd);
+
+impl OpenedFolder {
+    /// The folder at a path on which no link is.
+    pub fn open(folder: &Path) -> io::Result<Self> {
+        open_folder(folder).map(Self)
+    }
+
+    /// What is at a path in it, if anything is. A folder on the way may be a link.
+    #[must_use]
+    pub fn look_at(&self, path: impl AsRef<Path>) -> Option<(Kind, ChangeStamp)> {
+        let found = statat(&self.0, path.as_ref(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        Some((Kind::of_type(FileType::from_raw_mode(found.st_mode)), ChangeStamp::of_stat(&found)))
+    }
+}
+
 /// What is in a folder, in the order of names. A folder that is not there, or is a link, has nothing in it.
 pub fn list(folder: &Path) -> io::Result<Vec<Entry>> {
     let mut found: Vec<Entry> = list_stamps(folder)?
@@ -114,7 +149,7 @@ pub fn list(folder: &Path) -> io::Result<Vec<Entry>> {
 }
 
 /// The names in a folder, in no order, with what each of them is and how it was last changed.
-pub fn list_stamps(folder: &Path) -> io::Result<Vec<(OsString, Kind, ChangeStamp)>> {
+pub fn list_stamps(folder: &Path) -> io::Result<Vec<StampedName>> {
     let Some(place) = open_if_there(folder)? else { return Ok(Vec::new()) };
     let mut listed = Dir::new(place)?;
     let names = names_of(&mut listed)?;

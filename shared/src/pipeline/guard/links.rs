@@ -7,13 +7,12 @@ use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     ffi::OsString,
     path::{Path, PathBuf},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use super::surface;
 use crate::{
     message::visible,
-    safe_files::{self, ChangeStamp, Entry, Kind},
+    safe_files::{self, ChangeStamp, Entry, Kind, StampedName},
 };
 
 /// What git reads and writes in a git directory, with everything below. What lies at its top is always looked at; other
@@ -22,8 +21,6 @@ const FOLDERS: [&str; 9] =
     ["logs", "refs", "reftable", "info", "branches", "remotes", "rebase-merge", "rebase-apply", "sequencer"];
 /// Git's own watcher of files listens here.
 const LISTENER: &str = "fsmonitor--daemon.ipc";
-/// Two changes of a folder within so many nanoseconds may have the same time: clocks of file systems tick at up to 10 ms.
-const TICK: i128 = 20_000_000;
 
 /// What is known of the git directories of a repository.
 #[derive(Debug)]
@@ -34,6 +31,8 @@ pub(super) struct Links {
     /// Folders of objects in which there was nothing new at that time.
     seen: HashMap<PathBuf, HashMap<OsString, ChangeStamp>>,
     caches: BTreeMap<PathBuf, ChangeStamp>,
+    /// What was in the folder of objects at the last walk.
+    objects: Vec<StampedName>,
 }
 
 /// What a walk found.
@@ -55,10 +54,16 @@ impl Links {
             known: BTreeSet::new(),
             seen: HashMap::new(),
             caches: BTreeMap::new(),
+            objects: Vec::new(),
         };
         let Found { odd, caches } = links.walk();
         (links.known, links.caches) = (odd.into_iter().collect(), caches);
         links
+    }
+
+    /// What is in the folder of objects, as it was found when those that are new were removed.
+    pub(super) fn objects(&self) -> &[StampedName] {
+        &self.objects
     }
 
     /// Removes those that are new, and caches that are not as they were, and names them.
@@ -120,24 +125,29 @@ impl Links {
     /// Objects are many, so folders of them are only listed again once something in them has changed.
     fn walk_objects(&mut self, objects: &Path, found: &mut Found) {
         let seen = self.seen.entry(objects.to_owned()).or_default();
-        for (name, kind, stamp) in safe_files::list_stamps(objects).unwrap_or_default() {
-            if kind == Kind::Folder && seen.get(&name) == Some(&stamp) {
+        let listed = safe_files::list_stamps(objects).unwrap_or_default();
+        for (name, kind, stamp) in &listed {
+            let is_listed_always = name == "info" || name == "pack";
+            if *kind == Kind::Folder && !is_listed_always && seen.get(name) == Some(stamp) {
                 continue;
             }
-            let path = objects.join(&name);
-            let is_listed_always = name == "info" || name == "pack";
-            for folder in found.take(vec![Entry { path, kind }]) {
+            // This is asked before the look: what comes after the look must have another time.
+            let is_fresh = stamp.is_fresh();
+            for folder in found.take(vec![Entry { path: objects.join(name), kind: *kind }]) {
                 let before = found.odd.len();
                 if is_listed_always {
                     found.take_all(&folder);
                     continue;
                 }
                 found.take(list(&folder));
-                seen.remove(&name);
-                if found.odd.len() == before && !is_fresh(&stamp) {
-                    seen.insert(name.clone(), stamp);
+                seen.remove(name);
+                if found.odd.len() == before && !is_fresh {
+                    seen.insert(name.clone(), *stamp);
                 }
             }
+        }
+        if objects.parent() == Some(&self.common_dir) {
+            self.objects = listed;
         }
     }
 }
@@ -188,11 +198,4 @@ fn list(folder: &Path) -> Vec<Entry> {
 
 fn stamp_of(path: &Path) -> Option<ChangeStamp> {
     path.symlink_metadata().ok().map(|found| ChangeStamp::of(&found))
-}
-
-fn is_fresh(stamp: &ChangeStamp) -> bool {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (seconds, nanoseconds) = stamp.changed;
-    let changed = i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
-    i128::try_from(now.as_nanos()).is_ok_and(|now| now - changed < TICK)
 }

@@ -210,9 +210,11 @@ impl Watch {
         let mut post = self.sentry.post();
         post.inspect();
         found.extend(post.changes.iter().skip(self.known).cloned());
+        // One look at the folders of objects is enough for both.
+        let folders = post.links.as_ref().map(|links| links.objects().to_vec()).unwrap_or_default();
         drop(post);
         found.extend(self.homes.restore());
-        found.extend(self.objects.restore());
+        found.extend(self.objects.restore(&folders));
         // Files first: what git is asked from here on is answered by the configuration that was there before.
         found.extend(self.place.remove_special());
         found.extend(self.refs.restore());
