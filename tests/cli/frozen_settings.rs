@@ -89,13 +89,14 @@ case "$prompt" in Review*) echo APPROVED; exit ;; esac
 common=$(git rev-parse --path-format=absolute --git-common-dir)
 landed() { git cat-file -e main:T001.txt 2>/dev/null; }
 if [ $ARBORIST_TASK = T001 ]; then
-  while [ ! -e "$ROOT/evil" ]; do sleep 0.01; done
+  while [ ! -e "$ROOT/set" ]; do sleep 0.01; done
   echo a > T001.txt; exit
 fi
 cp "$common/config" "$ROOT/config.new"
 git config -f "$ROOT/config.new" filter.evil.clean "[ -z \"\$ARBORIST_DRIVER\" ] || touch '$ROOT/ran'; cat"
 git config -f "$ROOT/config.new" filter.evil.smudge "[ -z \"\$ARBORIST_DRIVER\" ] || touch '$ROOT/ran'; cat"
 mv "$ROOT/config.new" "$ROOT/evil"
+cat "$ROOT/evil" > "$common/config"; touch "$ROOT/set"
 tries=0; while ! landed && [ $tries -lt 300 ]; do cat "$ROOT/evil" > "$common/config"; tries=$((tries+1)); done
 echo b > T002.txt"#,
     );
