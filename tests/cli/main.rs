@@ -5,6 +5,7 @@
 mod architecture;
 mod assets;
 mod baseline;
+mod blocked_refs;
 mod clean_tests;
 mod cleanup;
 mod cleanup_active;
@@ -98,6 +99,7 @@ mod remote;
 mod remote_abreast;
 mod remote_http;
 mod remote_runs;
+mod replaced_files;
 mod reset_drop;
 mod review_base;
 mod review_final;

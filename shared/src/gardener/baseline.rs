@@ -9,10 +9,10 @@ use std::{
 use super::{GardenerError, project};
 use crate::{
     agent::redact::{Redactor, Secrets},
-    git::Repository,
+    git::{Company, Repository, TrackedFiles},
     message::{self, Body, Key, Message, Reading, Status},
     name::Oid,
-    pipeline::{KnownRed, Observed, PipelineError, Redaction, Sentry, TO_BE_MENDED},
+    pipeline::{KnownRed, Neighbours, Observed, PipelineError, Redaction, Sentry, TO_BE_MENDED},
     process::{Attendance, Cancel, Ending, Limits, Outcome, Program, Supervised},
     queue::ran_no_tests,
     safe_files,
@@ -81,11 +81,23 @@ impl Probe<'_> {
             .tail(TAIL)
             .filter(Redaction::new(self.secrets))
             .attended(attendance);
+        let neighbours = Neighbours::count();
+        let before = self.look(neighbours);
         let (ended, trespass) = self.sentry.guard_all(&self.places, || supervised.run(|_| {}));
+        if let (Some((place, before)), Company::Alone) = (before, neighbours.since(self.places.len())) {
+            place.learn_own_writes(&before)?;
+        }
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(self.cancel).into());
         }
         Ok(trespass.map_or_else(|| self.judge(&ended), Baseline::Trespass))
+    }
+
+    /// The tracked files of the place that it runs in, if nobody else is at work.
+    fn look(&self, neighbours: Neighbours) -> Option<(&Repository, TrackedFiles)> {
+        let place = *self.places.first().filter(|_| neighbours.now() == Company::Alone)?;
+        let tree = place.tree_of(place.find_commit("HEAD").ok()??).ok()?;
+        Some((place, place.look_at_tracked(tree, Company::Alone).ok()?))
     }
 
     fn judge(&self, ended: &Outcome) -> Baseline {

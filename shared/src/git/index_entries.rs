@@ -227,6 +227,13 @@ impl IndexEntries {
         new.filter(|entry| entry.mode() != GITLINK).map(|entry| (entry.path.as_slice(), entry.id))
     }
 
+    /// The same with the id of what is staged.
+    pub(super) fn files(&self) -> impl Iterator<Item = (&[u8], Oid, FileFacts)> {
+        let is_file = |entry: &&IndexEntry| matches!(entry.kind(), FILE | LINK);
+        let entries = self.entries.iter().filter(is_file);
+        entries.map(|entry| (entry.path.as_slice(), entry.id, FileFacts::of(&entry.facts)))
+    }
+
     /// Each entry's path with the facts that are known of its file. Submodules and folders have none.
     pub(super) fn facts(&self) -> impl Iterator<Item = (&[u8], FileFacts)> {
         let is_file = |entry: &&IndexEntry| matches!(entry.kind(), FILE | LINK);

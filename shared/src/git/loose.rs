@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
 
-use super::{GitError, Ref, Repository};
+use super::{GitError, Ref, Repository, homes::free_place};
 use crate::{name::Oid, safe_files};
 
 /// The refs that all worktrees share, of those that we know.
@@ -91,6 +91,21 @@ impl Repository {
     }
 }
 
+/// Whether there is a folder with more in it than empty folders, which git removes by itself.
+fn is_full_folder(path: &Path) -> bool {
+    let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|found| found.is_dir());
+    let mut open = vec![path.to_owned()];
+    while let Some(folder) = open.pop().filter(|folder| is_folder(folder)) {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if !is_folder(&entry.path()) {
+                return true;
+            }
+            open.push(entry.path());
+        }
+    }
+    false
+}
+
 /// As git matches a prefix: the whole name, or the folders at its begin.
 fn is_below(name: &str, prefix: &str) -> bool {
     let folder = prefix.trim_end_matches('/');
@@ -166,6 +181,26 @@ impl Repository {
         };
         let blocking = ends.filter(is_ours).filter(is_no_folder);
         blocking.flat_map(|above| self.read_loose(above)).collect()
+    }
+
+    /// Moves away what keeps git from writing the file of a ref: a folder with anything in it in its place, or a file where a
+    /// folder of its name must be. Says where that is now.
+    pub fn make_room_for_ref(&self, name: &str) -> Option<String> {
+        if !self.keeps_loose_refs {
+            return None;
+        }
+        let above = name.char_indices().filter(|(at, c)| *c == '/' && *at > 4).map(|(at, _)| &name[..at]);
+        let is_no_folder = |path: &&str| {
+            let found = self.common_dir.join(path).symlink_metadata();
+            found.is_ok_and(|found| !found.is_dir())
+        };
+        let is_full = |path: &&str| is_full_folder(&self.common_dir.join(path));
+        let blocking = above.filter(is_no_folder).chain([name].into_iter().filter(is_full)).next()?;
+        let place = free_place(self);
+        match safe_files::rename(&self.common_dir.join(blocking), &place) {
+            Ok(()) => Some(format!("what stood at {blocking} is kept in {}", place.display())),
+            Err(error) => Some(format!("what stands at {blocking} could not be moved away: {error}")),
+        }
     }
 
     /// Whether a ref leads to another one, as far as its file tells.

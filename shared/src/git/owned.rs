@@ -17,6 +17,7 @@ use super::{
     followed::{Followed, last_before_claims},
     identity::note_child,
     loose::{Loose, PackedStamp},
+    packed::SoundPacked,
     stale,
 };
 use crate::name::{BranchName, Oid, digest};
@@ -45,6 +46,8 @@ struct Table {
     floating: BTreeMap<String, usize>,
     /// Which of the refs stood in the file of packed refs, when that was this file.
     packed: Option<(Option<PackedStamp>, BTreeMap<String, Oid>)>,
+    /// That file as git could read it last.
+    sound: SoundPacked,
     /// What was put back since the process began, in sentences.
     changes: Vec<String>,
     /// Branches that others move too. They are never put back: it is only known where this process left them.
@@ -122,6 +125,9 @@ impl RefWatch {
     pub fn restore(&self) -> Vec<String> {
         let owned = OwnedRefs::of(&self.repository);
         let mut table = owned.lock();
+        // First: no git can be asked before.
+        let mended = self.repository.mend_packed_refs(&mut table.sound);
+        table.changes.extend(mended);
         if let Err(error) = table.inspect(&self.repository) {
             let words = format!("the refs of the run could not be compared: {error}");
             table.changes.push(words);
@@ -175,8 +181,12 @@ impl Repository {
     #[must_use]
     pub fn watch_refs(&self) -> RefWatch {
         note_child();
-        let known = OwnedRefs::of(self).lock().changes.len();
-        RefWatch { repository: self.clone(), known }
+        let owned = OwnedRefs::of(self);
+        let mut table = owned.lock();
+        // Whatever somebody has made of it by now is not the doing of this child alone.
+        let mended = self.mend_packed_refs(&mut table.sound);
+        table.changes.extend(mended);
+        RefWatch { repository: self.clone(), known: table.changes.len() }
     }
 
     /// The caller looks after this ref itself until it drops what it gets.
@@ -397,6 +407,11 @@ impl Table {
         {
             let _ = write!(words, "; where it led is kept as {under}");
         }
+        if wanted.is_some()
+            && let Some(more) = repository.make_room_for_ref(name)
+        {
+            let _ = write!(words, "; {more}");
+        }
         let first = restore(repository, name, wanted, found);
         let put_back = first.or_else(|_| {
             // A git that was killed in the middle of a move leaves its lock.
@@ -443,11 +458,12 @@ fn restore(
         Some(Found::At(target)) => Some(target),
         Some(Found::Odd) => {
             repository.remove_odd_ref(name)?;
-            None
+            // An older value of it may be packed.
+            repository.find_ref(name)?
         }
         None => None,
     };
-    if wanted.is_none() && old.is_none() {
+    if wanted == old {
         return Ok(());
     }
     repository.move_refs_freely(&[RefMove { name, new: wanted, old }], "arborist: put back")

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use git2::{MergeFileInput, MergeFileOptions};
 
-use super::{Change, Conflict, ConflictKind, GitError, Merge, Repository, Version};
+use super::{Change, Conflict, ConflictKind, GitError, Merge, Repository, Version, renames::is_regular};
 use crate::{
     message::visible,
     name::{ObjectKind, Oid},
@@ -78,10 +78,6 @@ impl Versions {
         let files = [self.base?, self.ours?, self.theirs?];
         files.iter().all(|(mode, _)| is_regular(*mode)).then_some(files)
     }
-}
-
-fn is_regular(mode: u32) -> bool {
-    mode == 0o100_644 || mode == 0o100_755
 }
 
 /// One of three values that at most one side has changed.

@@ -1,23 +1,103 @@
-//! Whether tracked files are what a commit has. Tests and gates judge a commit by what lies in a worktree, and whoever else
-//! is at work can write there too.
+//! Whether tracked files are what a commit has, and were that all the time. Tests, gates and reviewers judge a commit by what
+//! lies in a worktree, and whoever else is at work can write there too, and put everything back before they end. The system
+//! sets the time of a change, so a file that was written or replaced can be told from one that was not.
 
 use std::{
+    collections::{BTreeSet, HashMap, HashSet},
     ffi::{OsStr, OsString},
-    os::unix::ffi::{OsStrExt, OsStringExt},
+    os::unix::{
+        ffi::{OsStrExt, OsStringExt},
+        fs::MetadataExt,
+    },
+    path::{Path, PathBuf},
+    sync::{LazyLock, Mutex, PoisonError},
+    thread,
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{Change, GitError, Repository, index_entries::FileFacts, write::id_of};
-use crate::name::Oid;
+use super::{
+    Change, GitError, Repository, folder_watch::FolderWatch, index_entries::FileFacts, write::id_of,
+};
+use crate::{
+    message::visible,
+    name::Oid,
+    safe_files::{self, ChangeStamp},
+};
+
+/// Two changes of a file within this time may have the same time: clocks of file systems tick at up to 10 ms.
+const TICK: Duration = Duration::from_millis(12);
+
+/// So many changes in a row are looked at to tell how fine a clock is. They take less time than a tick.
+const LOOKS: usize = 8;
+
+/// The tracked files that the tests of a repository write themselves, by its common git directory.
+static OWN_WRITES: LazyLock<Mutex<HashMap<PathBuf, HashSet<Vec<u8>>>>> = LazyLock::new(Mutex::default);
+
+/// Who could write to a worktree while a child process runs there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Company {
+    /// Nobody but the child.
+    Alone,
+    /// Other children of this process, in other worktrees.
+    Others,
+}
+
+/// The tracked files of a worktree at one moment.
+#[derive(Debug)]
+pub struct TrackedFiles {
+    /// Those that are not what the tree has.
+    pub changes: Vec<Change>,
+    tree: Oid,
+    stamps: Vec<(Vec<u8>, Option<ChangeStamp>)>,
+    folders: FolderWatch,
+}
 
 impl Repository {
-    /// The tracked files that are not what `tree` has. Where the index is known to hold it, one look at each file tells,
-    /// and git is not asked.
-    pub fn find_tracked_changes(&self, tree: Oid) -> Result<Vec<Change>, GitError> {
-        let is_same =
-            |(path, facts): (&[u8], FileFacts)| facts.are_of(&self.top().join(OsStr::from_bytes(path)));
-        if self.find_entries_of(tree).is_some_and(|entries| entries.facts().all(is_same)) {
-            return Ok(Vec::new());
+    /// Looks at all tracked files. Where the index is known to hold `tree`, one look at each file tells what it holds, and git
+    /// is not asked.
+    pub fn look_at_tracked(&self, tree: Oid, company: Company) -> Result<TrackedFiles, GitError> {
+        let known = self.find_entries_of(tree);
+        let files: Vec<(Vec<u8>, Option<(Oid, FileFacts)>)> = match &known {
+            Some(entries) => {
+                entries.files().map(|(path, id, facts)| (path.to_vec(), Some((id, facts)))).collect()
+            }
+            None => self.list_paths_of(tree)?.into_iter().map(|path| (path, None)).collect(),
+        };
+        // First: whoever moves a folder away later is seen.
+        let folders = FolderWatch::begin(self.top(), files.iter().map(|(path, _)| path.as_slice()));
+        let stamp = |path: &[u8]| {
+            let found = self.top().join(OsStr::from_bytes(path)).symlink_metadata().ok();
+            found.map(|found| ChangeStamp::of(&found))
+        };
+        let stamps: Vec<Option<ChangeStamp>> = files.iter().map(|(path, _)| stamp(path)).collect();
+        // What was changed in this very moment could be changed again without a newer time.
+        let is_fresh = |stamp: &Option<ChangeStamp>| stamp.is_some_and(|stamp| age_of(&stamp) < TICK);
+        let is_told = company == Company::Alone || self.has_fine_clock();
+        let fresh: Vec<bool> = stamps.iter().map(|stamp| !is_told && is_fresh(stamp)).collect();
+        if fresh.contains(&true) {
+            thread::sleep(TICK);
         }
+        let is_same = |((path, known), (stamp, is_fresh)): (
+            &(Vec<u8>, Option<(Oid, FileFacts)>),
+            (&Option<ChangeStamp>, &bool),
+        )| {
+            let (Some((id, facts)), Some(stamp)) = (known, stamp) else { return false };
+            facts.are(stamp)
+                && (!*is_fresh || self.is_content(&self.top().join(OsStr::from_bytes(path)), *id))
+        };
+        let is_clean = known.is_some() && files.iter().zip(stamps.iter().zip(&fresh)).all(is_same);
+        let changes = if is_clean { Vec::new() } else { self.find_tracked_changes(tree)? };
+        let stamps = files.into_iter().map(|(path, _)| path).zip(stamps).collect();
+        Ok(TrackedFiles { changes, tree, stamps, folders })
+    }
+
+    fn list_paths_of(&self, tree: Oid) -> Result<Vec<Vec<u8>>, GitError> {
+        let all = self.changes(self.empty_tree()?, tree)?.into_iter();
+        Ok(all.filter(|change| !change.is_gitlink()).map(|change| change.path).collect())
+    }
+
+    /// The tracked files that are not what `tree` has, read one by one.
+    fn find_tracked_changes(&self, tree: Oid) -> Result<Vec<Change>, GitError> {
         self.refuse_special()?;
         // Nothing is known of any file in an index that was read from a tree, so each one is read.
         let index = self.private_index("tracked")?;
@@ -38,4 +118,104 @@ impl Repository {
         let changes = self.changes(tree, now)?.into_iter();
         Ok(changes.filter(|change| !change.concerns_gitlink() && !is_left_out(change)).collect())
     }
+
+    /// Looks at the same files again. A child that was alone may have written to them what was there before.
+    pub fn look_again(&self, before: &TrackedFiles, company: Company) -> Result<Touched, GitError> {
+        let now = self.look_at_tracked(before.tree, Company::Alone)?;
+        let changes: Vec<Change> =
+            now.changes.iter().filter(|change| !before.changes.contains(change)).cloned().collect();
+        if company == Company::Alone {
+            return Ok(Touched { changes, ..Touched::default() });
+        }
+        let mut files = before.find_written(&now);
+        if let Some(own) = OWN_WRITES.lock().unwrap_or_else(PoisonError::into_inner).get(&self.common_dir) {
+            files.retain(|path| !own.contains(path));
+        }
+        Ok(Touched { changes, files, folders: before.folders.find_moved() })
+    }
+
+    /// A baseline has ended, before anybody began to work: the files that it wrote are what the user's own tests write each
+    /// time, and say nothing later on.
+    pub fn learn_own_writes(&self, before: &TrackedFiles) -> Result<(), GitError> {
+        let written = before.find_written(&self.look_at_tracked(before.tree, Company::Alone)?);
+        let mut own = OWN_WRITES.lock().unwrap_or_else(PoisonError::into_inner);
+        own.entry(self.common_dir.clone()).or_default().extend(written);
+        Ok(())
+    }
+}
+
+impl TrackedFiles {
+    /// The files that were written or replaced between two looks.
+    fn find_written(&self, later: &Self) -> BTreeSet<Vec<u8>> {
+        let later: HashMap<&[u8], Option<ChangeStamp>> =
+            later.stamps.iter().map(|(path, stamp)| (path.as_slice(), *stamp)).collect();
+        let is_written = |(path, stamp): &&(Vec<u8>, Option<ChangeStamp>)| {
+            stamp.is_some() && later.get(path.as_slice()) != Some(stamp)
+        };
+        self.stamps.iter().filter(is_written).map(|(path, _)| path.clone()).collect()
+    }
+}
+
+/// What was done to tracked files while a child process ran.
+#[derive(Debug, Default)]
+pub struct Touched {
+    /// Files that hold something else now.
+    pub changes: Vec<Change>,
+    /// Files that were written or replaced by the child or by another one.
+    files: BTreeSet<Vec<u8>>,
+    /// Folders that were moved or removed.
+    folders: Vec<PathBuf>,
+}
+
+impl Touched {
+    /// Everything that was touched, for people.
+    #[must_use]
+    pub fn shown(&self) -> Vec<String> {
+        let changed = self.changes.iter().map(|change| change.path.clone());
+        let files: BTreeSet<Vec<u8>> = changed.chain(self.files.iter().cloned()).collect();
+        let files = files.iter().map(|path| visible(&String::from_utf8_lossy(path)));
+        files.chain(self.folders.iter().map(|folder| visible(&folder.to_string_lossy()))).collect()
+    }
+
+    /// Leaves out the files that are not among these. Folders stay.
+    #[must_use]
+    pub fn among(mut self, changes: &[Change]) -> Self {
+        let is_meant = |path: &[u8]| changes.iter().any(|change| change.path == path);
+        self.files.retain(|path| is_meant(path));
+        self.changes.retain(|change| is_meant(&change.path));
+        self
+    }
+}
+
+impl Repository {
+    /// Whether each change of a file that was looked at has a time of its own, as on newer systems.
+    fn has_fine_clock(&self) -> bool {
+        /// By device.
+        static KNOWN: LazyLock<Mutex<HashMap<u64, bool>>> = LazyLock::new(Mutex::default);
+        let device = |path: &Path| path.symlink_metadata().map(|found| found.dev()).ok();
+        let (Some(here), there) = (device(self.top()), device(&self.common_dir)) else { return false };
+        if there != Some(here) {
+            return false;
+        }
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        *known.entry(here).or_insert_with(|| self.measure_clock().unwrap_or(false))
+    }
+
+    fn measure_clock(&self) -> std::io::Result<bool> {
+        let file = self.common_dir.join(format!("arborist/clock-{}", std::process::id()));
+        safe_files::write(&file, b"")?;
+        let mut times = HashSet::new();
+        for look in 0..LOOKS {
+            safe_files::set_mode(&file, if look % 2 == 0 { 0o600 } else { 0o644 })?;
+            times.insert(ChangeStamp::of(&file.symlink_metadata()?).changed);
+        }
+        safe_files::remove(&file)?;
+        Ok(times.len() == LOOKS)
+    }
+}
+
+fn age_of(stamp: &ChangeStamp) -> Duration {
+    let (seconds, nanos) = stamp.changed;
+    let changed = Duration::new(u64::try_from(seconds).unwrap_or(0), u32::try_from(nanos).unwrap_or(0));
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(changed)
 }

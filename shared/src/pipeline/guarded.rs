@@ -2,12 +2,12 @@
 //! checkout of a test is where dependencies and caches are; refs, hooks and configuration are put back.
 
 use super::{
-    Annex, Sentry,
+    Annex, Neighbours, Sentry,
     guard::{Watch, joined},
     place,
 };
 use crate::{
-    git::{Change, GitError},
+    git::{Company, GitError, TrackedFiles},
     record::Recorder,
 };
 
@@ -41,37 +41,38 @@ impl Guarded {
     }
 }
 
-/// The tracked files that are not what the commit under test has, before the test: in the user's checkout the user may have
-/// changed what they like.
-pub(super) fn look_at_tracked(recorder: &Recorder<'_>) -> Result<Vec<Change>, GitError> {
-    recorder.repository().find_tracked_changes(recorder.tree())
+/// The tracked files as they are before the test: in the user's checkout the user may have changed what they like.
+pub(super) fn look_at_tracked(
+    recorder: &Recorder<'_>,
+    neighbours: Neighbours,
+) -> Result<TrackedFiles, GitError> {
+    recorder.repository().look_at_tracked(recorder.tree(), neighbours.now())
 }
 
 /// Puts tracked files back that are not what they were before the test, and says which: a test that passed with other files
 /// says nothing about the commit, and one that failed would leave them for the next attempt. Who changed them cannot be
-/// told. In the user's checkout it may have been the user, so there all of it is kept first, under the name of the mark
-/// `attempt`.
+/// told, so where others were at work, files that were only written count too: they may have been others for a while. In the
+/// user's checkout it may have been the user, so there all of it is kept first, under the name of the mark `attempt`.
 pub(super) fn put_back_tracked(
     recorder: &Recorder<'_>,
-    before: &[Change],
+    (before, company): (&TrackedFiles, Company),
     attempt: &str,
 ) -> Result<Option<String>, GitError> {
     let repository = recorder.repository();
-    let mut changed = look_at_tracked(recorder)?;
-    changed.retain(|change| !before.contains(change));
-    if changed.is_empty() {
+    let touched = repository.look_again(before, company)?;
+    let paths = touched.shown();
+    if paths.is_empty() {
         return Ok(None);
     }
     let mut kept = String::new();
-    if recorder.branch() == recorder.run() {
+    if !touched.changes.is_empty() && recorder.branch() == recorder.run() {
         let now = repository.snapshot()?;
         let under = place::save_tree(repository, attempt, (now, recorder.head()))?;
         kept = format!("; that is kept in {under}");
     }
-    repository.put_back(recorder.tree(), &changed)?;
-    let paths: Vec<String> = changed.iter().map(Change::shown).collect();
+    repository.put_back(recorder.tree(), &touched.changes)?;
     Ok(Some(format!(
-        "tracked files were changed while the tests ran, by themselves or by another process: {}{kept}",
+        "tracked files were changed or written while the tests ran, by themselves or by another process: {}{kept}",
         paths.join(", ")
     )))
 }

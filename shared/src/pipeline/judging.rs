@@ -30,7 +30,7 @@ impl TaskRun<'_, '_, '_> {
             return Ok(result);
         }
         let repository = self.recorder.repository();
-        let (patch, _) = repository.diff(self.base.tree, self.recorder.tree())?;
+        let patch = repository.difference(self.base.tree, self.recorder.tree())?.files.concat();
         let is_added = |line: &&str| line.starts_with('+') && !line.starts_with("+++");
         let added: Vec<&str> = patch.lines().filter(is_added).collect();
         Ok(match self.known_red.require_new(&result.observed, &added.join("\n")) {

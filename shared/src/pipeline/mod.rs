@@ -57,7 +57,7 @@ pub use dirt::{Dirt, Sorted};
 pub use error::PipelineError;
 pub use expense::{Expense, Others};
 pub use failing::Observed;
-pub use guard::Sentry;
+pub use guard::{Neighbours, Sentry};
 pub use guarded::put_back_checkout;
 pub use happening::{Happening, Meeting, News};
 pub use ignored::IgnoredFiles;

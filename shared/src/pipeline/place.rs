@@ -420,6 +420,7 @@ pub(super) fn put_back_branch(
     let branch = recorder.branch();
     let ours = recorder.head();
     let mut trespasses = part_branch(recorder, attempt)?;
+    trespasses.extend(repository.make_room_for_ref(&branch.to_ref()));
     let found = repository.find_head(branch)?;
     if !matches!(found, HeadOf::Branch { .. }) {
         repository.change("symbolic-ref").args(["HEAD", &branch.to_ref()]).stdout()?;
@@ -458,8 +459,12 @@ fn part_branch(recorder: &Recorder<'_>, attempt: &str) -> Result<Vec<String>, Gi
         save(repository, attempt, tip)?;
     }
     repository.unlink_ref(&name)?;
-    let back = RefMove { name: &name, new: Some(recorder.head()), old: None };
-    repository.move_refs(&[back], "arborist: put back")?;
+    // An older value of it may be packed.
+    let old = repository.find_ref(&name)?;
+    if old != Some(recorder.head()) {
+        let back = RefMove { name: &name, new: Some(recorder.head()), old };
+        repository.move_refs(&[back], "arborist: put back")?;
+    }
     Ok(vec!["it made the branch lead to another one".to_owned()])
 }
 

@@ -24,6 +24,8 @@ pub trait ReviewPlaces: Sync {
 pub struct ReviewPlace {
     /// The repository as it is seen from there.
     pub repository: Repository,
+    /// What is checked out there.
+    pub tree: Oid,
     /// What programs find in their environment there.
     pub environment: Vec<(String, String)>,
     /// Gives the place back when it is dropped.

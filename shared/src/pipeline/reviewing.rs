@@ -4,8 +4,8 @@
 use std::{path::Path, thread, time::Duration};
 
 use super::{
-    Annex, Called, Crew, Doubt, Errand, Expense, Happening, PipelineError, Reply, Resume, ReviewPlace,
-    ReviewPlaces, Sessions, Stage, TaskRun, Verdict,
+    Annex, Called, Crew, Doubt, Errand, Expense, Happening, Neighbours, PipelineError, Reply, Resume,
+    ReviewPlace, ReviewPlaces, Sessions, Stage, TaskRun, Verdict,
     guard::{PlaceWatch, Watch, joined},
     idle,
     plain::Changed,
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     agent::{FailureKind, Outcome, limits::Chain},
-    git::Repository,
+    git::{Repository, Touched, TrackedFiles},
     message::{Body, Key, Status, Step as StepKind, visible},
     name::{Attempt, BranchName, Oid},
     record::Unfinished,
@@ -121,6 +121,8 @@ impl TaskRun<'_, '_, '_> {
         let session = Sessions::Fresh;
         let errand =
             Errand { chain, time_left, session, task, step, place, annexes: &[], apart, prompt, log };
+        let neighbours = Neighbours::count();
+        let files = self.look_at_reviewed(apart, neighbours)?;
         let lent = reading::lend(self.recorder, &self.shop.sentry)?;
         // The worktree of the reviewer has files of its own that git obeys.
         let apart_watch = apart.map(|apart| lent.watch_place(&apart.repository));
@@ -133,6 +135,10 @@ impl TaskRun<'_, '_, '_> {
         self.shop.scribe.owe(&called.expense, kept.told);
         self.keep_plain(plain, &called, Changed::NOTHING);
         let mut trespasses: Vec<String> = beside.iter().flat_map(Watch::end).collect();
+        if let Some((apart, before)) = files {
+            let touched = apart.repository.look_again(&before, neighbours.since(1 + beside.len()))?;
+            trespasses.extend(self.altered(apart, touched)?);
+        }
         let taken_back = lent.take_back(self.recorder, &self.mark_of(attempt));
         trespasses.extend(apart_watch.iter().flat_map(PlaceWatch::end));
         if let Some(more) = taken_back? {
@@ -141,6 +147,31 @@ impl TaskRun<'_, '_, '_> {
         }
         self.recorder.unsettle();
         Ok((called, joined(&trespasses)))
+    }
+
+    /// The files that a reviewer in a lane is about to see. Others are at work beside it.
+    fn look_at_reviewed<'p>(
+        &self,
+        apart: Option<&'p ReviewPlace>,
+        neighbours: Neighbours,
+    ) -> Result<Option<(&'p ReviewPlace, TrackedFiles)>, PipelineError> {
+        let is_lane = self.recorder.branch() != self.recorder.run();
+        let Some(apart) = apart.filter(|_| is_lane) else { return Ok(None) };
+        Ok(Some((apart, apart.repository.look_at_tracked(apart.tree, neighbours.now())?)))
+    }
+
+    /// Whether files of the change were written where it was reviewed. Who did it cannot be told, and a reviewer must not: it
+    /// may have seen something else than what lands. Other files may be written, as tests do.
+    fn altered(&self, apart: &ReviewPlace, touched: Touched) -> Result<Option<String>, PipelineError> {
+        let touched = if apart.tree == self.recorder.tree() {
+            let changes = apart.repository.changes(self.base.tree, apart.tree)?;
+            touched.among(&changes)
+        } else {
+            touched
+        };
+        let paths = touched.shown().join(", ");
+        let words = || format!("files of the change were written while it was reviewed: {paths}");
+        Ok((!paths.is_empty()).then(words))
     }
 
     /// The worktree that a reviewer is to have. A task that works in another repository first is reviewed there.
@@ -168,8 +199,6 @@ impl TaskRun<'_, '_, '_> {
     fn review_prompt(&self) -> Result<String, PipelineError> {
         let repository = self.recorder.repository();
         let longest = self.shop.options.diff_limit;
-        // Tests ran since the work was taken in.
-        repository.require_proven(self.base.tree, self.recorder.tree())?;
         let mut sections = vec![Section {
             repository: None,
             difference: repository.difference(self.base.tree, self.recorder.tree())?,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Called, Expense, Happening, KnownRed, Others, PipelineError, Resume, Stage, Subject, TestResult,
-    Workshop, guarded,
+    Called, Expense, Happening, KnownRed, Neighbours, Others, PipelineError, Resume, Stage, Subject,
+    TestResult, Workshop, guarded,
 };
 use crate::{
     agent::{
@@ -118,12 +118,14 @@ impl TaskRun<'_, '_, '_> {
         log: &str,
     ) -> Result<TestResult, PipelineError> {
         self.recorder.unsettle();
+        let neighbours = Neighbours::count();
         let guarded = guarded::begin(self.recorder, &self.shop.sentry, &self.shop.annexes);
-        let before = guarded::look_at_tracked(self.recorder)?;
+        let before = guarded::look_at_tracked(self.recorder, neighbours)?;
         let result = self.shop.test(self.task, commands, log, self.recorder.head());
         let mark = Unfinished::name_of(self.recorder.branch(), &self.task.id, attempt);
         let trespass = guarded.end(self.recorder, Some(&mark))?;
-        let changed = guarded::put_back_tracked(self.recorder, &before, &mark)?;
+        let company = neighbours.since(1 + self.shop.annexes.len());
+        let changed = guarded::put_back_tracked(self.recorder, (&before, company), &mark)?;
         let trespass = trespass.or(changed);
         let result = self.judged(result?)?;
         if trespass.is_none() && self.task.test_commands.is_empty() {

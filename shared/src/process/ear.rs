@@ -17,12 +17,14 @@ pub struct Ear {
     pub(super) pipe: ChildStdout,
     /// How long it may say nothing, if that is limited.
     pub(super) patience: Option<Duration>,
+    /// Who says it.
+    pub(super) pid: u32,
 }
 
 impl Read for Ear {
     fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
         if let Some(patience) = self.patience {
-            let mut wait = Wait::new(patience);
+            let mut wait = Wait::new(patience, self.pid);
             while !wait.poll(&mut [PollFd::new(&self.pipe, PollFlags::IN)])? {}
         }
         self.pipe.read(piece)
@@ -32,6 +34,27 @@ impl Read for Ear {
 /// After a signal a program that we only wait for may take so long to end by itself. What it does usually takes
 /// milliseconds, and to leave it half done costs more than to wait.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// A program that waits at a named pipe is looked at so often, and ended when it does so twice.
+const STUCK: Duration = Duration::from_secs(1);
+
+/// Why such a program was ended.
+#[derive(Debug, thiserror::Error)]
+#[error("it waited at a named pipe that is, or was, in the place of a file")]
+pub(super) struct Stuck;
+
+/// Whether a process is about to open a named pipe that nobody has open at its other end.
+#[cfg(target_os = "linux")]
+fn waits_at_named_pipe(pid: u32) -> bool {
+    let place = std::fs::read_to_string(format!("/proc/{pid}/wchan"));
+    place.is_ok_and(|place| place.trim() == "wait_for_partner")
+}
+
+/// Elsewhere the system does not tell.
+#[cfg(not(target_os = "linux"))]
+fn waits_at_named_pipe(_pid: u32) -> bool {
+    false
+}
 
 thread_local! {
     /// What bounds the programs that this thread waits for.
@@ -77,13 +100,31 @@ pub(super) struct Wait {
     end: Instant,
     wish: Option<&'static Cancel>,
     bounds: Option<Bounds>,
+    pid: u32,
+    /// Since when it was seen to wait at a named pipe, each time it was looked at.
+    stuck: Option<Instant>,
+    looked: Instant,
 }
 
 impl Wait {
-    pub(super) fn new(patience: Duration) -> Self {
+    pub(super) fn new(patience: Duration, pid: u32) -> Self {
         let (end, bounds) = (Instant::now() + patience, Bounds::find());
         let end = bounds.as_ref().map_or(end, |bounds| end.min(bounds.end));
-        Self { end, wish: interrupt::wish(), bounds }
+        Self { end, wish: interrupt::wish(), bounds, pid, stuck: None, looked: Instant::now() }
+    }
+
+    /// An error if the program waits for somebody who opens the other end of a named pipe. An agent can put one in the place
+    /// of any file that git reads, and take it away again: nobody ever comes then.
+    fn refuse_stuck(&mut self) -> io::Result<()> {
+        if self.looked.elapsed() < STUCK {
+            return Ok(());
+        }
+        self.looked = Instant::now();
+        self.stuck = waits_at_named_pipe(self.pid).then(|| self.stuck.unwrap_or_else(Instant::now));
+        match self.stuck {
+            Some(since) if since.elapsed() >= STUCK => Err(io::Error::new(io::ErrorKind::TimedOut, Stuck)),
+            _ => Ok(()),
+        }
     }
 
     /// Waits until one of `fds` has something; false if that is to be asked again, and an error when time is up.
@@ -97,9 +138,10 @@ impl Wait {
         if left.is_zero() || is_cancelled {
             return Err(io::ErrorKind::TimedOut.into());
         }
+        self.refuse_stuck()?;
         // A signal is noticed soon enough: nobody is held up who has something to read.
         let must_look = self.wish.is_some() || self.bounds.is_some();
-        let left = if must_look { left.min(TICK) } else { left };
+        let left = left.min(if must_look { TICK } else { STUCK });
         match poll(fds, Timespec::try_from(left).ok().as_ref()) {
             Err(rustix::io::Errno::INTR) | Ok(0) => Ok(false),
             polled => Ok(polled.map(|count| count > 0)?),

@@ -60,3 +60,11 @@ pub struct ProcessError {
     /// What the system said.
     pub source: io::Error,
 }
+
+impl ProcessError {
+    /// Whether it was ended because it waited at a named pipe for somebody who never came.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        self.source.get_ref().is_some_and(|source| source.is::<ear::Stuck>())
+    }
+}

@@ -197,7 +197,7 @@ impl Program {
     pub fn finish_later(self) -> Awaited {
         let program = self.command.get_program().to_os_string();
         let bounds = Bounds::find();
-        Awaited { thread: thread::spawn(|| Bounds::apply(bounds, || self.finish())), program }
+        Awaited { thread: thread::spawn(|| Bounds::apply(bounds, || self.finish())), program, fault: None }
     }
 
     /// Puts it into a process group of its own, so that Ctrl-C on the terminal reaches us and not it.
@@ -259,20 +259,37 @@ impl Program {
 }
 
 /// A program that runs beside us for its answer.
-#[derive(Debug)]
 pub struct Awaited {
     thread: JoinHandle<Result<Finished, ProcessError>>,
     program: OsString,
+    /// Why it does not count, asked once it has ended.
+    fault: Option<Box<dyn FnOnce() -> Option<String> + Send>>,
+}
+
+impl std::fmt::Debug for Awaited {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Awaited").field("program", &self.program).finish_non_exhaustive()
+    }
 }
 
 impl Awaited {
+    /// The same, which does not count if `fault` gives a reason once it has ended.
+    #[must_use]
+    pub fn but(self, fault: impl FnOnce() -> Option<String> + Send + 'static) -> Self {
+        Self { fault: Some(Box::new(fault)), ..self }
+    }
+
     /// Waits for its end.
     pub fn finish(self) -> Result<Finished, ProcessError> {
-        let lost = |_| ProcessError {
-            program: self.program.to_string_lossy().into_owned(),
-            source: io::Error::other("the thread that waited for it ended early"),
+        let program = self.program.to_string_lossy().into_owned();
+        let failed = |words: &str| ProcessError { program, source: io::Error::other(words.to_owned()) };
+        let Ok(ended) = self.thread.join() else {
+            return Err(failed("the thread that waited for it ended early"));
         };
-        self.thread.join().map_err(lost)?
+        match self.fault.and_then(|fault| fault()) {
+            Some(why) => Err(failed(&why)),
+            None => ended,
+        }
     }
 }
 
@@ -305,17 +322,17 @@ enum Pipes {
 }
 
 impl Pipes {
-    fn streamed(self, patience: Option<Duration>) -> Self {
+    fn streamed(self, patience: Option<Duration>, pid: u32) -> Self {
         let Self::Fresh(out, err) = self else { return self };
         widen(&out);
-        let ear = Ear { pipe: out, patience };
+        let ear = Ear { pipe: out, patience, pid };
         Self::Streamed(BufReader::with_capacity(1 << 18, ear), thread::spawn(|| drain(err)))
     }
 
     /// The rest of both, output first.
-    fn read(self) -> io::Result<(Vec<u8>, Vec<u8>)> {
+    fn read(self, pid: u32) -> io::Result<(Vec<u8>, Vec<u8>)> {
         match self {
-            Self::Fresh(out, err) => read_both(out, err),
+            Self::Fresh(out, err) => read_both(out, err, pid),
             Self::Streamed(mut reader, complaints) => {
                 let mut rest = Vec::new();
                 reader.read_to_end(&mut rest)?;
@@ -328,7 +345,7 @@ impl Pipes {
 impl Running {
     /// Its standard output.
     pub fn output(&mut self) -> Option<&mut BufReader<Ear>> {
-        self.pipes = self.pipes.take().map(|pipes| pipes.streamed(self.patience));
+        self.pipes = self.pipes.take().map(|pipes| pipes.streamed(self.patience, self.child.id()));
         match &mut self.pipes {
             Some(Pipes::Streamed(reader, _)) => Some(reader),
             _ => None,
@@ -343,7 +360,8 @@ impl Running {
     /// Reads the rest of its output and waits for its end.
     pub fn finish(mut self) -> Result<Finished, ProcessError> {
         drop(self.child.stdin.take());
-        let read = self.pipes.take().map(Pipes::read).transpose();
+        let pid = self.child.id();
+        let read = self.pipes.take().map(|pipes| pipes.read(pid)).transpose();
         let (stdout, stderr) = read.map_err(|source| self.error(source))?.unwrap_or_default();
         let status = self.child.wait().map_err(|source| self.error(source))?;
         if status.signal().is_some_and(|signal| !TIDY.contains(&signal)) {
@@ -366,10 +384,10 @@ impl Drop for Running {
 }
 
 /// Reads whichever of the two has something until one ends, then the other: who waits for one alone can be waited for.
-fn read_both(mut out: ChildStdout, mut err: ChildStderr) -> io::Result<(Vec<u8>, Vec<u8>)> {
+fn read_both(mut out: ChildStdout, mut err: ChildStderr, pid: u32) -> io::Result<(Vec<u8>, Vec<u8>)> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut piece = vec![0; 1 << 16];
-    let mut wait = Wait::new(LIMIT);
+    let mut wait = Wait::new(LIMIT, pid);
     loop {
         let mut fds = [PollFd::new(&out, PollFlags::IN), PollFd::new(&err, PollFlags::IN)];
         if !wait.poll(&mut fds)? {

@@ -18,7 +18,7 @@ use links::Links;
 use surface::{How, Item};
 
 use crate::{
-    git::{Freeze, HiddenMarks, HomeWatch, ObjectWatch, RefWatch, Repository},
+    git::{Company, Freeze, HiddenMarks, HomeWatch, ObjectWatch, RefWatch, Repository},
     message::visible,
 };
 
@@ -29,6 +29,36 @@ pub struct Sentry(Arc<Mutex<Post>>);
 
 /// How many agents, reviewers and tests are watched, in all repositories of this process.
 static WATCHES: AtomicUsize = AtomicUsize::new(0);
+/// How many of them have ever begun.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
+
+/// Tells whether a child process was the only one of this process.
+#[derive(Debug, Clone, Copy)]
+pub struct Neighbours {
+    at_work: usize,
+    begun: usize,
+}
+
+impl Neighbours {
+    /// Call this before the child is watched.
+    #[must_use]
+    pub fn count() -> Self {
+        Self { at_work: WATCHES.load(Ordering::SeqCst), begun: BEGUN.load(Ordering::SeqCst) }
+    }
+
+    /// Who is at work now.
+    #[must_use]
+    pub fn now(self) -> Company {
+        if self.at_work == 0 { Company::Alone } else { Company::Others }
+    }
+
+    /// Who has been at work since, beside a child that `own` watches are for.
+    #[must_use]
+    pub fn since(self, own: usize) -> Company {
+        let others = BEGUN.load(Ordering::SeqCst).saturating_sub(self.begun) > own;
+        if others { Company::Others } else { self.now() }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Post {
@@ -79,6 +109,7 @@ impl Sentry {
     #[must_use]
     pub fn watch(&self, repository: &Repository) -> Watch {
         let mut post = self.post();
+        BEGUN.fetch_add(1, Ordering::SeqCst);
         let at_work = match WATCHES.fetch_add(1, Ordering::SeqCst) {
             0 => AtWork::Nobody,
             _ => AtWork::Somebody,

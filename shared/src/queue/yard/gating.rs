@@ -12,9 +12,9 @@ use serde::Serialize;
 
 use super::{Yard, abroad::absent};
 use crate::{
-    git::{Change, RefMove, Signing},
+    git::{RefMove, Signing},
     name::Oid,
-    pipeline::{Observed, PipelineError, Redaction, Sentry},
+    pipeline::{Neighbours, Observed, PipelineError, Redaction, Sentry},
     process::{Ending, Limits, Outcome, Program, Supervised},
     queue::{Asking, Failing, Gate, QueueError, Verdict, counting::ran_no_tests},
     safe_files,
@@ -157,8 +157,8 @@ impl Yard<'_> {
         let mut scratch = pool.scratch("gate", commit)?;
         pool.refresh(&scratch, commit, &self.options.keep)?;
         // What the user's own set-up makes of tracked files is as they want it.
-        let set_up =
-            if pool.has_set_up() { scratch.repository.find_tracked_changes(tree)? } else { Vec::new() };
+        let neighbours = Neighbours::count();
+        let before = scratch.repository.look_at_tracked(tree, neighbours.now())?;
         let program = Program::new("sh")
             .args(["-c", &gate.command])
             .dir(&scratch.path)
@@ -175,10 +175,11 @@ impl Yard<'_> {
             Some(trespass) => (Answer::Red, format!("'{}': {trespass}", gate.command)),
             None => judge(gate, &ended),
         };
-        let mut changed =
-            if answer == Answer::Green { place.find_tracked_changes(tree)? } else { Vec::new() };
-        changed.retain(|change| !set_up.contains(change));
-        let (answer, why) = if changed.is_empty() { (answer, why) } else { unsure(gate, &changed) };
+        let touched = match answer {
+            Answer::Green => place.look_again(&before, neighbours.since(1))?.shown(),
+            Answer::Red | Answer::Broken => Vec::new(),
+        };
+        let (answer, why) = if touched.is_empty() { (answer, why) } else { unsure(gate, &touched) };
         let said = Said {
             answer,
             gate: gate.clone(),
@@ -290,12 +291,11 @@ fn judge(gate: &Gate, ended: &Outcome) -> (Answer, String) {
 }
 
 /// A gate that let something else through than the commit has said nothing about the commit.
-fn unsure(gate: &Gate, changed: &[Change]) -> (Answer, String) {
-    let paths: Vec<String> = changed.iter().map(Change::shown).collect();
+fn unsure(gate: &Gate, touched: &[String]) -> (Answer, String) {
     let why = format!(
-        "'{}' does not count: tracked files were changed while it ran, by itself or by another process: {}",
+        "'{}' does not count: tracked files were changed or written while it ran, by itself or by another process: {}",
         gate.command,
-        paths.join(", ")
+        touched.join(", ")
     );
     (Answer::Broken, why)
 }

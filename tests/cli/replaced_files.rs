@@ -1,0 +1,109 @@
+//! Tests, gates and reviewers judge files that stay what they are: whoever works in another lane and replaces one for a
+//! while makes what they say worthless, also if everything is put back before they end.
+
+use arborist_testkit::Garden;
+
+/// Waits until a file is there.
+const AWAIT: &str =
+    "await() { i=0; until [ -e \"$1\" ]; do i=$((i+1)); [ $i -lt 1200 ] || exit 9; sleep 0.05; done; }";
+
+/// Replaces what the one in `$place` looks at, and puts it back when that has looked.
+struct Deed {
+    swap: &'static str,
+    back: &'static str,
+}
+
+const FILE: Deed = Deed {
+    swap: "cp -p \"$place/sub/t.sh\" \"$ROOT/kept\"; echo 'echo lie' > \"$place/sub/t.sh\"",
+    back: "cat \"$ROOT/kept\" > \"$place/sub/t.sh\"",
+};
+const FOLDER: Deed = Deed {
+    swap: "mv \"$place/sub\" \"$place.kept\"; mkdir \"$place/sub\"; echo 'echo lie' > \"$place/sub/t.sh\"",
+    back: "rm -r \"$place/sub\"; mv \"$place.kept\" \"$place/sub\"",
+};
+
+/// A run in which T001 writes `script`, while the agent of T002 does its deed at the first look that `looker` takes there.
+fn garden(script: &str, looker: &str, deed: &Deed) -> Garden {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    garden.write("sub/t.sh", "exit 0\n");
+    garden.commit("a plan\n");
+    let root = garden.root().display().to_string();
+    // Whoever looks says where, and waits until the deed is done, and undone.
+    let look = format!(
+        "{AWAIT}\nlook() {{ if mkdir '{root}/looked' 2>/dev/null; then pwd > '{root}/place.new'; mv '{root}/place.new' '{root}/place'
+await '{root}/swapped'; sh sub/t.sh; code=$?; cat sub/t.sh >> '{root}/seen'; touch '{root}/ran'; await '{root}/back'; return $code
+else sh sub/t.sh; fi; }}\n"
+    );
+    garden.write("../look.sh", &look);
+    garden.write("../test.sh", format!(". '{root}/look.sh'\nif {looker}; then look; else sh sub/t.sh; fi\n"));
+    garden.agent(&format!(
+        ". \"$ROOT/look.sh\"
+case \"$prompt\" in Review*) [ -e \"$ROOT/reviews\" ] && case \"$prompt\" in *T001*) look >&2;; esac; echo APPROVED; exit ;; esac
+if [ \"$ARBORIST_TASK\" = T001 ]; then printf '%s\\n' '{script}' > sub/t.sh; echo done; exit; fi
+echo two > two.txt; await \"$ROOT/place\"; place=$(cat \"$ROOT/place\")
+{}; touch \"$ROOT/swapped\"; await \"$ROOT/ran\"; {}; touch \"$ROOT/back\"; echo done",
+        deed.swap, deed.back
+    ));
+    garden
+}
+
+fn run(garden: &Garden) -> i32 {
+    let command = format!("sh '{}/test.sh'", garden.root().display());
+    let args = ["--jobs", "2", "--keep-going", "--max-retries", "1", "--test-command", command.as_str()];
+    let run = garden.arborist(["gardener"].iter().chain(&args));
+    assert!(garden.root().join("back").exists(), "the deed was done: {}", run.report());
+    run.code()
+}
+
+fn subjects(garden: &Garden) -> String {
+    garden.git(["log", "--format=%s", "--all"]).answer()
+}
+
+#[test]
+fn a_test_that_ran_while_its_files_were_replaced_has_failed() {
+    for deed in [FILE, FOLDER] {
+        let garden = garden("exit 1", "[ \"$ARBORIST_TASK\" = T001 ]", &deed);
+        assert_eq!(run(&garden), 1);
+        let subjects = subjects(&garden);
+        assert!(subjects.contains("@T001@test-fail") && !subjects.contains("@T001@test-pass"), "{subjects}");
+        assert!(subjects.contains("@T002@merge"), "{subjects}");
+        assert_eq!(garden.git(["show", "main:sub/t.sh"]).answer(), "exit 0");
+    }
+}
+
+#[test]
+fn a_gate_that_ran_while_its_files_were_replaced_lets_nothing_through() {
+    for deed in [FILE, FOLDER] {
+        let garden = garden("[ -z \"$ARBORIST_GATE\" ]", "[ -n \"$ARBORIST_GATE\" ]", &deed);
+        assert_ne!(run(&garden), 0);
+        assert_eq!(garden.git(["show", "main:sub/t.sh"]).answer(), "exit 0");
+    }
+}
+
+#[test]
+fn a_review_of_files_that_were_replaced_is_asked_for_again() {
+    let garden = garden("exit 0 # new", "false", &FILE);
+    std::fs::write(garden.root().join("reviews"), "").unwrap();
+    assert_eq!(run(&garden), 0);
+    let seen = std::fs::read_to_string(garden.root().join("seen")).unwrap();
+    assert_eq!(seen, "echo lie\n");
+    let reviews = (0..garden.calls())
+        .filter(|call| garden.prompt(*call).starts_with("Review") && garden.prompt(*call).contains("T001"));
+    assert_eq!(reviews.count(), 2, "the first did not count");
+    assert_eq!(garden.git(["show", "main:sub/t.sh"]).answer(), "exit 0 # new");
+}
+
+#[test]
+fn tests_that_write_what_is_there_themselves_still_pass() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n");
+    garden.write("lock.json", "{}\n");
+    garden.commit("a plan\n");
+    garden.agent(
+        "case \"$prompt\" in Review*) echo APPROVED; exit ;; esac\necho $ARBORIST_TASK > $ARBORIST_TASK.txt; echo done",
+    );
+    let command = "echo {} > lock.json";
+    garden.arborist(["gardener", "--jobs", "3", "--test-command", command]).succeeds();
+    assert!(!subjects(&garden).contains("-fail"), "{}", subjects(&garden));
+}
