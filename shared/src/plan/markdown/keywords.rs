@@ -105,7 +105,7 @@ fn words(
             (Waits, Far, 2, true)
         }
         "после" | "После" | "після" | "Після" | "después" | "depois" | "após" | "Após" | "nach" | "dopo"
-        | "après" | "Après"
+        | "après" | "Après" | "po"
             if is_section =>
         {
             (Waits, reach, 1, false)
@@ -129,7 +129,7 @@ fn words(
         "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
         "依赖" | "依赖于" | "依賴" | "依賴於" => (Waits, Far, 1, true),
         "依存" => (Waits, Near, 1, false),
-        "に依存" | "之后" | "之後" | "完成后" | "完成後" | "完成之后" | "完了後" | "の後" | "后" | "後" => {
+        "に依存" | "之后" | "之後" | "完成后" | "完成後" | "完成之后" | "完了後" | "の後" | "后" | "後" | "후" | "이후" | "의존" => {
             (Postfix, Near, 1, false)
         }
         "dependency" | "dependencies" if follows(&["on", "upon"]) => (Waits, Near, 2, false),

@@ -44,8 +44,6 @@ pub(super) struct List<'a> {
     pub(super) end: usize,
     /// Whether its members are parted by commas only.
     pub(super) is_comma_list: bool,
-    /// Whether bars say that its members run beside each other.
-    pub(super) is_abreast: bool,
     /// Where a group of members begins behind the first: in "T001+T002, T003+T004" the second begins at 2.
     pub(super) groups: Vec<usize>,
 }
@@ -53,7 +51,7 @@ pub(super) struct List<'a> {
 impl<'a> List<'a> {
     /// A list that is one member, or that is put together from others.
     pub(super) fn new(members: Vec<Placed<'a>>, last: usize, end: usize) -> Self {
-        Self { members, last, end, is_comma_list: false, is_abreast: false, groups: Vec::new() }
+        Self { members, last, end, is_comma_list: false, groups: Vec::new() }
     }
 
     /// The groups of a list that has some of more than one member.
@@ -98,7 +96,6 @@ impl Mentions<'_> {
             }
             list.members.append(&mut members);
             list.is_comma_list &= is_comma;
-            list.is_abreast |= clause[list.end..next].iter().any(|token| token.what == Piece::Bars);
             (list.last, list.end) = (next, end);
         }
         Some(list)
@@ -211,6 +208,13 @@ impl Mentions<'_> {
         if matches!(next(1), Some(Piece::Number(label)) if counts(label)) {
             return self.member_at(clause, at + 1, Some(&Name::Phase(word)));
         }
+        if let Some(Piece::Word(label)) = next(1)
+            && label.len() == 1
+            && label.starts_with(|c: char| c.is_ascii_uppercase())
+            && counts(label)
+        {
+            return Some(((Name::Phase(label), place), behind_parenthesis(clause, at + 2)));
+        }
         if let Some((name, end)) = priority_at(clause, at) {
             return Some(((name, place), behind_parenthesis(clause, end)));
         }
@@ -221,20 +225,21 @@ impl Mentions<'_> {
         Some(((Name::Node(node), place), behind_parenthesis(clause, end)))
     }
 
-    /// Every task and phase that is named, wherever it stands.
-    pub(super) fn names<'a>(&self, tokens: &[Token<'a>]) -> Vec<Placed<'a>> {
-        let mut names = Vec::new();
+    /// The lists in some tokens, one behind the other.
+    pub(super) fn lists<'a>(&self, tokens: &[Token<'a>]) -> Vec<List<'a>> {
+        let mut lists = Vec::new();
         let mut at = 0;
         while at < tokens.len() {
-            match self.list_at(tokens, at) {
-                Some(mut list) => {
-                    names.append(&mut list.members);
-                    at = list.end;
-                }
-                None => at += 1,
-            }
+            let list = self.list_at(tokens, at);
+            at = list.as_ref().map_or(at + 1, |list| list.end);
+            lists.extend(list);
         }
-        names
+        lists
+    }
+
+    /// Every task and phase that is named, wherever it stands.
+    pub(super) fn names<'a>(&self, tokens: &[Token<'a>]) -> Vec<Placed<'a>> {
+        self.lists(tokens).into_iter().flat_map(|list| list.members).collect()
     }
 }
 
@@ -333,6 +338,10 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
         return None;
     }
     for end in at..clause.len().min(at + LONGEST) {
+        // "every user-story phase".
+        if clause[end].what == Piece::Dash {
+            continue;
+        }
         let Piece::Word(word) = clause[end].what else { return None };
         if is_priority(clause.get(end)) {
             return None;
@@ -347,7 +356,7 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
             }
             "story" if is_all => {
                 let ends = !matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Story(_)));
-                let is_phases = matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Word(word)) if word.eq_ignore_ascii_case("phases"));
+                let is_phases = matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Word(word)) if ["phase", "phases"].iter().any(|phase| word.eq_ignore_ascii_case(phase)));
                 let is_work = matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Word(word)) if STORY_WORK.iter().any(|work| word.eq_ignore_ascii_case(work)));
                 let goes_on = matches!(clause.get(end + 1).map(|t| t.what), Some(Piece::Word(_)))
                     && !is_phases
@@ -421,7 +430,7 @@ fn behind_joint(clause: &[Token<'_>], at: usize) -> Option<(usize, bool)> {
     let is_and = |at: usize| {
         matches!(
             word(at).to_lowercase().as_str(),
-            "and" | "or" | "plus" | "und" | "y" | "e" | "et" | "i" | "和" | "与" | "及" | "と"
+            "and" | "or" | "plus" | "und" | "y" | "e" | "et" | "i" | "和" | "与" | "及" | "と" | "과" | "와" | "및"
         )
     };
     let (mut end, mut is_only_comma) = (at, true);

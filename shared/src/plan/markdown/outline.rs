@@ -15,7 +15,7 @@ use super::{
     naming::Names,
     section::{
         Section, begins_with, is_about_parallel, is_check_list, is_dependencies, is_history, leads_to_checks,
-        phase_label,
+        phase_label, says_needs,
     },
     table,
 };
@@ -479,36 +479,6 @@ impl<'a> Builder<'_, 'a> {
 fn opens_fence(line: &Line<'_>) -> bool {
     let text = line.text.trim();
     text.len() > 3 && (text.starts_with("```") || text.starts_with("~~~"))
-}
-
-/// "**Depends on**: Phase 2", "> Prerequisites: Phase 1 complete".
-fn says_needs(content: &str) -> bool {
-    const STARTS: [&str; 12] = [
-        "depend",
-        "prereq",
-        "precond",
-        "blocked by",
-        "requires",
-        "needs",
-        "no depend",
-        "no deps",
-        "parallel with",
-        "依赖",
-        "依賴",
-        "dépend",
-    ];
-    let content = content.trim_start_matches(['*', '_', '>', ' ', '-', '#', '`', '[', '(']);
-    // "Independent Test: …" is none, "Independent — no dependencies" is.
-    let is_apart = content.get(..11).is_some_and(|start| start.eq_ignore_ascii_case("independent"))
-        && (!content[11..].trim_start().starts_with(char::is_alphabetic)
-            || content[11..].starts_with(" of ")
-            || content[11..].starts_with(" from "));
-    if is_apart {
-        return true;
-    }
-    STARTS
-        .iter()
-        .any(|start| content.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start)))
 }
 
 /// A line without the white space up to a column.

@@ -32,7 +32,7 @@ fn section_asks(page: &Page<'_, '_>, entry: &Entry) -> Option<usize> {
 }
 
 /// "must FAIL before", "ensure they fail", "write failing tests".
-fn says_fail_first(text: &str) -> bool {
+pub(super) fn says_fail_first(text: &str) -> bool {
     const WORDS: [&str; 14] = [
         "must fail",
         "should fail",

@@ -106,6 +106,11 @@ pub(super) fn phase_label(title: &str) -> Option<String> {
     (is_label && !label.is_empty()).then(|| label.to_owned())
 }
 
+/// Whether a heading counts steps. Below a phase they are parts of it, with numbers of their own.
+pub(super) fn is_step(title: &str) -> bool {
+    begins_with(title, &["step", "schritt", "étape"])
+}
+
 /// The word and the number by which sentences speak of a section, as its heading writes them: `group` and `3` of
 /// "Group 3 — Auth". A heading that only counts, as "3. Auth", is spoken of as a section.
 pub(super) fn counted_label(title: &str) -> Option<(String, String)> {
@@ -120,7 +125,8 @@ pub(super) fn counted_label(title: &str) -> Option<(String, String)> {
     let len = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.')).unwrap_or(rest.len());
     let label = rest[..len].trim_end_matches('.');
     let behind = rest[label.len()..].trim_start_matches([' ', '*']);
-    let is_label = label.starts_with(|c: char| c.is_ascii_digit()) && label.len() <= 5;
+    let is_letter = !word.is_empty() && label.len() == 1 && label.chars().all(|c| c.is_ascii_alphabetic());
+    let is_label = label.starts_with(|c: char| c.is_ascii_digit()) && label.len() <= 5 || is_letter;
     let is_apart = behind.is_empty() || behind.starts_with(['.', ')', ':', '：', '—', '–', '-', '(', '|']);
     let word = if word.is_empty() { "section" } else { word };
     (is_label && is_apart).then(|| (word.to_owned(), label.to_owned()))
@@ -440,6 +446,41 @@ pub(super) fn says_apart(text: &str) -> bool {
     ];
     let text = text.to_lowercase();
     APART.iter().any(|words| text.contains(words))
+}
+
+/// "**Depends on**: Phase 2", "> Prerequisites: Phase 1 complete".
+pub(super) fn says_needs(content: &str) -> bool {
+    const STARTS: [&str; 12] = [
+        "depend",
+        "prereq",
+        "precond",
+        "blocked by",
+        "requires",
+        "needs",
+        "no depend",
+        "no deps",
+        "parallel with",
+        "依赖",
+        "依賴",
+        "dépend",
+    ];
+    let content = content.trim_start_matches(['*', '_', '>', ' ', '-', '#', '`', '[', '(']);
+    // "Independent Test: …" is none, "Independent — no dependencies" is.
+    let is_apart = content.get(..11).is_some_and(|start| start.eq_ignore_ascii_case("independent"))
+        && (!content[11..].trim_start().starts_with(char::is_alphabetic)
+            || content[11..].starts_with(" of ")
+            || content[11..].starts_with(" from "));
+    if is_apart {
+        return true;
+    }
+    STARTS
+        .iter()
+        .any(|start| content.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start)))
+}
+
+/// Whether a heading says what its section waits for: "Group B — Mail (depends on 3.1)".
+pub(super) fn states_needs(title: &str) -> bool {
+    title.split(['(', '（', '[', '—', '–', ':', '：', ',', ';']).any(says_needs)
 }
 
 /// Whether a heading opens a list of dependencies. One that is a phase does not.

@@ -132,6 +132,8 @@ impl Tokenizer<'_> {
         while let Some(next) = text[at..].chars().next() {
             let rest = &text[at..];
             let (what, len) = if next.is_alphanumeric() { self.word(rest, tokens) } else { mark(rest, next) };
+            let is_tilde = matches!(next, '~' | '～' | '〜') && joins_numbers(&text[..at], &rest[next.len_utf8()..]);
+            let what = if is_tilde { Some(Piece::Dash) } else { what };
             let is_apart =
                 text[..at].ends_with(' ') && text[at + len..].chars().next().is_none_or(char::is_whitespace);
             // An em dash with spaces around it joins no range; an en dash may.
@@ -179,6 +181,13 @@ impl Tokenizer<'_> {
     }
 }
 
+/// Whether a tilde stands between the ends of a range, as in "Phase 3~6". Two of them strike a text out.
+fn joins_numbers(before: &str, behind: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit();
+    before.trim_end().ends_with(is_digit)
+        && behind.trim_start().starts_with(|c: char| is_digit(c) || c.is_ascii_uppercase())
+}
+
 /// `US1`, `US-1`, `US1.5`, `US5a`: the number and the length of the whole.
 fn story_at(rest: &str) -> Option<(&str, usize)> {
     let number = rest.strip_prefix("US")?;
@@ -219,7 +228,7 @@ fn label_at(rest: &str) -> &str {
     rest[..len.max(numerals)].trim_end_matches('.')
 }
 
-fn is_cjk(c: char) -> bool {
+pub(super) fn is_cjk(c: char) -> bool {
     matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}')
 }
 
@@ -246,7 +255,7 @@ fn mark<'a>(rest: &str, next: char) -> (Option<Piece<'a>>, usize) {
         '#' if rest[1..].starts_with(|c: char| c.is_ascii_digit()) => return (None, len),
         c if c.is_whitespace() => return (None, len),
         ',' | '，' | '、' => Piece::Comma,
-        '+' | '&' | '/' => Piece::Plus,
+        '+' | '&' | '/' | '·' | '・' => Piece::Plus,
         '║' | '‖' | '∥' => Piece::Bars,
         '|' if rest.starts_with("||") => return (Some(Piece::Bars), 2),
         '(' | '（' => Piece::Open,
@@ -311,6 +320,8 @@ mod tests {
             ),
             ("T1 – T3 — T4", vec![Id("T1"), Dash, Id("T3"), Piece::Pause, Id("T4")]),
             ("T1..T3", vec![Id("T1"), Dash, Id("T3")]),
+            ("T1~T3 ~~T4~~", vec![Id("T1"), Dash, Id("T3"), Id("T4")]),
+            ("T1·T2", vec![Id("T1"), Plus, Id("T2")]),
             ("US1+US-2", vec![Story("1"), Plus, Story("2")]),
             ("User Story 3", vec![Word("User"), Word("Story"), Story("3")]),
             ("依赖T031", vec![Word("依赖"), Id("T031")]),

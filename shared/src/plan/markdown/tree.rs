@@ -9,9 +9,10 @@ use super::{
     naming::{Names, name_of, slug_label},
     outline::Outline,
     paths::paths,
+    red::says_fail_first,
     section::{
-        Purpose, begins_with, begins_with_story, counted_label, phase_label, priority, purpose, says_apart,
-        slug, spoken_names, stories_told, story_numbers, title_words, without_brackets,
+        Purpose, Section, begins_with, begins_with_story, counted_label, is_step, phase_label, priority, purpose, says_apart,
+        slug, spoken_names, states_needs, stories_told, story_numbers, title_words, without_brackets,
     },
     settle::Standing,
 };
@@ -137,6 +138,14 @@ fn telling_words(text: &str) -> Vec<String> {
     words.filter(|word| word.len() > 2 && !GENERIC.contains(&word.as_str())).collect()
 }
 
+fn is_about_tests(section: &Section) -> bool {
+    begins_with(&section.title, &["tests", "测试", "測試", "テスト"])
+}
+
+fn is_about_implementation(section: &Section) -> bool {
+    begins_with(&section.title, &["implementation", "实现", "實現", "実装"])
+}
+
 /// Builds the nodes of one file.
 pub(super) struct TreeBuilder<'t, 'a> {
     pub(super) file: (usize, &'t SpecFile<'a>),
@@ -160,7 +169,7 @@ impl TreeBuilder<'_, '_> {
             while let Some(section) = sections.next_if(is_before) {
                 nodes.sections[section.0] = Some(nodes.drafts.len());
                 nodes.drafts.push(self.section(section, &section_ids));
-                nodes.roles.push(self.role(section.0, &tagged));
+                nodes.roles.push(self.role(section.0, &tagged, &section_ids));
             }
             let parent = self.container(entry.parent, entry.section, (at, &section_ids), Some(&numbers));
             nodes.drafts.push(self.task(entry, parent));
@@ -169,7 +178,23 @@ impl TreeBuilder<'_, '_> {
             nodes.roles.push(Role { section, is_unnamed, ..Role::default() });
         }
         keep_one_phase_per_story(&mut nodes);
+        if !self.puts_tests_first() {
+            nodes.roles.iter_mut().for_each(|role| role.section.is_tests = false);
+        }
         nodes
+    }
+
+    /// Whether the file asks for tests that come first, in words or by the order of its other sections. Where it does not,
+    /// tests that stand behind the implementation are meant to.
+    fn puts_tests_first(&self) -> bool {
+        const WORDS: [&str; 6] =
+            ["tdd", "tests first", "test first", "test-first", "tests before", "before implementation"];
+        let sections = &self.outline.sections;
+        let begins_with_tests = sections.windows(2).any(|pair| {
+            pair[0].parent == pair[1].parent && is_about_tests(&pair[0]) && is_about_implementation(&pair[1])
+        });
+        let text = self.file.1.text.to_lowercase();
+        begins_with_tests || WORDS.iter().any(|words| text.contains(words)) || says_fail_first(&text)
     }
 
     /// The entries that are tasks, in the order of the file.
@@ -193,6 +218,9 @@ impl TreeBuilder<'_, '_> {
             section.task.is_none() && all[at] > 0 && !is_title && phase_label(&section.title).is_some()
         };
         let mut is_node: Vec<bool> = (0..sections.len()).map(is_phase).collect();
+        for at in (0..sections.len()).filter(|at| is_step(&sections[*at].title)) {
+            is_node[at] &= !self.chain(sections[at].parent).any(|up| is_node[up] && !is_step(&sections[up].title));
+        }
         for at in (0..sections.len()).filter(|at| all[*at] > 0 && sections[*at].task.is_none()) {
             // Below the phase of a story, "US1 tests" is a subsection, not the story again.
             let has_story = |up: usize| is_node[up] && !story_numbers(&sections[up].title).is_empty();
@@ -208,7 +236,25 @@ impl TreeBuilder<'_, '_> {
         if is_node.contains(&true) || is_plain.iter().filter(|is_plain| **is_plain).count() > 1 {
             is_node.iter_mut().zip(is_plain).for_each(|(is_node, is_plain)| *is_node |= is_plain);
         }
+        self.add_stating_parts(&all, &mut is_node);
         is_node
+    }
+
+    /// Where a part of a phase says what it waits for, as "### Group B (depends on 3.1)", all parts of that phase are nodes.
+    fn add_stating_parts(&self, all: &[usize], is_node: &mut [bool]) {
+        let sections = &self.outline.sections;
+        let is_part = |at: usize| {
+            let section = &sections[at];
+            all[at] > 0
+                && section.task.is_none()
+                && section.parent.is_some_and(|up| is_node[up] && sections[up].task.is_none())
+        };
+        let states = |line: &Line<'_>| line.kind != Kind::Heading(1) && states_needs(line.content());
+        let stating = self.outline.phase_lines.iter().filter(|(at, line)| is_part(*at) && !is_node[*at] && states(line));
+        let phases: HashSet<Option<usize>> = stating.map(|(at, _)| sections[*at].parent).collect();
+        let parts: Vec<usize> =
+            (0..sections.len()).filter(|at| phases.contains(&sections[*at].parent) && is_part(*at)).collect();
+        parts.into_iter().for_each(|at| is_node[at] = true);
     }
 
     /// A section and those around it, innermost first.
@@ -299,15 +345,17 @@ impl TreeBuilder<'_, '_> {
     }
 
     /// A phase is a story only if it has the number of one: in its title, or as the one tag of all its tasks.
-    fn role(&self, at: usize, tagged: &[Option<String>]) -> Role {
+    fn role(&self, at: usize, tagged: &[Option<String>], section_ids: &[Option<TaskId>]) -> Role {
         let title = &self.outline.sections[at].title;
+        let is_part = self.chain(self.outline.sections[at].parent).any(|up| section_ids[up].is_some());
         let mut stories = story_numbers(title);
         let told = stories_told(&self.outline.sections[at].text);
         let is_told = stories.is_empty() && !told.is_empty();
         if is_told {
             stories = told;
         }
-        if stories.is_empty() {
+        // A part of a phase is no story beside it.
+        if stories.is_empty() && !is_part {
             stories.extend(tagged[at].clone().filter(|tag| !tag.is_empty()));
         }
         let kind = match purpose(title) {
@@ -371,8 +419,8 @@ impl TreeBuilder<'_, '_> {
         }
         Subsection {
             number: Some(at),
-            is_tests: begins_with(&section.title, &["tests", "测试", "測試", "テスト"]),
-            is_implementation: begins_with(&section.title, &["implementation", "实现", "實現", "実装"]),
+            is_tests: is_about_tests(section),
+            is_implementation: is_about_implementation(section),
             is_apart: apart.contains(&at) || says_apart(&section.title) || says_apart(&section.text),
         }
     }
@@ -403,7 +451,9 @@ impl TreeBuilder<'_, '_> {
                     named.entry(parent).or_default().entry(word).or_default().push(*at);
                 }
             }
-            for sections in named.into_values() {
+            // "Backend and frontend foundations" means those of the phase that has all of these words.
+            let most = named.values().map(BTreeMap::len).max().unwrap_or_default();
+            for sections in named.into_values().filter(|sections| sections.len() == most) {
                 let one_each = sections.values().filter(|sections| sections.len() == 1).flatten();
                 let sections: BTreeSet<usize> = one_each.copied().collect();
                 apart.extend(sections.iter().filter(|_| sections.len() > 1));

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        keywords::keyword_at,
+        keywords::{Sense, keyword_at},
         mentions::{List, Placed},
         tokens::Piece,
     },
@@ -46,7 +46,13 @@ impl<'a> ClauseReader<'_, 'a> {
         const SHORTLY: usize = 6;
         for start in at..self.clause.len().min(at + SHORTLY) {
             if let Some(list) = self.mentions.list_at(self.clause, start) {
-                return Some((list, false));
+                // "Phase 3 → Phase 2 완료 후".
+                let is_postfix = |at: &usize| {
+                    let keyword = self.clause.get(*at).and_then(|_| keyword_at(self.clause, *at, self.voice));
+                    keyword.is_some_and(|keyword| keyword.sense == Sense::Postfix)
+                };
+                let is_worded = (list.end..list.end + 2).any(|at| is_postfix(&at));
+                return Some((list, is_worded));
             }
             if keyword_at(self.clause, start, self.voice).is_some() {
                 return Some((List::new(Vec::new(), start, start), true));

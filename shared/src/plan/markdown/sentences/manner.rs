@@ -4,7 +4,7 @@ use super::{
     super::{
         keywords::{Sense, Voice, is_denied, keyword_at},
         mentions::{Name, Placed, behind_parenthesis},
-        tokens::{Piece, Token},
+        tokens::{Piece, Token, is_cjk},
     },
     Claim, ClauseReader, Force,
 };
@@ -129,7 +129,9 @@ pub(super) fn is_permission(between: &[Token<'_>], is_of_tasks: bool) -> bool {
     ];
     let is_among = |words: &[&str], word: &str| words.iter().any(|known| known.eq_ignore_ascii_case(word));
     let is_word = |word: &str| is_among(WORDS, word) || !is_of_tasks && is_among(STARTS, word);
-    between.iter().all(|token| matches!(token.what, Piece::Word(word) if is_word(word)))
+    // Chinese, Japanese and Korean tell what the tasks are right behind their ids.
+    let is_noun = |word: &str| word.chars().all(is_cjk) && !word.starts_with(['不', '非', '无', '無', '没', '沒']);
+    between.iter().all(|token| matches!(token.what, Piece::Word(word) if is_word(word) || is_noun(word)))
 }
 
 impl<'a> ClauseReader<'_, 'a> {
@@ -248,6 +250,30 @@ impl<'a> ClauseReader<'_, 'a> {
             && is(0, &["all", "both"])
     }
 
+    /// "Server (T010-T016) ∥ client (T017)": what stands on one side of the bars runs beside what stands on the other. Where
+    /// an arrow leads to a side or away from it, only what stands next to the bars is meant.
+    pub(super) fn note_bars(&mut self) {
+        let is_bars = |token: &Token<'_>| token.what == Piece::Bars;
+        if self.voice != Voice::Section || !self.clause.iter().any(is_bars) {
+            return;
+        }
+        let is_arrow = |token: &Token<'_>| matches!(token.what, Piece::Arrow(_));
+        let sides = self.clause.split(is_bars).enumerate().filter_map(|(number, side)| {
+            let mut parts = side.split(is_arrow);
+            let part = if number == 0 { parts.next_back()? } else { parts.next()? };
+            let mut lists = self.mentions.lists(part).into_iter();
+            if number == 0 {
+                return lists.next_back().map(|list| list.members);
+            }
+            // "T004-T005 ∥ after T003", "T004 ∥ (T005 after T004)": what states its own order runs beside nothing here.
+            let list = lists.next()?;
+            let is_keyword = |at: usize| at < part.len() && keyword_at(part, at, self.voice).is_some();
+            (!(0..list.last).any(is_keyword) && !is_keyword(list.end)).then_some(list.members)
+        });
+        let sides: Vec<_> = sides.collect();
+        self.abreast_groups(&sides);
+    }
+
     /// Groups of which none waits for a member of another.
     pub(super) fn abreast_groups(&mut self, groups: &[Vec<Placed<'a>>]) {
         for (at, group) in groups.iter().enumerate() {
@@ -306,12 +332,15 @@ impl<'a> ClauseReader<'_, 'a> {
                 self.said.chains.push(list.members.clone());
             }
             "parallel" | "simultaneously" | "concurrently" | "paralelo" | "parallèle" | "parallelo"
-            | "równolegle" | "parallelly" | "并行" | "並行" | "並列"
+            | "równolegle" | "parallelly" | "并行" | "並行" | "並列" | "병렬"
                 if is_permission(between, is_of_tasks && !is_of_ranges) =>
             {
                 // "T007-T012, T013-T017 can run in parallel": each range is worked through in its order.
                 if is_of_ranges {
                     let groups: Vec<_> = list.members.iter().map(|range| vec![range.clone()]).collect();
+                    self.abreast_groups(&groups);
+                } else if let Some(groups) = list.grouped() {
+                    // "T003/T004 (US1) and T005/T006 (US2) can run in parallel".
                     self.abreast_groups(&groups);
                 } else {
                     self.said.abreast.push(list.members.clone());

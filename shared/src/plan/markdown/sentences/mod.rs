@@ -29,6 +29,8 @@ pub(super) struct Claim<'a> {
 pub(super) enum Force {
     /// It says what waits for what.
     Firm,
+    /// It says what others wait for: "Phase 1 blocks everything". That tells nothing about what else they wait for.
+    Blocking,
     /// A remark in brackets, or a wish such as "best done after US1".
     Loose,
 }
@@ -117,6 +119,7 @@ impl<'a> ClauseReader<'_, 'a> {
         self.note_freedom(topic);
         self.note_priorities();
         self.note_bare_needs(topic);
+        self.note_bars();
         let mut at = 0;
         while at < self.clause.len() {
             at = self.step(at, topic);
@@ -210,12 +213,6 @@ impl<'a> ClauseReader<'_, 'a> {
             self.subject = Some(list.members.clone());
         }
         let end = list.end;
-        if list.is_abreast && self.voice == Voice::Section {
-            match list.grouped() {
-                Some(groups) => self.abreast_groups(&groups),
-                None => self.said.abreast.push(list.members.clone()),
-            }
-        }
         if self.voice == Voice::Section && self.is_arrow(self.behind_words(end)) {
             return self.arrows(list);
         }
@@ -254,12 +251,20 @@ impl<'a> ClauseReader<'_, 'a> {
             return at + 1;
         }
         let inner = &self.clause[at + 1..end - 1];
-        if self.subject.is_none()
-            && let Some(list) = self.mentions.list_at(inner, 0)
-        {
+        if let Some(list) = self.mentions.list_at(inner, 0) {
+            let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+            let is_whole = list.end == inner.len();
+            let is_first = self.subject.is_none();
             // "Tests (T004-T007) before implementation", "Registry/Docs (Phase 7): …".
-            self.subject = Some(list.members);
-            return end;
+            self.subject.get_or_insert_with(|| list.members.clone());
+            if is_whole && list.members.iter().all(is_task) {
+                // "US1: fixes (T008-T011) are sequential".
+                self.last = Some(List { end, last: at + 1, ..list });
+                return end;
+            }
+            if is_first {
+                return end;
+            }
         }
         ClauseReader::new(self.mentions, inner, (self.voice, true), &mut *self.said).read(None);
         end
@@ -304,7 +309,11 @@ impl<'a> ClauseReader<'_, 'a> {
         self.last = Some(List::new(object.clone(), at, end));
         if self.voice.is_own() || !who.is_empty() {
             let is_loose = is_wish(self.clause, at) || self.is_aside(at, keyword);
-            let force = if is_loose { Force::Loose } else { self.force() };
+            let force = match self.force() {
+                _ if is_loose => Force::Loose,
+                Force::Firm if keyword.sense == Sense::Blocks => Force::Blocking,
+                force => force,
+            };
             if keyword.sense == Sense::Waits && self.says_only(keyword.end - 1, end) {
                 self.said.only.push((who.clone(), object.clone()));
             }

@@ -76,10 +76,12 @@ impl<'a> ClauseReader<'_, 'a> {
             Some(Piece::Word(word)) if keyword_at(self.clause, at, self.voice).is_none() => Some(word),
             _ => None,
         };
-        let from = (at + 1..=at + MOST_WORDS)
+        // "… and Edge Function 4.1": the id stands right behind the words.
+        let is_id = |at: usize| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Id(_)));
+        let end = (at + 1..=at + MOST_WORDS)
             .take_while(|at| word(at - 1).is_some())
-            .find(|at| word(*at).is_some_and(|word| word.eq_ignore_ascii_case("from")))?;
-        self.mentions.list_at(self.clause, from + 1)
+            .find(|at| is_id(*at) || word(*at).is_some_and(|word| word.eq_ignore_ascii_case("from")))?;
+        self.mentions.list_at(self.clause, end + usize::from(!is_id(end)))
     }
 
     /// Adds what "… + Recipe entity from US1" names behind a list.

@@ -11,26 +11,36 @@ use super::{
     reader::Reader,
 };
 
+/// Two nodes that an arrow joins.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    left: usize,
+    right: usize,
+    at: usize,
+    /// What the sides of the arrow say about the order among their members.
+    scopes: (Scope, Scope),
+}
+
 impl Reader<'_, '_, '_> {
     /// `T001 → T002` means "then" for most people and "needs" for some. In each section the direction counts in
     /// which most arrows follow the order of the file.
     pub(super) fn settle_arrows(&mut self, arrows: &[ArrowClaim<'_>]) {
-        let mut pairs: Vec<(usize, usize, usize)> = Vec::new();
+        let mut pairs: Vec<Pair> = Vec::new();
         arrows.iter().for_each(|claim| self.arrow_pairs(claim, &mut pairs));
-        pairs.retain(|(left, right, _)| !self.family.are_kin(*left, *right));
+        pairs.retain(|pair| !self.family.are_kin(pair.left, pair.right));
         pairs = self.take_mutual(pairs);
-        let forward = pairs.iter().filter(|(left, right, _)| left < right).count();
+        let forward = pairs.iter().filter(|pair| pair.left < pair.right).count();
         let backward = pairs.len() - forward;
         if forward == backward {
             return self.warn_of_both_readings(&pairs);
         }
         let is_then = forward > backward;
-        for (left, right, at) in pairs {
-            let (who, on) = if is_then { (right, left) } else { (left, right) };
+        for Pair { left, right, at, scopes } in pairs {
+            let (who, on, scope) = if is_then { (right, left, scopes.1) } else { (left, right, scopes.0) };
             if (left < right) != is_then {
                 self.warn_of_odd_arrow((left, right), (who, on), at);
             }
-            self.edge((who, on), at, Weight::Arrow, Scope::Few);
+            self.edge((who, on), at, Weight::Arrow, scope);
         }
     }
 
@@ -39,8 +49,13 @@ impl Reader<'_, '_, '_> {
     fn arrow_pairs(
         &mut self,
         ArrowClaim { left, right }: &ArrowClaim<'_>,
-        pairs: &mut Vec<(usize, usize, usize)>,
+        pairs: &mut Vec<Pair>,
     ) {
+        let scope = |names: &[Placed<'_>]| {
+            let is_range = names.iter().any(|(name, _)| matches!(name, Name::Range(..)));
+            if is_range { Scope::Range } else { Scope::Few }
+        };
+        let scopes = (scope(left), scope(right));
         let (left, right) = (with_all(left, &Name::AllBefore), with_all(right, &Name::AllAfter));
         let is_general = is_all(&left) || is_all(&right);
         let first = self.known.nodes(&right).into_iter().min();
@@ -54,18 +69,18 @@ impl Reader<'_, '_, '_> {
                 if is_general {
                     self.edge((*right, *left), *at, Weight::Arrow, Scope::All);
                 } else {
-                    pairs.push((*left, *right, *at));
+                    pairs.push(Pair { left: *left, right: *right, at: *at, scopes });
                 }
             }
         }
     }
 
     /// Who writes "T003 → T012" and "T012 → T003" means "then" once and "needs" once: the order of the file tells.
-    fn take_mutual(&mut self, pairs: Vec<(usize, usize, usize)>) -> Vec<(usize, usize, usize)> {
-        let both: HashSet<(usize, usize)> = pairs.iter().map(|(left, right, _)| (*left, *right)).collect();
-        let is_mutual = |(left, right, _): &(usize, usize, usize)| both.contains(&(*right, *left));
+    fn take_mutual(&mut self, pairs: Vec<Pair>) -> Vec<Pair> {
+        let both: HashSet<(usize, usize)> = pairs.iter().map(|pair| (pair.left, pair.right)).collect();
+        let is_mutual = |pair: &Pair| both.contains(&(pair.right, pair.left));
         let (mutual, others): (Vec<_>, Vec<_>) = pairs.into_iter().partition(is_mutual);
-        for (left, right, at) in mutual {
+        for Pair { left, right, at, .. } in mutual {
             self.edge((left.max(right), left.min(right)), at, Weight::Arrow, Scope::Few);
         }
         others
@@ -84,8 +99,8 @@ impl Reader<'_, '_, '_> {
         self.found.warnings.push(self.page.file.1.problem(at, what, fix));
     }
 
-    fn warn_of_both_readings(&mut self, pairs: &[(usize, usize, usize)]) {
-        let Some((left, right, at)) = pairs.first().copied() else { return };
+    fn warn_of_both_readings(&mut self, pairs: &[Pair]) {
+        let Some(Pair { left, right, at, .. }) = pairs.first().copied() else { return };
         let id = |at: usize| &self.found.drafts[at].task.id;
         let what = format!(
             "arrows point both ways: read as 'then', '{0} → {1}' lets '{1}' wait for '{0}'; read as 'needs', '{0}' waits for '{1}'",

@@ -4,7 +4,10 @@ mod arrows;
 mod batches;
 mod reader;
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+};
 
 use self::reader::Reader;
 use super::{
@@ -15,6 +18,7 @@ use super::{
     tree::{NodeKind, Role},
 };
 use crate::plan::{
+    Problem,
     assemble::{DraftNeed, Found, Place},
     precedence::Precedence,
 };
@@ -69,6 +73,8 @@ enum Scope {
     Range,
     /// "All stories", "everything": a last phase then still waits for other phases too.
     All,
+    /// Of a phase that others are said to wait for; what else these wait for is not told.
+    Blocking,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -104,6 +110,8 @@ struct Statements {
     unrelated: HashSet<(usize, usize)>,
     /// Tasks that stand in a list of waves, which tells all that they wait for.
     waved: HashSet<usize>,
+    /// Drawings whose lines lead with the order of the file and against it: where each stands, and its edges.
+    tangled: Vec<(Place, Range<usize>)>,
     /// What some nodes are said to wait for and for nothing else. A line that is drawn near them does not change that.
     only: HashMap<usize, HashSet<usize>>,
 }
@@ -132,6 +140,7 @@ fn take(
     pages: &[Page<'_, '_>],
     found: &mut Found,
 ) -> Stated {
+    drop_tangled(&mut statements, pages, found);
     let mut stated = Stated {
         needs: vec![Vec::new(); roles.len()],
         replaced: vec![false; roles.len()],
@@ -148,33 +157,31 @@ fn take(
             continue;
         }
         let is_denied = weight == Weight::Remark && stated.unrelated.contains(&(who, on));
-        if is_denied || !taken.insert((who, on)) {
+        if is_denied {
+            continue;
+        }
+        let is_phase = |at: usize| roles[at].kind != NodeKind::Task;
+        let is_added = is_general && roles[who].kind == NodeKind::Last
+            || weight == Weight::Remark
+            || scope == Scope::Blocking;
+        let replaces = is_phase(who) && (is_phase(on) || !is_general) && !is_added;
+        if !taken.insert((who, on)) {
+            // It has been said already, perhaps in other words.
+            stated.replaced[who] |= replaces && stated.needs[who].contains(&on);
             continue;
         }
         if !stated.precedence.try_add(who, on) && weight > Weight::Task {
-            let file = pages.iter().find(|page| page.file.0 == place.file).map(|page| page.file.1);
-            found.warnings.extend(file.map(|file| {
-                let id = |at: usize| &found.drafts[at].task.id;
-                let what = format!(
-                    "'{}' cannot wait for '{}': other dependencies say the opposite",
-                    id(who),
-                    id(on)
-                );
-                file.problem(place.at, what, "correct one of them")
-            }));
+            found.warnings.extend(contradiction((who, on), place, pages, found));
             continue;
         }
         stated.needs[who].push(on);
+        stated.replaced[who] |= replaces;
         // That whole groups of tasks wait for an earlier phase says nothing about their order among themselves.
-        let is_own = family.parents[who] == family.parents[on];
         if !is_general {
-            let is_own =
-                is_own && scope != Scope::Range || roles[on].kind != NodeKind::Task && scope == Scope::Few;
+            let is_own = family.parents[who] == family.parents[on] && scope != Scope::Range
+                || is_phase(on) && scope == Scope::Few;
             says[who] = says[who].max(if is_own { Says::Own } else { Says::Something });
         }
-        let is_phase = |at: usize| roles[at].kind != NodeKind::Task;
-        let is_added = is_general && roles[who].kind == NodeKind::Last || weight == Weight::Remark;
-        stated.replaced[who] |= is_phase(who) && (is_phase(on) || !is_general) && !is_added;
         let id = found.drafts[on].task.id.clone();
         found.drafts[who].needs.push(DraftNeed::stated((id, place)));
     }
@@ -186,6 +193,62 @@ fn take(
     replace_throughout(&statements.declared, (roles, family), &mut stated);
     replace_in_phases(&says, (roles, family), &mut stated);
     stated
+}
+
+/// Drops a tangled drawing that says the opposite of much else in the plan: its lines were not followed as they are meant.
+fn drop_tangled(statements: &mut Statements, pages: &[Page<'_, '_>], found: &mut Found) {
+    const FEWEST: usize = 3;
+    /// More edges of one drawing than this are not looked at.
+    const MOST_DRAWN: usize = 200;
+    let tangled = std::mem::take(&mut statements.tangled);
+    if tangled.is_empty() {
+        return;
+    }
+    let is_within = |at: usize| tangled.iter().any(|(_, edges)| edges.contains(&at));
+    let mut needs: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (_, edge) in statements.edges.iter().enumerate().filter(|(at, _)| !is_within(*at)) {
+        needs.entry(edge.who).or_default().push(edge.on);
+    }
+    for (place, edges) in tangled.into_iter().rev() {
+        let drawn = &statements.edges[edges.clone()];
+        let denied = drawn.iter().take(MOST_DRAWN).filter(|edge| waits(&needs, edge.on, edge.who)).count();
+        if denied >= FEWEST && denied * 3 >= drawn.len() {
+            statements.edges.drain(edges);
+            let file = pages.iter().find(|page| page.file.0 == place.file).map(|page| page.file.1);
+            found.warnings.extend(file.map(|file| {
+                let what = "the order that this drawing shows could not be read";
+                file.problem(place.at, what, "say it in words, as 'T005 depends on T001'")
+            }));
+        }
+    }
+}
+
+/// Whether one node waits for another by these needs, directly or not.
+fn waits(needs: &HashMap<usize, Vec<usize>>, who: usize, on: usize) -> bool {
+    /// How many nodes are looked at.
+    const FAR: usize = 500;
+    let (mut seen, mut open) = (HashSet::from([who]), vec![who]);
+    while let Some(at) = open.pop() {
+        if at == on {
+            return true;
+        }
+        if seen.len() < FAR {
+            open.extend(needs.get(&at).into_iter().flatten().filter(|next| seen.insert(**next)));
+        }
+    }
+    false
+}
+
+fn contradiction(
+    (who, on): (usize, usize),
+    place: Place,
+    pages: &[Page<'_, '_>],
+    found: &Found,
+) -> Option<Problem> {
+    let file = pages.iter().find(|page| page.file.0 == place.file)?.file.1;
+    let id = |at: usize| &found.drafts[at].task.id;
+    let what = format!("'{}' cannot wait for '{}': other dependencies say the opposite", id(who), id(on));
+    Some(file.problem(place.at, what, "correct one of them"))
 }
 
 /// What stands in a wave waits for the wave before it and nothing else, and so does a phase most of whose tasks do.

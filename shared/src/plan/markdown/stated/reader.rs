@@ -176,7 +176,15 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         }
         if is_drawing {
             let tree = drawing.tree(&block.lines);
+            let first = self.statements.edges.len();
             tree.iter().for_each(|claim| self.then(claim));
+            let end = self.statements.edges.len();
+            let is_of_tasks = |edge: &Edge| self.known.is_task(edge.who) && self.known.is_task(edge.on);
+            let drawn = &self.statements.edges[first..end];
+            if drawn.iter().all(is_of_tasks) && is_tangled(drawn) {
+                let place = Place { file: self.page.file.0, at: block.lines[0].at };
+                self.statements.tangled.push((place, first..end));
+            }
         }
         arrows.append(&mut said.arrows);
         said.claims.iter().for_each(|claim| self.claim(claim, None, Weight::Section));
@@ -297,6 +305,10 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         }
         let scope = if claim.on.iter().any(|(name, _)| *name == Name::AllStories) {
             Scope::All
+        } else if claim.force == Force::Blocking
+            && who.iter().all(|(who, _)| self.roles[*who].kind != NodeKind::Task)
+        {
+            Scope::Blocking
         } else if who.len() > 2 && claim.who.iter().any(|(name, _)| matches!(name, Name::Range(..))) {
             Scope::Range
         } else if who.len() > 2 {
@@ -393,6 +405,13 @@ impl Reader<'_, '_, '_> {
             ));
         }
     }
+}
+
+/// Whether many lines of a drawing lead against the order of the file and many with it.
+fn is_tangled(edges: &[Edge]) -> bool {
+    const FEWEST: usize = 3;
+    let against = edges.iter().filter(|edge| edge.on > edge.who).count();
+    against >= FEWEST && against < edges.len() && against * 4 >= edges.len()
 }
 
 /// "US1 depends on all of Phase 3", where the tasks of Phase 3 have the tag of US1: the story that is meant is none that
