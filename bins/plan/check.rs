@@ -41,8 +41,10 @@ fn misplaced(plan: &Plan, workspace: &Workspace) -> Vec<Problem> {
 pub(super) fn run(ui: &mut Ui, sources: &Sources, strictness: Strictness) -> Outcome {
     let plan = match sources.read() {
         Ok(plan) => plan,
-        Err(PlanError::Wrong(problems)) => {
+        Err(PlanError::Wrong { problems, warnings }) => {
+            let doubtful = if strictness == Strictness::Strict { Severity::Error } else { Severity::Warning };
             problems.iter().for_each(|problem| show(ui, problem, Severity::Error));
+            warnings.iter().for_each(|problem| show(ui, problem, doubtful));
             return Ok(Exit::No);
         }
         Err(error) => return Err(error.into()),

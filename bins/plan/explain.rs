@@ -9,7 +9,7 @@ use arborist_core::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Format;
+use super::{Format, text};
 use crate::{
     document,
     entry::Outcome,
@@ -81,7 +81,8 @@ pub(super) fn run(ui: &mut Ui, plan: &Plan, id: &str, format: Format) -> Outcome
         ui.line(&format!("  {who}waits for {on}  {}", ui.paint(Tone::Dim, &format!("{file}:{line}: {why}"))));
     }
     if let Some(PlaceDocument { file, line }) = proposed_red {
-        ui.line(&format!("  proposed mark [red]: its tests must fail first, by {file}:{line}"));
+        ui.line(&format!("  proposed mark [red]: {file}:{line} says that its tests must fail first"));
+        ui.line(&format!("    {}", text::red_meaning(&task.id)));
     }
     Ok(Exit::Done)
 }

@@ -182,7 +182,7 @@ fn read(sources: &Sources, strictness: Strictness) -> Result<(Plan, Option<Propo
     let plan = sources.read()?;
     let findings = check::findings(&plan, sources.workspace(&plan)?.as_ref());
     if strictness == Strictness::Strict && !findings.is_empty() {
-        return Err(PlanError::Wrong(findings).into());
+        return Err(PlanError::wrong(findings).into());
     }
     // A tree file says itself how its tasks are tested.
     let top = sources.top().filter(|_| sources.is_spec_of(&plan));

@@ -107,9 +107,20 @@ pub(super) fn reds(plan: &Plan) -> Vec<String> {
         places.entry((file, *line)).or_default().push(task.clone());
     }
     let line = |((file, line), tasks): ((&str, usize), Vec<TaskId>)| {
-        format!("proposed mark [red] for {}: tests must fail first, by {file}:{line}", joined(&tasks))
+        format!("proposed mark [red] for {}: {file}:{line} says that their tests must fail first", joined(&tasks))
     };
-    places.into_iter().map(line).collect()
+    let mut lines: Vec<String> = places.into_iter().map(line).collect();
+    if let Some(RedProposal { task, .. }) = plan.red_proposals.first() {
+        lines.push(format!("    {}", red_meaning(task)));
+    }
+    lines
+}
+
+/// What the mark does, and how it is set.
+pub(super) fn red_meaning(task: &TaskId) -> String {
+    format!(
+        "a task marked '- [ ] {task} [red] ...' passes its test step only if its new tests fail; nothing changes without the mark"
+    )
 }
 
 fn counted(count: usize, word: &str) -> String {

@@ -326,3 +326,42 @@ fn no_text_of_a_plan_speaks_to_the_terminal() {
         assert!(!report.contains(is_bad), "{args:?}: {report:?}");
     }
 }
+
+#[test]
+fn check_lists_every_error_and_warning_at_once() {
+    let garden = Garden::sprout();
+    garden.write(
+        "tasks.md",
+        "- [ ] T001 a (depends on T002)\n- [ ] T002 b (depends on T001)\n- [?] T003 c (depends on T004)\n\
+         - [ ] T004 d (depends on T003)\n- [z] T005 e (depends on T999)\n",
+    );
+    let check = garden.arborist(["plan", "--check"]).exits(1);
+    let check = check.out("tasks.md:1:").out("tasks.md:3:").out("tasks.md:5:");
+    assert_eq!(check.stdout().matches("tasks wait for each other").count(), 2);
+    assert_eq!(check.stdout().matches("warning: ").count(), 2);
+}
+
+#[test]
+fn the_proposal_of_a_red_mark_tells_what_the_mark_does() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 write tests that must fail first\n- [ ] T002 b\n");
+    for arguments in [&["plan"][..], &["plan", "--check"], &["plan", "--explain", "T001"]] {
+        garden.arborist(arguments).succeeds().out("- [ ] T001 [red]");
+    }
+}
+
+#[test]
+fn equal_boxes_keep_their_ids_when_one_of_them_is_edited() {
+    let garden = Garden::sprout();
+    let ids = |text: &str| -> Vec<String> {
+        garden.write("tasks.md", text);
+        let tree: serde_json::Value =
+            serde_json::from_str(&garden.arborist(["plan", "--format", "json"]).answer()).unwrap_or_default();
+        tree["nodes"].as_object().map(|nodes| nodes.keys().cloned().collect()).unwrap_or_default()
+    };
+    let before = ids("## Server\n- [ ] Add tests\n- [ ] Ship\n## Client\n- [ ] Add tests\n- [ ] Add tests\n");
+    let after = ids("## Server\n- [ ] Add more tests\n- [ ] Ship\n## Client\n- [ ] Add tests\n- [ ] Add tests\n");
+    assert_eq!(after[4..], before[4..]);
+    let alone = ids("## Server\n- [ ] Add more tests\n- [ ] Ship\n## Client\n- [ ] Add tests\n");
+    assert!(!before.contains(&alone[4]));
+}

@@ -31,6 +31,31 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
         &[Tasks("add-login write-the-docs")],
     ),
     (
+        "ids with letters of their own",
+        "- [ ] A1 Create the schema\n- [ ] A2 [P] Write (depends on A1)\n- [ ] **DB-1**: Fill it\n- [ ] DB-2 [P] Check, once A1 is done\n",
+        &[Tasks("A1 A2 DB-1 DB-2"), Needs("A2", "A1"), Needs("DB-1", "A1 A2"), Needs("DB-2", "A1 DB-1")],
+    ),
+    (
+        "a word that only looks like such an id",
+        "- [ ] SHA-256 for passwords\n- [ ] Write the docs\n- [ ] Ship it\n",
+        &[Tasks("sha-256-for-passwords write-the-docs ship-it")],
+    ),
+    (
+        "a task that waits for another once that is done",
+        "- [ ] T001 [P] a\n- [ ] T002 [P] b\n- [ ] T003 [P] Wire it up once T001 is done\n",
+        &[Needs("T003", "T001")],
+    ),
+    (
+        "a dependency of a task that cannot be read",
+        "- [ ] T001 a\n- [ ] T002 b (depends on the schema)\n",
+        &[Tasks("T001 T002"), Warns("tasks.md:2:")],
+    ),
+    (
+        "a part of a title that speaks of something else",
+        "- [ ] T001 Remove the view that depends on the store\n",
+        &[Tasks("T001")],
+    ),
+    (
         "an inserted line moves no id",
         "- [ ] Something new\n- [ ] Add login\n- [ ] Write the docs\n",
         &[Tasks("something-new add-login write-the-docs")],

@@ -32,7 +32,7 @@ const SAID_OF_STORIES: &[Row] = &[
     (
         "stories of a priority",
         "- P1 stories before P2 stories\n",
-        &[("phase-3", "phase-2"), ("phase-4", "phase-2"), ("phase-5", "phase-3 phase-4")],
+        &[("phase-3", "phase-2"), ("phase-4", "phase-2"), ("phase-5", "phase-2 phase-3 phase-4")],
     ),
     (
         "the priority order is advice",
@@ -341,6 +341,66 @@ const WHOLE_PLANS: &[Row] = &[
         "the story of a phase in a line below its heading",
         "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Pages & Polish\n\n> **Story**: US1 (Priority P1)\n\n- [ ] T002 b\n## Phase 3: More (US2)\n- [ ] T003 c\n## Phase 4: Polish\n- [ ] T004 d\n\n## Dependencies\n\n- US2 depends on US1\n",
         &[("phase-2", "phase-1"), ("phase-3", "phase-2"), ("phase-4", "phase-1 phase-2 phase-3")],
+    ),
+    (
+        "a part of a phase that says what it waits for",
+        "## Phase 1: a\n### Group A - Tables\n- [ ] T001 a\n- [ ] T002 b\n### Group B - Mail (depends on T001)\n- [ ] T003 c\n### Group C - Pages (depends on hooks in Group B)\n- [ ] T004 d\n",
+        &[("group-b-mail-depends-on-t001", "T001"), ("T003", ""), ("T004", "")],
+    ),
+    (
+        "groups with names between bars",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\n## Dependencies\n\n- Server (T002-T003) ∥ client (T004)\n",
+        &[("T003", "T002"), ("T004", "T001")],
+    ),
+    (
+        "groups that \"and\" joins",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n\n## Dependencies\n\n- T002/T003 (server) and T004/T005 (client) can run in parallel\n",
+        &[("T003", "T002"), ("T004", "T001"), ("T005", "T001 T004")],
+    ),
+    (
+        "a dash before the word",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n\n## Dependencies\n\n- T002, T003 (models) - parallel after T001\n",
+        &[("T002", "T001"), ("T003", "T001")],
+    ),
+    (
+        "a range in brackets that is sequential",
+        "## Phase 1: a\n- [ ] T001 [P] a\n- [ ] T002 [P] b\n\n## Dependencies\n\n- Phase 1: fixes (T001-T002) are sequential\n",
+        &[("T002", "T001")],
+    ),
+    (
+        "tests behind the implementation, where nothing asks for tests first",
+        "## Phase 1: a\n### Implementation\n- [ ] T001 a\n### Tests\n- [ ] T002 b\n",
+        &[("T001", ""), ("T002", "T001")],
+    ),
+    (
+        "tests behind the implementation, where the plan asks for tests first",
+        "## Phase 1: a\n### Implementation\n- [ ] T001 a\n### Tests\n- [ ] T002 b\n\n## Notes\n\nTests MUST be written before implementation.\n",
+        &[("T001", "T002"), ("T002", "")],
+    ),
+    (
+        "what blocks others does not tell what else they wait for",
+        "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Foundational\n- [ ] T002 b\n## Phase 3: c\n- [ ] T003 c\n\n## Dependencies\n\n- Phase 1 blocks everything that follows.\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-1 phase-2")],
+    ),
+    (
+        "a story that waits for one phase only",
+        "## Phase 1: Setup\n- [ ] T001 a\n## Phase 2: Foundational\n- [ ] T002 b\n## Phase 3: User Story 1\n- [ ] T003 c\n\n## Dependencies\n\n- Phase 2 blocks all user stories\n- US1 depends on Phase 1 only\n",
+        &[("phase-3", "phase-1")],
+    ),
+    (
+        "steps below a phase count for themselves",
+        "## Phase 1: a\n- [ ] T001 a\n## Phase 2: b\n### Step 1\n- [ ] T002 b\n### Step 2\n- [ ] T003 c\n\n## Dependencies\n\n- Phase 2 depends on Phase 1\n- T002+T003 can run in parallel\n",
+        &[("phase-2", "phase-1"), ("T003", "")],
+    ),
+    (
+        "a chain that leads to a range says nothing about the order in it",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n\n## Dependencies\n\n- T001 → T002 → T003-T005\n",
+        &[("T004", "T002 T003"), ("T005", "T002 T004")],
+    ),
+    (
+        "Korean",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n## Phase 2: b\n- [ ] T004 d\n## Phase 3: c\n- [ ] T005 e\n\n## Dependencies\n\n- T002·T003 (문서화) 병렬 실행 가능\n- Phase 3 → Phase 1~2 완료 후\n",
+        &[("T002", "T001"), ("T003", "T001"), ("phase-3", "phase-1 phase-2")],
     ),
     (
         "a story that waits for phases of its own",

@@ -58,11 +58,37 @@ pub(super) fn assemble(files: &[SpecFile<'_>], found: Found) -> Result<Plan, Pla
     for draft in &mut drafts {
         draft.task.depends_on = once_each(&draft.needs);
     }
-    if !problems.is_empty() {
-        return Err(wrong(files, problems));
+    match shape_of(&drafts, &index).sort() {
+        Ok(flow) if problems.is_empty() => Ok(finish(files, drafts, (index, flow, warnings))),
+        Ok(_) => Err(wrong(files, problems, warnings)),
+        Err(circle) => {
+            problems.append(&mut circles(files, drafts, (&index, circle)));
+            Err(wrong(files, problems, warnings))
+        }
     }
-    let flow = shape_of(&drafts, &index).sort().map_err(|circle| circular(files, &drafts, &circle))?;
-    Ok(finish(files, drafts, (index, flow, warnings)))
+}
+
+/// The circles of a plan, each once: behind the first, the others are looked for without the dependency that closes it.
+fn circles(
+    files: &[SpecFile<'_>],
+    mut drafts: Vec<Draft>,
+    (index, first): (&HashMap<TaskId, usize>, Vec<usize>),
+) -> Vec<Problem> {
+    /// Who has more of them sees the others with the next check; looking for each takes as long as reading the plan.
+    const MOST: usize = 20;
+    let mut found = Vec::new();
+    let mut next = Some(first);
+    while let Some(circle) = next.filter(|_| found.len() < MOST) {
+        found.push(circular(files, &drafts, &circle));
+        let ids: HashSet<TaskId> = circle.iter().map(|at| drafts[*at].task.id.clone()).collect();
+        let before: usize = drafts.iter().map(|draft| draft.task.depends_on.len()).sum();
+        for at in circle {
+            drafts[at].task.depends_on.retain(|on| !ids.contains(on));
+        }
+        let after: usize = drafts.iter().map(|draft| draft.task.depends_on.len()).sum();
+        next = if after < before { shape_of(&drafts, index).sort().err() } else { None };
+    }
+    found
 }
 
 fn finish(
@@ -84,10 +110,15 @@ fn finish(
     }
 }
 
-pub(super) fn wrong(files: &[SpecFile<'_>], mut problems: Vec<Problem>) -> PlanError {
+pub(super) fn wrong(
+    files: &[SpecFile<'_>],
+    mut problems: Vec<Problem>,
+    mut warnings: Vec<Problem>,
+) -> PlanError {
     let rank = |problem: &Problem| files.iter().position(|file| file.label == problem.file);
     problems.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
-    PlanError::Wrong(problems)
+    warnings.sort_by_key(|problem| (rank(problem), problem.line, problem.column));
+    PlanError::Wrong { problems, warnings }
 }
 
 fn once_each(needs: &[DraftNeed]) -> Vec<TaskId> {
@@ -189,13 +220,12 @@ fn shape_of(drafts: &[Draft], index: &HashMap<TaskId, usize>) -> Shape {
 }
 
 /// The circle as a path, each node with its place, told at the dependency that closes it.
-fn circular(files: &[SpecFile<'_>], drafts: &[Draft], circle: &[usize]) -> PlanError {
+fn circular(files: &[SpecFile<'_>], drafts: &[Draft], circle: &[usize]) -> Problem {
     let step = |at: &usize| format!("{} ({})", drafts[*at].task.id, spot(files, drafts[*at].place));
     let path: Vec<String> = circle.iter().chain(circle.first()).map(step).collect();
     let what = format!("tasks wait for each other: {}", path.join(" → "));
     let first = &drafts[circle.first().copied().unwrap_or_default()];
     let is_in_circle = |id: &TaskId| circle.iter().any(|at| drafts[*at].task.id == *id);
     let place = first.needs.iter().find(|need| is_in_circle(&need.on)).map_or(first.place, |need| need.place);
-    let fix = "drop one of these dependencies";
-    PlanError::Wrong(vec![files[place.file].problem(place.at, what, fix)])
+    files[place.file].problem(place.at, what, "drop one of these dependencies")
 }

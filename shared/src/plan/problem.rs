@@ -38,17 +38,28 @@ pub enum PlanError {
         why: String,
     },
     /// It was read and makes no sense. There is at least one problem, in the order of the file.
-    #[error("{}", lines(.0))]
-    Wrong(Vec<Problem>),
+    #[error("{}", lines(.problems))]
+    Wrong {
+        /// What is wrong.
+        problems: Vec<Problem>,
+        /// What is doubtful besides.
+        warnings: Vec<Problem>,
+    },
 }
 
 impl PlanError {
+    /// A plan with these problems, of which there is at least one.
+    #[must_use]
+    pub fn wrong(problems: Vec<Problem>) -> Self {
+        Self::Wrong { problems, warnings: Vec::new() }
+    }
+
     /// What is wrong, place by place.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {
         match self {
             Self::Unreadable { .. } => &[],
-            Self::Wrong(problems) => problems,
+            Self::Wrong { problems, .. } => problems,
         }
     }
 }

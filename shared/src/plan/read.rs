@@ -38,7 +38,7 @@ fn stands_alone(label: &str, bytes: &[u8]) -> PlanError {
     let what = "a JSON plan cannot be joined with other files";
     match place {
         Ok(file) => {
-            PlanError::Wrong(vec![file.problem(0, what, "name it alone, or name only Markdown files")])
+            PlanError::wrong(vec![file.problem(0, what, "name it alone, or name only Markdown files")])
         }
         Err(error) => error,
     }
@@ -49,18 +49,18 @@ fn read_markdown(documents: &[(&str, &[u8])]) -> Result<Plan, PlanError> {
     for (label, bytes) in documents {
         match SpecFile::new(label, bytes) {
             Ok(file) => files.push(file),
-            Err(PlanError::Wrong(mut found)) => problems.append(&mut found),
+            Err(PlanError::Wrong { problems: mut found, .. }) => problems.append(&mut found),
             Err(error) => return Err(error),
         }
     }
     if !problems.is_empty() {
-        return Err(PlanError::Wrong(problems));
+        return Err(PlanError::wrong(problems));
     }
     let numbered: Vec<(usize, &SpecFile<'_>)> = files.iter().enumerate().collect();
     let (mut found, unread, reds) = markdown::read(&numbered);
     let empty = without_tasks(&files, |at| found.drafts.iter().any(|draft| draft.place.file == at));
     if found.drafts.is_empty() && found.problems.is_empty() {
-        return Err(wrong(&files, empty));
+        return Err(wrong(&files, empty, found.warnings));
     }
     found.warnings.extend(empty);
     let mut plan = assemble(&files, found)?;

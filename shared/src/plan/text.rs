@@ -28,7 +28,7 @@ impl<'a> SpecFile<'a> {
                 let sound = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
                 let file = Self { label, text: sound, starts: line_starts(sound), counted: Cell::default() };
                 let fix = "save the file as UTF-8";
-                Err(PlanError::Wrong(vec![file.problem(sound.len(), "this is not UTF-8 text", fix)]))
+                Err(PlanError::wrong(vec![file.problem(sound.len(), "this is not UTF-8 text", fix)]))
             }
         }
     }

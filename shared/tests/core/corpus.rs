@@ -51,7 +51,7 @@ fn no_line_of_a_real_file_is_lost() {
                     lost.extend(missing.into_iter().map(|line| format!("{label}:{line}")));
                 }
             }
-            Err(error @ PlanError::Wrong(_)) => println!("{label}: refused\n  {error}"),
+            Err(error @ PlanError::Wrong { .. }) => println!("{label}: refused\n  {error}"),
             Err(error) => panic!("{label}: {error}"),
         }
     }

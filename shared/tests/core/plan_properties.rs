@@ -60,7 +60,7 @@ fn holds(label: &str, bytes: &[u8]) -> Result<(), TestCaseError> {
                 Plan::read("tree.json", &written).map_err(|error| TestCaseError::fail(error.to_string()))?;
             prop_assert_eq!(again.tasks.len(), plan.tasks.len());
         }
-        Err(PlanError::Wrong(problems)) => {
+        Err(PlanError::Wrong { problems, .. }) => {
             prop_assert!(!problems.is_empty());
             let lines = bytes.iter().filter(|byte| **byte == b'\n').count() + 1;
             for problem in problems {

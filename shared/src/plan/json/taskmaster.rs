@@ -62,7 +62,7 @@ pub(super) fn read<'a>(file: SpecFile<'a>, list: &Value<'a>, start: Offset) -> R
     let Reader { fields: Fields { file, problems, mistakes, .. }, drafts } = reader;
     let files = [file];
     if !problems.is_empty() {
-        return Err(wrong(&files, problems));
+        return Err(wrong(&files, problems, Vec::new()));
     }
     let mut plan = assemble(&files, Found { drafts, ..Found::default() })?;
     plan.mistakes = mistakes;

@@ -40,7 +40,7 @@ pub(super) fn read<'a>(file: SpecFile<'a>, value: &Value<'a>, start: Offset) -> 
     let Fields { file, problems, mistakes, .. } = fields;
     let files = [file];
     if !problems.is_empty() {
-        return Err(wrong(&files, problems));
+        return Err(wrong(&files, problems, Vec::new()));
     }
     let drafts = drafts(frame.nodes, &order);
     let mut plan = assemble(&files, Found { drafts, ..Found::default() })?;

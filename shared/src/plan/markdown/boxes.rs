@@ -31,7 +31,7 @@ impl<'a> Builder<'_, 'a> {
     pub(super) fn boxed(&mut self, at: usize, (checkbox, rest): (Checkbox<'a>, &'a str), column: usize) {
         let line = self.lines[at];
         self.close_items(line.indent);
-        let Some(head) = Head::parse(rest) else {
+        let Some(head) = self.head(rest) else {
             return self.box_without_id(at, (checkbox, rest), column);
         };
         let parent = self.open.last().map(|(_, entry)| *entry);

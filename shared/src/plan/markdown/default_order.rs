@@ -7,6 +7,7 @@
 use std::{cell::Cell, collections::HashMap};
 
 use super::{
+    ids::sort_key,
     stated::Stated,
     tree::{NodeKind, Role},
 };
@@ -180,6 +181,11 @@ impl Order<'_> {
         else {
             return;
         };
+        // Tests that stand behind the implementation are meant to, unless the file asks for tests first or counts them first.
+        let number = |at: usize| sort_key(self.drafts[at].task.id.as_str());
+        if !kind(sequence[tests]).comes_first && number(sequence[tests]) > number(sequence[first]) {
+            return;
+        }
         let section = kind(sequence[tests]).number;
         let len = sequence[tests..].iter().take_while(|at| kind(**at).number == section).count();
         sequence[first..tests + len].rotate_right(len);
@@ -292,12 +298,15 @@ impl Order<'_> {
 
     /// Lets a node wait for others, and gives those that it does wait for.
     fn add_all(&mut self, who: usize, on: &[usize], basis: Basis) -> Vec<usize> {
+        /// How many nodes beside this one are gone back over. Behind that it waits, which is the safe answer: else a plan
+        /// whose tasks all run beside their neighbours would cost an edge for each pair.
+        const FAR: usize = 64;
         let mut taken = Vec::with_capacity(on.len());
         let mut seen = std::collections::HashSet::new();
         let mut open: Vec<usize> = on.iter().rev().copied().collect();
         while let Some(on) = open.pop() {
             // Beside a phase that it has nothing to do with, a phase waits for what comes before both.
-            if self.is_beside(who, on) {
+            if seen.len() + self.before[on].len() <= FAR && self.is_beside(who, on) {
                 open.extend(self.before[on].iter().filter(|on| seen.insert(**on)));
             } else {
                 self.add(who, on, basis);

@@ -48,9 +48,18 @@ pub(super) fn checkbox(content: &str) -> Option<(Checkbox<'_>, &str)> {
 impl<'a> Head<'a> {
     /// Reads what stands behind the box, if it has an id.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
+        Self::parse_with(text, id_at)
+    }
+
+    /// The same for an id such as `A1` or `DB-1`.
+    pub(super) fn parse_family(text: &'a str) -> Option<Self> {
+        Self::parse_with(text, |text| ids::family(text).filter(|id| ids::parse(id).is_some()))
+    }
+
+    fn parse_with(text: &'a str, id_at: fn(&str) -> Option<&str>) -> Option<Self> {
         let mut head = Self::default();
         let mut open = Vec::new();
-        let rest = head.find_id(text, &mut open)?;
+        let rest = head.find_id(text, id_at, &mut open)?;
         let rest = head.take_tags(rest, &mut open);
         head.title = undressed(rest, &open);
         Some(head)
@@ -66,7 +75,12 @@ impl<'a> Head<'a> {
     }
 
     /// Skips emoji, emphasis and tags up to the id, and notes which emphasis is open behind it.
-    fn find_id(&mut self, text: &'a str, open: &mut Vec<&'static str>) -> Option<&'a str> {
+    fn find_id(
+        &mut self,
+        text: &'a str,
+        id_at: fn(&str) -> Option<&str>,
+        open: &mut Vec<&'static str>,
+    ) -> Option<&'a str> {
         let mut rest = text.trim_start();
         loop {
             if let Some(id) = id_at(rest).filter(|id| self.is_worded || is_plain(id, &rest[id.len()..])) {

@@ -52,6 +52,26 @@ pub(super) fn named(text: &str) -> Option<&str> {
     if is_name { whole_word(text, 2 + name.len()) } else { None }
 }
 
+/// An id with letters of its own: `A1`, `DB-1`, `API-12b`. It is one only in a file whose boxes begin so. Stories and
+/// priorities have such names too and are none.
+pub(super) fn family(text: &str) -> Option<&str> {
+    const MOST_LETTERS: usize = 6;
+    const MOST_DIGITS: usize = 4;
+    let bytes = text.as_bytes();
+    let letters = bytes.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
+    if !(1..=MOST_LETTERS).contains(&letters) || matches!(&text[..letters], "US" | "P") {
+        return None;
+    }
+    let start = letters + usize::from(bytes.get(letters) == Some(&b'-'));
+    let digits = digits_at(bytes, start);
+    let mut end = start + digits;
+    while bytes.get(end) == Some(&b'.') && digits_at(bytes, end + 1) > 0 {
+        end += 1 + digits_at(bytes, end + 1);
+    }
+    end += usize::from(bytes.get(end).is_some_and(u8::is_ascii_lowercase));
+    if (1..=MOST_DIGITS).contains(&digits) { whole_word(text, end) } else { None }
+}
+
 /// A number with dots: `3`, `1.1`, `2.4.1`.
 pub(super) fn numeric(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();

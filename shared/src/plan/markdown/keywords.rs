@@ -125,7 +125,7 @@ fn words(
         "abhängig" | "Abhängig" if follows(&["von"]) => (Waits, Far, 2, true),
         "blocked" if follows(&["by", "on"]) => (Waits, Far, 2, true),
         "waits" | "wait" | "waiting" if follows(&["for", "on"]) => (Waits, Far, 2, true),
-        "after" | "once" if is_section || word == "after" => (Waits, reach, 1, false),
+        "after" | "once" => (Waits, reach, 1, false),
         "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
         "依赖" | "依赖于" | "依賴" | "依賴於" => (Waits, Far, 1, true),
         "依存" => (Waits, Near, 1, false),

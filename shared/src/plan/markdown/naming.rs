@@ -40,10 +40,12 @@ pub(super) fn virtual_id(text: &str) -> String {
     if slug.len() >= SHORTEST && is_mostly_ascii {
         return slug;
     }
-    // FNV-1a: the id must be the same with every build.
-    let hash =
-        text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    format!("task-{hash:08x}")
+    format!("task-{:08x}", stable_hash(text))
+}
+
+/// FNV-1a: ids must be the same with every build.
+pub(super) fn stable_hash(text: &str) -> u32 {
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 /// `3.1` and `5a` are fit for an id as they are; other scripts have no slug.

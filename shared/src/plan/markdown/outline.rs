@@ -96,6 +96,8 @@ pub(super) struct Builder<'f, 'a> {
     reads_numbers: bool,
     /// The level of headings whose plain numbers make tasks.
     counted_level: Option<usize>,
+    /// Whether `A1` and `DB-1` are ids.
+    reads_families: bool,
 }
 
 /// The outline of a file. Numbers alone make tasks only in a file that has no others: "### 1.2 Add the table".
@@ -149,6 +151,22 @@ fn counted_level(lines: &[Line<'_>]) -> Option<usize> {
     })
 }
 
+/// Whether at least half of the boxes of a file begin with ids such as `A1` or `DB-1`, each with another.
+fn reads_families(lines: &[Line<'_>]) -> bool {
+    const FEWEST: usize = 2;
+    let is_outer = |line: &&Line<'_>| matches!(line.kind, Kind::Item(_)) && line.indent == 0;
+    let boxes = lines.iter().filter(is_outer).filter_map(|line| checkbox(line.content()));
+    let (mut count, mut with_ids, mut ids) = (0, 0, HashSet::new());
+    for (_, rest) in boxes {
+        count += 1;
+        if let Some(head) = Head::parse_family(rest).filter(|_| Head::parse(rest).is_none()) {
+            with_ids += 1;
+            ids.insert(head.id);
+        }
+    }
+    ids.len() >= FEWEST && ids.len() == with_ids && with_ids * 2 >= count
+}
+
 /// Whether a point or a bracket parts a number from its title.
 fn is_point(behind: &str) -> bool {
     behind.starts_with(['.', ')', '、'])
@@ -171,6 +189,7 @@ fn outline_with<'a>(
         lead: Lead::None,
         reads_numbers,
         counted_level,
+        reads_families: reads_families(lines),
     };
     let mut at = 0;
     while at < lines.len() {
@@ -274,6 +293,11 @@ impl<'a> Builder<'_, 'a> {
         Some(entry)
     }
 
+    /// What stands behind a box, if it has an id.
+    pub(super) fn head(&self, rest: &'a str) -> Option<Head<'a>> {
+        Head::parse(rest).or_else(|| Head::parse_family(rest).filter(|_| self.reads_families))
+    }
+
     /// Whether an id tells a task without a box or a word before it.
     fn is_bare_id(&self, id: &str) -> bool {
         ids::lettered(id).is_some() || self.reads_numbers && id.contains('.')
@@ -317,7 +341,7 @@ impl<'a> Builder<'_, 'a> {
         let content = line.content();
         // `-[ ] T001` and `• [ ] T001` are no list items for Markdown, but for people they are.
         let bare = content.trim_start_matches(['-', '*', '+', '•', '–', '·', '◦', ' ']);
-        if let Some((mark, rest)) = checkbox(bare).filter(|(_, rest)| Head::parse(rest).is_some()) {
+        if let Some((mark, rest)) = checkbox(bare).filter(|(_, rest)| self.head(rest).is_some()) {
             return self.boxed(at, (mark, rest), line.indent + 2);
         }
         let bold = content.strip_prefix("**").and_then(|rest| rest.strip_suffix("**"));

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
     entry::{Entry, Form, Lead, Why},
-    naming::{Names, virtual_id},
+    naming::{Names, stable_hash, virtual_id},
     outline::{Checks, Outline},
     section::{Section, counted_label, is_check_list, is_for_later, is_history, is_summary, phase_label},
     table::status_mark,
@@ -22,7 +22,7 @@ pub(super) type Standing = Vec<Option<usize>>;
 pub(super) fn settle(file: &SpecFile<'_>, outline: &mut Outline<'_>) -> Standing {
     let form = main_form(outline);
     let mut is_task = main_entries(file, outline, form);
-    name_repeated_numbers(outline, &is_task);
+    name_equal_boxes(outline, &is_task);
     let mut standing: Standing = vec![None; outline.entries.len()];
     let mut first: HashMap<String, usize> = HashMap::new();
     let mut names = Names::default();
@@ -255,27 +255,49 @@ fn note_check(outline: &mut Outline<'_>, at: usize) {
     }
 }
 
-/// Numbers that begin anew in each section are no ids: their tasks get one from their text.
-fn name_repeated_numbers(outline: &mut Outline<'_>, is_task: &[bool]) {
-    let mut count: HashMap<TaskId, usize> = HashMap::new();
+/// Boxes get ids from their texts if they have none, or numbers that begin anew in each section. Where several have the
+/// same text, each id also tells what stands around its box: else the second would take the id of the first when that is
+/// edited, and with it all that was done for it.
+fn name_equal_boxes(outline: &mut Outline<'_>, is_task: &[bool]) {
+    let mut numbers: HashMap<TaskId, usize> = HashMap::new();
     let is_number = |entry: &Entry| entry.form == Form::Box && entry.is_numeric();
     for (entry, _) in
         outline.entries.iter().zip(is_task).filter(|(entry, is_task)| **is_task && is_number(entry))
     {
-        *count.entry(entry.id.clone()).or_default() += 1;
+        *numbers.entry(entry.id.clone()).or_default() += 1;
     }
-    count.retain(|_, count| *count > 1);
-    if count.is_empty() {
-        return;
-    }
+    let is_repeated = |entry: &Entry| is_number(entry) && numbers.get(&entry.id).is_some_and(|count| *count > 1);
+    let wanted = |entry: &Entry| {
+        let is_named_by_text = entry.form == Form::Plain || is_repeated(entry);
+        is_named_by_text.then(|| virtual_id(entry.text.lines().next().unwrap_or_default()))
+    };
+    let wanted: Vec<Option<String>> = outline.entries.iter().map(wanted).collect();
+    let mut count: HashMap<&String, usize> = HashMap::new();
+    wanted.iter().flatten().for_each(|wanted| *count.entry(wanted).or_default() += 1);
     let mut names = Names::default();
-    names.reserve(outline.entries.iter().map(|entry| &entry.id));
-    for entry in outline.entries.iter_mut().filter(|entry| is_number(entry) && count.contains_key(&entry.id))
-    {
-        if let Some(id) = names.name(&virtual_id(entry.text.lines().next().unwrap_or_default())) {
-            entry.id = id;
+    let others = outline.entries.iter().zip(&wanted).filter(|(_, wanted)| wanted.is_none());
+    names.reserve(others.map(|(entry, _)| &entry.id));
+    for (at, wanted) in wanted.iter().enumerate() {
+        let Some(wanted) = wanted else { continue };
+        let name = if count[wanted] > 1 {
+            format!("{wanted}-{:04x}", surroundings(outline, at))
+        } else {
+            wanted.clone()
+        };
+        if let Some(id) = names.name(&name) {
+            outline.entries[at].id = id;
         }
     }
+}
+
+/// A number for the heading above a box and the box before it.
+fn surroundings(outline: &Outline<'_>, at: usize) -> u32 {
+    let section = outline.entries[at].section;
+    let title = section.map_or("", |section| outline.sections[section].title.as_str());
+    let before = at.checked_sub(1).map(|before| &outline.entries[before]);
+    let before = before.filter(|before| before.section == section).map_or("", |before| before.text.as_str());
+    let hash = stable_hash(&format!("{title}\n{}", before.lines().next().unwrap_or_default()));
+    (hash ^ hash >> 16) & 0xffff
 }
 
 /// A known id in another form, in a summary, or with the same words is the same task.

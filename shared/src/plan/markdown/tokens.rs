@@ -150,7 +150,8 @@ impl Tokenizer<'_> {
         if let Some(id) = ids::lettered(rest) {
             return (Some(Piece::Id(id)), id.len());
         }
-        if let Some(id) = ids::named(rest).filter(|id| (self.is_id)(id)) {
+        let named = ids::named(rest).filter(|id| (self.is_id)(id));
+        if let Some(id) = named.or_else(|| ids::family(rest).filter(|id| (self.is_id)(id))) {
             return (Some(Piece::Id(id)), id.len());
         }
         if let Some((number, len)) = story_at(rest) {

@@ -319,7 +319,10 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.chains.extend(groups);
             return;
         }
-        let between = &self.clause[list.end..at];
+        // "T001, T002 - parallel".
+        let is_dash = |token: &&Token<'_>| matches!(token.what, Piece::Dash | Piece::Pause | Piece::Colon);
+        let dashes = self.clause[list.end..at].iter().take_while(is_dash).count();
+        let between = &self.clause[list.end + dashes..at];
         let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
         let is_of_tasks =
             list.members.iter().all(|(name, _)| matches!(name, Name::Task(_) | Name::Range(..)));

@@ -301,7 +301,8 @@ impl<'a> ClauseReader<'_, 'a> {
         let who = self.subject_of(at, keyword.sense, topic);
         let object = object.or_else(|| self.object_of_next(keyword, kind.as_ref()));
         let Some((object, end)) = object else {
-            if keyword.is_certain && self.voice == Voice::Section && !self.is_remark && !who.is_empty() {
+            let is_of_section = self.voice == Voice::Section && !self.is_remark && !who.is_empty();
+            if keyword.is_certain && (is_of_section || self.is_about_itself(at)) {
                 self.said.unread.push(self.clause[at].at);
             }
             return keyword.end;
@@ -341,12 +342,34 @@ impl<'a> ClauseReader<'_, 'a> {
         is(keyword) || is(keyword + 1) || is(end)
     }
 
+    /// "(depends on the schema)", "…; depends on the schema": what a task says of itself stands apart from its title. In
+    /// "the view that depends on the store" it speaks of something else.
+    fn is_about_itself(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
+        let is_apart = before.is_none_or(|token| {
+            matches!(
+                token.what,
+                Piece::Open | Piece::OpenSquare | Piece::Dash | Piece::Pause | Piece::Comma | Piece::Colon
+            )
+        });
+        const WORDS: [&str; 3] = ["depends", "depend", "blocked"];
+        let is_plain = matches!(self.clause[at].what, Piece::Word(word) if WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        // "Depends on: (none — can start at once)".
+        let is_none = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if ["none", "nothing"].iter().any(|none| word.eq_ignore_ascii_case(none)));
+        self.voice == Voice::Task && is_apart && is_plain && !self.clause[at..].iter().take(6).any(is_none)
+    }
+
     /// In the text of a task, "behaves the same after the T030 extraction" tells about something else than "(after T030)"
     /// does: it counts only so far as it follows the order of the file.
     fn is_aside(&self, at: usize, keyword: Keyword) -> bool {
         let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
         let begins = before.is_none_or(|token| !matches!(token.what, Piece::Word(_) | Piece::Id(_)));
-        self.voice == Voice::Task && !keyword.is_certain && keyword.sense == Sense::Waits && !begins
+        let is_once = matches!(self.clause[at].what, Piece::Word(word) if word.eq_ignore_ascii_case("once"));
+        self.voice == Voice::Task
+            && !keyword.is_certain
+            && keyword.sense == Sense::Waits
+            && !begins
+            && !is_once
     }
 
     /// The list right before the keyword, else the subject of the clause, else what the item is about.

@@ -112,7 +112,8 @@ struct Statements {
     waved: HashSet<usize>,
     /// Drawings whose lines lead with the order of the file and against it: where each stands, and its edges.
     tangled: Vec<(Place, Range<usize>)>,
-    /// What some nodes are said to wait for and for nothing else. A line that is drawn near them does not change that.
+    /// What some nodes are said to wait for and for nothing else. Neither a line that is drawn near them nor "blocks all
+    /// stories" changes that.
     only: HashMap<usize, HashSet<usize>>,
 }
 
@@ -153,7 +154,8 @@ fn take(
     let mut says = vec![Says::Nothing; roles.len()];
     for Edge { who, on, place, weight, scope, is_drawn } in statements.edges {
         let is_general = scope == Scope::All;
-        if is_drawn && statements.only.get(&who).is_some_and(|only| !only.contains(&on)) {
+        let is_vague = is_drawn || is_general || scope == Scope::Blocking;
+        if is_vague && statements.only.get(&who).is_some_and(|only| !only.contains(&on)) {
             continue;
         }
         let is_denied = weight == Weight::Remark && stated.unrelated.contains(&(who, on));

@@ -60,6 +60,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.statements.declared.insert(own);
             }
             said.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Task));
+            said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
         }
     }
 
@@ -199,11 +200,13 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         said.abreast.iter().for_each(|list| self.abreast(list));
         let (free, _) = self.known.resolve_all(&said.free, None);
         self.statements.free.extend(free.into_iter().map(|(at, _)| at));
-        for at in said.unread {
-            let what = "the order that this sentence states could not be read";
-            let fix = "name tasks or phases, as 'T005 depends on T001' or 'Phase 3 depends on Phase 2'";
-            self.found.warnings.push(self.page.file.1.problem(at, what, fix));
-        }
+        said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
+    }
+
+    fn warn_of_unread(&mut self, at: usize) {
+        let what = "the order that this sentence states could not be read";
+        let fix = "name tasks or phases, as 'T005 depends on T001' or 'Phase 3 depends on Phase 2'";
+        self.found.warnings.push(self.page.file.1.problem(at, what, fix));
     }
 
     /// Each wave waits for the one before it.
