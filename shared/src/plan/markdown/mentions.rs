@@ -166,7 +166,10 @@ impl Mentions<'_> {
                 _ => (Name::Task(first), at + 1),
             },
             Piece::Phase(label) => phase_from(clause, at, label),
-            Piece::Story(number) => story_from(clause, at, number)?,
+            Piece::Story(number) => match story_from(clause, at, number) {
+                Some(story) => story,
+                None => return self.member_at(clause, at + 1 + usize::from(is_possessive(clause, at + 1)), None),
+            },
             Piece::Number(label) => match before? {
                 Name::Phase(_) | Name::Phases(..) => phase_from(clause, at, label),
                 Name::Story(_) | Name::Stories(..) => story_from(clause, at, label)?,

@@ -274,6 +274,8 @@ impl<'a> Builder<'_, 'a> {
 
     /// A heading that begins with an id is a task. A number alone only counts the sections.
     fn heading_task(&mut self, at: usize, content: &'a str) -> Option<usize> {
+        // "### - [ ] T001 [P] text".
+        let content = content.strip_prefix(['-', '*']).map_or(content, str::trim_start);
         let (boxed, rest) = match checkbox(content) {
             Some((Checkbox::Marked(mark), rest)) => (Some(mark), rest),
             _ => (None, content),

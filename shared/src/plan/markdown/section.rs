@@ -358,7 +358,8 @@ fn has_word(text: &str, words: &[&str]) -> bool {
 /// Whether a heading opens a list of checks. "Phase 5: Validation" and "4. Validation" are phases of work.
 pub(super) fn is_check_list(title: &str) -> bool {
     let is_counted = phase_label(title).is_some() || counted_label(title).is_some();
-    has_word(title, &CHECK_LISTS) || !is_counted && has_word(title, &CHECKS)
+    let is_work = is_counted || has_word(title, &["task", "tasks"]);
+    has_word(title, &CHECK_LISTS) || !is_work && has_word(title, &CHECKS)
 }
 
 /// Whether a paragraph leads to a list of checks: "Acceptance criteria:", "**Checkpoint**: all of this works".

@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{Sense, Voice, is_denied, keyword_at},
-        mentions::{Name, Placed, behind_parenthesis},
+        mentions::{List, Name, Placed, behind_parenthesis},
         tokens::{Piece, Token, is_cjk},
     },
     Claim, ClauseReader, Force,
@@ -305,9 +305,12 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.abreast.push(tasks);
             return;
         }
-        let Some(list) = self.last.as_ref().filter(|list| list.end <= at && at - list.end <= SHORTLY) else {
-            return;
-        };
+        let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= SHORTLY;
+        // In "T001/T002: directory setup can run in parallel", "setup" is no phase.
+        let is_title = |list: &&List<'a>| matches!(list.members[..], [(Name::Node(_), _)]);
+        let head = self.last_but_one.as_ref().filter(|_| self.last.as_ref().is_some_and(|last| is_title(&last)));
+        let head = head.filter(|list| matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Colon)));
+        let Some(list) = head.or(self.last.as_ref()).filter(is_near) else { return };
         // "While T005 is done, T012/T013 can be done in parallel" says it of T005 and the two, not of the two.
         if self.voice.is_own() || is_denied(self.clause, at) || self.has_while {
             return;
@@ -319,13 +322,27 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.chains.extend(groups);
             return;
         }
-        // "T001, T002 - parallel".
-        let is_dash = |token: &&Token<'_>| matches!(token.what, Piece::Dash | Piece::Pause | Piece::Colon);
-        let dashes = self.clause[list.end..at].iter().take_while(is_dash).count();
-        let between = &self.clause[list.end + dashes..at];
+        // "T001, T002 - parallel", "T001, T002: the models can run in parallel", "T001, T002 - two files, parallel".
+        let is_dash = |token: &Token<'_>| matches!(token.what, Piece::Dash | Piece::Pause | Piece::Colon);
+        let is_plain = |at: usize| match self.clause[at].what {
+            Piece::Word(_) => keyword_at(self.clause, at, self.voice).is_none(),
+            piece => matches!(piece, Piece::Comma | Piece::Plus | Piece::Dash | Piece::Pause | Piece::Colon | Piece::Other),
+        };
+        let is_told = self.clause.get(list.end).is_some_and(is_dash) && (list.end..at).all(is_plain);
+        let between = if is_told { &[] } else { &self.clause[list.end..at] };
         let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
         let is_of_tasks =
             list.members.iter().all(|(name, _)| matches!(name, Name::Task(_) | Name::Range(..)));
+        // "T015、T016 可与 T017 并行": the first run beside the last.
+        let is_beside = list.members.len() == 1
+            && list.last.checked_sub(1).is_some_and(|at| matches!(self.clause[at].what, Piece::Word("与" | "和" | "跟" | "與")));
+        if let Some(first) = self.last_but_one.as_ref().filter(|_| is_beside).map(|list| list.members.clone())
+            && matches!(word, "并行" | "並行")
+        {
+            self.said.unrelated.push((first.clone(), list.members.clone()));
+            self.said.unrelated.push((list.members.clone(), first));
+            return;
+        }
         let is_range = |(name, _): &Placed<'a>| matches!(name, Name::Range(..));
         let is_of_ranges = list.members.len() > 1 && list.members.iter().all(is_range);
         match word.to_ascii_lowercase().as_str() {

@@ -67,15 +67,24 @@ pub(super) struct Said<'a> {
 pub(super) fn read<'a>(mentions: &Mentions<'_>, tokens: &[Token<'a>], voice: Voice) -> Said<'a> {
     let mut said = Said::default();
     let mut topic: Option<Vec<Placed<'a>>> = None;
+    let mut before: Option<Vec<Placed<'a>>> = None;
     for clause in tokens.split(|token| token.what == Piece::Stop) {
         if voice == Voice::Section && is_advice(clause) {
             continue;
         }
         let mut reader = ClauseReader::new(mentions, clause, (voice, false), &mut said);
         reader.topic(&mut topic);
-        reader.read(topic.as_deref());
+        let about = topic.as_deref().or(before.as_deref().filter(|_| goes_on(clause)));
+        reader.read(about);
+        before = reader.subject.take().or(before.filter(|_| goes_on(clause)));
     }
     said
+}
+
+/// Whether a clause leaves out its subject, as the second of "T023 depends on T021; can run in parallel with T022".
+fn goes_on(clause: &[Token<'_>]) -> bool {
+    const WORDS: [&str; 8] = ["can", "may", "must", "also", "depends", "requires", "needs", "blocks"];
+    matches!(clause.first().map(|token| token.what), Some(Piece::Word(word)) if WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
 }
 
 struct ClauseReader<'c, 'a> {
@@ -84,8 +93,9 @@ struct ClauseReader<'c, 'a> {
     voice: Voice,
     said: &'c mut Said<'a>,
     subject: Option<Vec<Placed<'a>>>,
-    /// The list that was named last.
+    /// The list that was named last, and the one before it.
     last: Option<List<'a>>,
+    last_but_one: Option<List<'a>>,
     /// "After Phase 2, …": what the subject that is still to come waits for, and where that ends.
     waited_for: Option<(Vec<Placed<'a>>, usize)>,
     /// Whether the clause stands in brackets.
@@ -109,8 +119,21 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
             clause.iter().any(|token| matches!(token.what, Piece::Word(word) if is_among(word)))
         };
         let (has_while, has_each) = (has(&["while"]), has(&EACH));
-        let (subject, last, waited_for) = (None, None, None);
-        Self { mentions, clause, voice, said, subject, last, waited_for, is_remark, has_while, has_each }
+        let (subject, waited_for) = (None, None);
+        let (last, last_but_one) = (None, None);
+        Self {
+            mentions,
+            clause,
+            voice,
+            said,
+            subject,
+            last,
+            last_but_one,
+            waited_for,
+            is_remark,
+            has_while,
+            has_each,
+        }
     }
 }
 
@@ -216,7 +239,7 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.voice == Voice::Section && self.is_arrow(self.behind_words(end)) {
             return self.arrows(list);
         }
-        self.last = Some(list);
+        self.last_but_one = self.last.replace(list);
         end
     }
 

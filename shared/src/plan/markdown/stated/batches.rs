@@ -26,7 +26,9 @@ impl<'a> Reader<'_, '_, 'a> {
                 continue;
             }
             match (&mut batch, self.leading_group(line)) {
-                (Some(batch), Some(group)) => batch.push(group),
+                // "T011, T012, T013 (schemas)": these run beside each other; what other lines name may come before them.
+                (Some(_), Some((group, true))) => self.abreast(&group),
+                (Some(batch), Some((group, false))) => batch.push(group),
                 (Some(batch), None) if batch.is_empty() && line.text.trim().is_empty() => {}
                 _ => self.close_batch(batch.take()),
             }
@@ -66,7 +68,8 @@ impl<'a> Reader<'_, '_, 'a> {
     }
 
     /// The tasks that a line begins with. A line that says more about their order stays in the batch and gives none.
-    fn leading_group(&self, line: &Line<'a>) -> Option<Group<'a>> {
+    /// Whether commas part them is told too.
+    fn leading_group(&self, line: &Line<'a>) -> Option<(Group<'a>, bool)> {
         let mut tokens: Vec<Token<'a>> = Vec::new();
         self.tokenizer.lines(std::iter::once(line), &mut tokens);
         let is_lead = |token: &Token<'_>| match token.what {
@@ -82,7 +85,8 @@ impl<'a> Reader<'_, '_, 'a> {
         let says_more = (list.end..tokens.len()).any(|at| {
             matches!(tokens[at].what, Piece::Arrow(_)) || keyword_at(&tokens, at, Voice::Section).is_some()
         });
-        Some(if says_more { Vec::new() } else { list.members })
+        let is_list = list.is_comma_list && list.members.len() > 1;
+        Some(if says_more { (Vec::new(), false) } else { (list.members, is_list) })
     }
 }
 
