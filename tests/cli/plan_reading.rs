@@ -33,7 +33,7 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
     (
         "ids with letters of their own",
         "- [ ] A1 Create the schema\n- [ ] A2 [P] Write (depends on A1)\n- [ ] **DB-1**: Fill it\n- [ ] DB-2 [P] Check, once A1 is done\n",
-        &[Tasks("A1 A2 DB-1 DB-2"), Needs("A2", "A1"), Needs("DB-1", "A1 A2"), Needs("DB-2", "A1 DB-1")],
+        &[Tasks("A1 A2 DB-1 DB-2"), Needs("A2", "A1"), Needs("DB-1", "A2"), Needs("DB-2", "A1 DB-1")],
     ),
     (
         "a word that only looks like such an id",
@@ -54,6 +54,16 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
         "a part of a title that speaks of something else",
         "- [ ] T001 Remove the view that depends on the store\n",
         &[Tasks("T001")],
+    ),
+    (
+        "a section of verification tasks holds tasks",
+        "## Build\n- [ ] Write it\n\n## Verification tasks\n- [ ] Measure it\n",
+        &[Tasks("write-it measure-it")],
+    ),
+    (
+        "a heading with a box behind a dash",
+        "## Phase 1: a\n\n### - [ ] T001 a\n\n### - [x] T002 [P] b\n\n### - [ ] T003 [P] c\n",
+        &[Tasks("T001 T002 T003"), Has("T002", "mark", "done"), Needs("T003", "T001")],
     ),
     (
         "an inserted line moves no id",

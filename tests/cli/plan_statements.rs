@@ -403,6 +403,41 @@ const WHOLE_PLANS: &[Row] = &[
         &[("T002", "T001"), ("T003", "T001"), ("phase-3", "phase-1 phase-2")],
     ),
     (
+        "a label before the permission",
+        "## Phase 1: Setup\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\n## Dependencies\n\n- T001/T002: directory setup can run in parallel\n- T003, T004 (pages) — two files, parallel\n",
+        &[("T002", ""), ("T003", "T001 T002"), ("T004", "T001 T002")],
+    ),
+    (
+        "a subject that goes on",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n\n## Dependencies\n\n- T003 depends on T001; can run in parallel with T002\n",
+        &[("T002", "T001"), ("T003", "T001")],
+    ),
+    (
+        "a task of another story",
+        "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story 1\n- [ ] T002 b\n- [ ] T003 c\n## Phase 3: User Story 2\n- [ ] T004 d\n\n## Dependencies\n\n- US2 depends on Phase 1 + US1 T002 (the store)\n",
+        &[("phase-3", "T002 phase-1")],
+    ),
+    (
+        "what stories are needed for",
+        "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story 1\n- [ ] T002 b\n## Phase 3: User Story 2\n- [ ] T003 c\n## Phase 4: User Story 3\n- [ ] T004 d\n\n## Dependencies\n\n- US3 depends on US1 for the chart, US2 for the dates\n",
+        &[("phase-4", "phase-2 phase-3")],
+    ),
+    (
+        "phases that are said to wait for each other",
+        "## Phase 1: User Story 1\n- [ ] T001 a\n## Phase 2: User Story 2\n- [ ] T002 b\n\n## Dependencies\n\n- US1 depends on US2\n- US2 depends on US1\n",
+        &[("phase-1", ""), ("phase-2", "phase-1")],
+    ),
+    (
+        "what can be done while others are in progress",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n\n## Dependencies\n\n- T003 can be done while T001-T002 are in progress\n",
+        &[("T002", "T001"), ("T003", "")],
+    ),
+    (
+        "lines that each name what runs at once",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\n## Parallel Opportunities\n\n**Phase 1 (parallel groups)**:\n\n- T001, T002 (models)\n- T003, T004 (views)\n",
+        &[("T002", ""), ("T003", "T001 T002"), ("T004", "T001 T002")],
+    ),
+    (
         "a story that waits for phases of its own",
         "## Phase 1: Setup\n- [ ] T001 [US1] a\n## Phase 2: Units\n- [ ] T002 [US1] b\n## Phase 3: Pages\n- [ ] T003 [US1] c\n\n## Dependencies\n\n- US1 depends on all Phase 2 & 3 tasks\n",
         &[("phase-2", "phase-1"), ("phase-3", "phase-1 phase-2")],

@@ -52,24 +52,36 @@ pub(super) fn named(text: &str) -> Option<&str> {
     if is_name { whole_word(text, 2 + name.len()) } else { None }
 }
 
-/// An id with letters of its own: `A1`, `DB-1`, `API-12b`. It is one only in a file whose boxes begin so. Stories and
-/// priorities have such names too and are none.
+/// An id with letters of its own: `A1`, `DB-1`, `API-12b`, `M20A-T003`. It is one only in a file whose boxes begin so.
+/// Stories and priorities have such names too and are none.
 pub(super) fn family(text: &str) -> Option<&str> {
     const MOST_LETTERS: usize = 6;
     const MOST_DIGITS: usize = 4;
+    const MOST_PARTS: usize = 3;
     let bytes = text.as_bytes();
-    let letters = bytes.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
+    let letters_at = |at: usize| bytes.iter().skip(at).take_while(|byte| byte.is_ascii_uppercase()).count();
+    let letters = letters_at(0);
     if !(1..=MOST_LETTERS).contains(&letters) || matches!(&text[..letters], "US" | "P") {
         return None;
     }
-    let start = letters + usize::from(bytes.get(letters) == Some(&b'-'));
-    let digits = digits_at(bytes, start);
-    let mut end = start + digits;
-    while bytes.get(end) == Some(&b'.') && digits_at(bytes, end + 1) > 0 {
-        end += 1 + digits_at(bytes, end + 1);
+    let (mut at, mut digits) = (0, 0);
+    for part in 0..MOST_PARTS {
+        let start = at + usize::from(part > 0);
+        let letters = letters_at(start);
+        let end = start + letters + digits_at(bytes, start + letters);
+        if part > 0 && (bytes.get(at) != Some(&b'-') || end == start + letters) {
+            break;
+        }
+        digits = end - start - letters;
+        // The `A` of `M20A-T003`.
+        let is_lettered = digits > 0 && letters_at(end) == 1 && bytes.get(end + 1) == Some(&b'-');
+        at = end + usize::from(is_lettered);
     }
-    end += usize::from(bytes.get(end).is_some_and(u8::is_ascii_lowercase));
-    if (1..=MOST_DIGITS).contains(&digits) { whole_word(text, end) } else { None }
+    while bytes.get(at) == Some(&b'.') && digits_at(bytes, at + 1) > 0 {
+        at += 1 + digits_at(bytes, at + 1);
+    }
+    at += usize::from(bytes.get(at).is_some_and(u8::is_ascii_lowercase));
+    if (1..=MOST_DIGITS).contains(&digits) { whole_word(text, at) } else { None }
 }
 
 /// A number with dots: `3`, `1.1`, `2.4.1`.
@@ -114,6 +126,23 @@ pub(super) fn sort_key(id: &str) -> SortKey {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_with_letters_of_their_own_are_found_whole() {
+        for (text, wanted) in [
+            ("A1 a", Some("A1")),
+            ("DB-1: a", Some("DB-1")),
+            ("API-12b", Some("API-12b")),
+            ("M20A-T003 a", Some("M20A-T003")),
+            ("E2E tests", None),
+            ("US1 a", None),
+            ("P1 a", None),
+            ("API a", None),
+            ("Add a", None),
+        ] {
+            assert_eq!(family(text), wanted, "{text}");
+        }
+    }
 
     #[test]
     fn ids_of_every_spelling_are_found_whole() {

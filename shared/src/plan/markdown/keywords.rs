@@ -127,7 +127,8 @@ fn words(
         "waits" | "wait" | "waiting" if follows(&["for", "on"]) => (Waits, Far, 2, true),
         "after" | "once" => (Waits, reach, 1, false),
         "requires" | "require" | "needs" | "need" | "follows" => (Waits, Near, 1, false),
-        "依赖" | "依赖于" | "依賴" | "依賴於" => (Waits, Far, 1, true),
+        // In a task, "包依赖问题" is about packages.
+        "依赖" | "依赖于" | "依賴" | "依賴於" => (Waits, reach, 1, true),
         "依存" => (Waits, Near, 1, false),
         "に依存" | "之后" | "之後" | "完成后" | "完成後" | "完成之后" | "完了後" | "の後" | "后" | "後" | "후" | "이후" | "의존" => {
             (Postfix, Near, 1, false)
@@ -164,6 +165,7 @@ fn words(
         "parallel" if follows(&["with", "to"]) => (Unrelated, Near, 2, false),
         "independent" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),
         "independently" if follows(&["of", "from"]) => (Unrelated, Near, 2, false),
+        "while" if is_section => (Unrelated, Near, 1, false),
         "alongside" | "独立于" | "獨立於" | "不依赖" | "不依賴" | "不相依" => {
             (Unrelated, Near, 1, false)
         }

@@ -328,11 +328,13 @@ impl<'a> ClauseReader<'_, 'a> {
             Piece::Word(_) => keyword_at(self.clause, at, self.voice).is_none(),
             piece => matches!(piece, Piece::Comma | Piece::Plus | Piece::Dash | Piece::Pause | Piece::Colon | Piece::Other),
         };
-        let is_told = self.clause.get(list.end).is_some_and(is_dash) && (list.end..at).all(is_plain);
-        let between = if is_told { &[] } else { &self.clause[list.end..at] };
-        let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
         let is_of_tasks =
             list.members.iter().all(|(name, _)| matches!(name, Name::Task(_) | Name::Range(..)));
+        let is_told = is_of_tasks
+            && self.clause.get(list.end).is_some_and(is_dash)
+            && (list.end..at).all(is_plain);
+        let between = if is_told { &[] } else { &self.clause[list.end..at] };
+        let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
         // "T015、T016 可与 T017 并行": the first run beside the last.
         let is_beside = list.members.len() == 1
             && list.last.checked_sub(1).is_some_and(|at| matches!(self.clause[at].what, Piece::Word("与" | "和" | "跟" | "與")));

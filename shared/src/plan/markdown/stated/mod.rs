@@ -148,7 +148,10 @@ fn take(
         unrelated: statements.unrelated,
         precedence: Precedence::new(&family.children, &family.roots),
     };
-    statements.edges.sort_by_key(|edge| edge.weight);
+    // Where two phases are said to wait for each other, the order of the file tells which is meant.
+    let is_phase = |at: usize| roles[at].kind != NodeKind::Task;
+    let is_against = |edge: &Edge| is_phase(edge.who) && is_phase(edge.on) && edge.on > edge.who;
+    statements.edges.sort_by_key(|edge| (edge.weight, is_against(edge)));
     stated.precedence.prefer(statements.edges.iter().map(|edge| (edge.who, edge.on)));
     let mut taken: HashSet<(usize, usize)> = HashSet::new();
     let mut says = vec![Says::Nothing; roles.len()];

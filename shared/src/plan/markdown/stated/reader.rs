@@ -309,7 +309,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         let scope = if claim.on.iter().any(|(name, _)| *name == Name::AllStories) {
             Scope::All
         } else if claim.force == Force::Blocking
-            && who.iter().all(|(who, _)| self.roles[*who].kind != NodeKind::Task)
+            && who.iter().any(|(who, _)| self.roles[*who].kind != NodeKind::Task)
         {
             Scope::Blocking
         } else if who.len() > 2 && claim.who.iter().any(|(name, _)| matches!(name, Name::Range(..))) {
