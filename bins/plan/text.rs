@@ -107,7 +107,10 @@ pub(super) fn reds(plan: &Plan) -> Vec<String> {
         places.entry((file, *line)).or_default().push(task.clone());
     }
     let line = |((file, line), tasks): ((&str, usize), Vec<TaskId>)| {
-        format!("proposed mark [red] for {}: {file}:{line} says that their tests must fail first", joined(&tasks))
+        format!(
+            "proposed mark [red] for {}: {file}:{line} says that their tests must fail first",
+            joined(&tasks)
+        )
     };
     let mut lines: Vec<String> = places.into_iter().map(line).collect();
     if let Some(RedProposal { task, .. }) = plan.red_proposals.first() {

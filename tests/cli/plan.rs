@@ -360,7 +360,8 @@ fn equal_boxes_keep_their_ids_when_one_of_them_is_edited() {
         tree["nodes"].as_object().map(|nodes| nodes.keys().cloned().collect()).unwrap_or_default()
     };
     let before = ids("## Server\n- [ ] Add tests\n- [ ] Ship\n## Client\n- [ ] Add tests\n- [ ] Add tests\n");
-    let after = ids("## Server\n- [ ] Add more tests\n- [ ] Ship\n## Client\n- [ ] Add tests\n- [ ] Add tests\n");
+    let after =
+        ids("## Server\n- [ ] Add more tests\n- [ ] Ship\n## Client\n- [ ] Add tests\n- [ ] Add tests\n");
     assert_eq!(after[4..], before[4..]);
     let alone = ids("## Server\n- [ ] Add more tests\n- [ ] Ship\n## Client\n- [ ] Add tests\n");
     assert!(!before.contains(&alone[4]));

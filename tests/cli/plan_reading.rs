@@ -63,7 +63,7 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
     (
         "a heading with a box behind a dash",
         "## Phase 1: a\n\n### - [ ] T001 a\n\n### - [x] T002 [P] b\n\n### - [ ] T003 [P] c\n",
-        &[Tasks("T001 T002 T003"), Has("T002", "mark", "done"), Needs("T003", "T001")],
+        &[Tasks("T001 T002 T003"), Has("T002", "mark", "\"done\""), Needs("T003", "T001")],
     ),
     (
         "an inserted line moves no id",

@@ -403,6 +403,11 @@ const WHOLE_PLANS: &[Row] = &[
         &[("T002", "T001"), ("T003", "T001"), ("phase-3", "phase-1 phase-2")],
     ),
     (
+        "a task that says beside which it runs",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b (parallel with T001)\n- [ ] T003 c\n",
+        &[("T002", ""), ("T003", "T001 T002")],
+    ),
+    (
         "a label before the permission",
         "## Phase 1: Setup\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\n## Dependencies\n\n- T001/T002: directory setup can run in parallel\n- T003, T004 (pages) — two files, parallel\n",
         &[("T002", ""), ("T003", "T001 T002"), ("T004", "T001 T002")],

@@ -130,9 +130,8 @@ fn words(
         // In a task, "包依赖问题" is about packages.
         "依赖" | "依赖于" | "依賴" | "依賴於" => (Waits, reach, 1, true),
         "依存" => (Waits, Near, 1, false),
-        "に依存" | "之后" | "之後" | "完成后" | "完成後" | "完成之后" | "完了後" | "の後" | "后" | "後" | "후" | "이후" | "의존" => {
-            (Postfix, Near, 1, false)
-        }
+        "に依存" | "之后" | "之後" | "完成后" | "完成後" | "完成之后" | "完了後" | "の後" | "后" | "後"
+        | "후" | "이후" | "의존" => (Postfix, Near, 1, false),
         "dependency" | "dependencies" if follows(&["on", "upon"]) => (Waits, Near, 2, false),
         "dependencies"
         | "dependency"

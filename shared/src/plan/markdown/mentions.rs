@@ -168,7 +168,9 @@ impl Mentions<'_> {
             Piece::Phase(label) => phase_from(clause, at, label),
             Piece::Story(number) => match story_from(clause, at, number) {
                 Some(story) => story,
-                None => return self.member_at(clause, at + 1 + usize::from(is_possessive(clause, at + 1)), None),
+                None => {
+                    return self.member_at(clause, at + 1 + usize::from(is_possessive(clause, at + 1)), None);
+                }
             },
             Piece::Number(label) => match before? {
                 Name::Phase(_) | Name::Phases(..) => phase_from(clause, at, label),
@@ -433,7 +435,21 @@ fn behind_joint(clause: &[Token<'_>], at: usize) -> Option<(usize, bool)> {
     let is_and = |at: usize| {
         matches!(
             word(at).to_lowercase().as_str(),
-            "and" | "or" | "plus" | "und" | "y" | "e" | "et" | "i" | "和" | "与" | "及" | "と" | "과" | "와" | "및"
+            "and"
+                | "or"
+                | "plus"
+                | "und"
+                | "y"
+                | "e"
+                | "et"
+                | "i"
+                | "和"
+                | "与"
+                | "及"
+                | "と"
+                | "과"
+                | "와"
+                | "및"
         )
     };
     let (mut end, mut is_only_comma) = (at, true);

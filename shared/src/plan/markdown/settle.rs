@@ -266,7 +266,8 @@ fn name_equal_boxes(outline: &mut Outline<'_>, is_task: &[bool]) {
     {
         *numbers.entry(entry.id.clone()).or_default() += 1;
     }
-    let is_repeated = |entry: &Entry| is_number(entry) && numbers.get(&entry.id).is_some_and(|count| *count > 1);
+    let is_repeated =
+        |entry: &Entry| is_number(entry) && numbers.get(&entry.id).is_some_and(|count| *count > 1);
     let wanted = |entry: &Entry| {
         let is_named_by_text = entry.form == Form::Plain || is_repeated(entry);
         is_named_by_text.then(|| virtual_id(entry.text.lines().next().unwrap_or_default()))

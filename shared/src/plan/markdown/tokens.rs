@@ -132,7 +132,8 @@ impl Tokenizer<'_> {
         while let Some(next) = text[at..].chars().next() {
             let rest = &text[at..];
             let (what, len) = if next.is_alphanumeric() { self.word(rest, tokens) } else { mark(rest, next) };
-            let is_tilde = matches!(next, '~' | '～' | '〜') && joins_numbers(&text[..at], &rest[next.len_utf8()..]);
+            let is_tilde =
+                matches!(next, '~' | '～' | '〜') && joins_numbers(&text[..at], &rest[next.len_utf8()..]);
             let what = if is_tilde { Some(Piece::Dash) } else { what };
             let is_apart =
                 text[..at].ends_with(' ') && text[at + len..].chars().next().is_none_or(char::is_whitespace);

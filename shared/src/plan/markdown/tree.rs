@@ -11,8 +11,9 @@ use super::{
     paths::paths,
     red::says_fail_first,
     section::{
-        Purpose, Section, begins_with, begins_with_story, counted_label, is_step, phase_label, priority, purpose, says_apart,
-        slug, spoken_names, states_needs, stories_told, story_numbers, title_words, without_brackets,
+        Purpose, Section, begins_with, begins_with_story, counted_label, is_step, phase_label, priority,
+        purpose, says_apart, slug, spoken_names, states_needs, stories_told, story_numbers, title_words,
+        without_brackets,
     },
     settle::Standing,
 };
@@ -228,7 +229,8 @@ impl TreeBuilder<'_, '_> {
         };
         let mut is_node: Vec<bool> = (0..sections.len()).map(is_phase).collect();
         for at in (0..sections.len()).filter(|at| is_step(&sections[*at].title)) {
-            is_node[at] &= !self.chain(sections[at].parent).any(|up| is_node[up] && !is_step(&sections[up].title));
+            is_node[at] &=
+                !self.chain(sections[at].parent).any(|up| is_node[up] && !is_step(&sections[up].title));
         }
         for at in (0..sections.len()).filter(|at| all[*at] > 0 && sections[*at].task.is_none()) {
             // Below the phase of a story, "US1 tests" is a subsection, not the story again.
@@ -259,7 +261,11 @@ impl TreeBuilder<'_, '_> {
                 && section.parent.is_some_and(|up| is_node[up] && sections[up].task.is_none())
         };
         let states = |line: &Line<'_>| line.kind != Kind::Heading(1) && states_needs(line.content());
-        let stating = self.outline.phase_lines.iter().filter(|(at, line)| is_part(*at) && !is_node[*at] && states(line));
+        let stating = self
+            .outline
+            .phase_lines
+            .iter()
+            .filter(|(at, line)| is_part(*at) && !is_node[*at] && states(line));
         let phases: HashSet<Option<usize>> = stating.map(|(at, _)| sections[*at].parent).collect();
         let parts: Vec<usize> =
             (0..sections.len()).filter(|at| phases.contains(&sections[*at].parent) && is_part(*at)).collect();

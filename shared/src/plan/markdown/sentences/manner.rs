@@ -130,7 +130,8 @@ pub(super) fn is_permission(between: &[Token<'_>], is_of_tasks: bool) -> bool {
     let is_among = |words: &[&str], word: &str| words.iter().any(|known| known.eq_ignore_ascii_case(word));
     let is_word = |word: &str| is_among(WORDS, word) || !is_of_tasks && is_among(STARTS, word);
     // Chinese, Japanese and Korean tell what the tasks are right behind their ids.
-    let is_noun = |word: &str| word.chars().all(is_cjk) && !word.starts_with(['不', '非', '无', '無', '没', '沒']);
+    let is_noun =
+        |word: &str| word.chars().all(is_cjk) && !word.starts_with(['不', '非', '无', '無', '没', '沒']);
     between.iter().all(|token| matches!(token.what, Piece::Word(word) if is_word(word) || is_noun(word)))
 }
 
@@ -253,6 +254,7 @@ impl<'a> ClauseReader<'_, 'a> {
     /// "Server (T010-T016) ∥ client (T017)": what stands on one side of the bars runs beside what stands on the other. Where
     /// an arrow leads to a side or away from it, only what stands next to the bars is meant.
     pub(super) fn note_bars(&mut self) {
+        const MOST: usize = 16;
         let is_bars = |token: &Token<'_>| token.what == Piece::Bars;
         if self.voice != Voice::Section || !self.clause.iter().any(is_bars) {
             return;
@@ -271,7 +273,12 @@ impl<'a> ClauseReader<'_, 'a> {
             (!(0..list.last).any(is_keyword) && !is_keyword(list.end)).then_some(list.members)
         });
         let sides: Vec<_> = sides.collect();
-        self.abreast_groups(&sides);
+        if sides.len() > MOST {
+            // A claim for each pair of sides would take too long.
+            self.said.abreast.push(sides.concat());
+        } else {
+            self.abreast_groups(&sides);
+        }
     }
 
     /// Groups of which none waits for a member of another.
@@ -308,8 +315,10 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_near = |list: &&List<'a>| list.end <= at && at - list.end <= SHORTLY;
         // In "T001/T002: directory setup can run in parallel", "setup" is no phase.
         let is_title = |list: &&List<'a>| matches!(list.members[..], [(Name::Node(_), _)]);
-        let head = self.last_but_one.as_ref().filter(|_| self.last.as_ref().is_some_and(|last| is_title(&last)));
-        let head = head.filter(|list| matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Colon)));
+        let head =
+            self.last_but_one.as_ref().filter(|_| self.last.as_ref().is_some_and(|last| is_title(&last)));
+        let head = head
+            .filter(|list| matches!(self.clause.get(list.end).map(|token| token.what), Some(Piece::Colon)));
         let Some(list) = head.or(self.last.as_ref()).filter(is_near) else { return };
         // "While T005 is done, T012/T013 can be done in parallel" says it of T005 and the two, not of the two.
         if self.voice.is_own() || is_denied(self.clause, at) || self.has_while {
@@ -326,18 +335,23 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_dash = |token: &Token<'_>| matches!(token.what, Piece::Dash | Piece::Pause | Piece::Colon);
         let is_plain = |at: usize| match self.clause[at].what {
             Piece::Word(_) => keyword_at(self.clause, at, self.voice).is_none(),
-            piece => matches!(piece, Piece::Comma | Piece::Plus | Piece::Dash | Piece::Pause | Piece::Colon | Piece::Other),
+            piece => matches!(
+                piece,
+                Piece::Comma | Piece::Plus | Piece::Dash | Piece::Pause | Piece::Colon | Piece::Other
+            ),
         };
         let is_of_tasks =
             list.members.iter().all(|(name, _)| matches!(name, Name::Task(_) | Name::Range(..)));
-        let is_told = is_of_tasks
-            && self.clause.get(list.end).is_some_and(is_dash)
-            && (list.end..at).all(is_plain);
+        let is_told =
+            is_of_tasks && self.clause.get(list.end).is_some_and(is_dash) && (list.end..at).all(is_plain);
         let between = if is_told { &[] } else { &self.clause[list.end..at] };
         let behind = &self.clause[at + 1..self.clause.len().min(at + 4)];
         // "T015、T016 可与 T017 并行": the first run beside the last.
         let is_beside = list.members.len() == 1
-            && list.last.checked_sub(1).is_some_and(|at| matches!(self.clause[at].what, Piece::Word("与" | "和" | "跟" | "與")));
+            && list
+                .last
+                .checked_sub(1)
+                .is_some_and(|at| matches!(self.clause[at].what, Piece::Word("与" | "和" | "跟" | "與")));
         if let Some(first) = self.last_but_one.as_ref().filter(|_| is_beside).map(|list| list.members.clone())
             && matches!(word, "并行" | "並行")
         {

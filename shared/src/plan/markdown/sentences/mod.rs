@@ -301,7 +301,8 @@ impl<'a> ClauseReader<'_, 'a> {
         let object = self.object_at(keyword, kind.as_ref());
         if is_denied(self.clause, at) || keyword.sense == Sense::Unrelated {
             let Some((mut object, end)) = object else { return keyword.end };
-            if self.voice != Voice::Task && !self.is_remark {
+            // In the text of a task, "does not need T001" is about much else; "(parallel with T001)" is about the two.
+            if (self.voice != Voice::Task || keyword.sense == Sense::Unrelated) && !self.is_remark {
                 let who = self.subject_of(at, keyword.sense, topic);
                 // "parallel with all" means those behind it too.
                 object

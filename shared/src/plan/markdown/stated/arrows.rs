@@ -46,11 +46,7 @@ impl Reader<'_, '_, '_> {
 
     /// The pairs of one arrow. Where a side is "all" or "everything", the other side tells which ones are meant; such
     /// an arrow has no vote about the direction of others, and is taken at once.
-    fn arrow_pairs(
-        &mut self,
-        ArrowClaim { left, right }: &ArrowClaim<'_>,
-        pairs: &mut Vec<Pair>,
-    ) {
+    fn arrow_pairs(&mut self, ArrowClaim { left, right }: &ArrowClaim<'_>, pairs: &mut Vec<Pair>) {
         let scope = |names: &[Placed<'_>]| {
             let is_range = names.iter().any(|(name, _)| matches!(name, Name::Range(..)));
             if is_range { Scope::Range } else { Scope::Few }

@@ -32,6 +32,9 @@ const MOST_UNRELATED: usize = 50_000;
 /// More pairs than this in one sentence are a slip of the pen, not a dependency.
 const MOST_PAIRS: usize = 20_000;
 
+/// More drawings than this are not compared with what else is said; comparing each takes time.
+const MOST_TANGLED: usize = 50;
+
 /// How many of ten tasks must state their dependencies, from the first that does, so that these replace the implied
 /// order.
 const THROUGHOUT: usize = 9;

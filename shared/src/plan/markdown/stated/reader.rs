@@ -16,7 +16,7 @@ use super::{
         tree::{NodeKind, Role},
         waves::{self, Wave},
     },
-    Edge, MOST_EDGES, MOST_PAIRS, MOST_UNRELATED, Scope, Statements, Weight,
+    Edge, MOST_EDGES, MOST_PAIRS, MOST_TANGLED, MOST_UNRELATED, Scope, Statements, Weight,
 };
 use crate::{
     name::TaskId,
@@ -60,6 +60,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.statements.declared.insert(own);
             }
             said.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Task));
+            said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, Some(own)));
             said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
         }
     }
@@ -182,7 +183,10 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let end = self.statements.edges.len();
             let is_of_tasks = |edge: &Edge| self.known.is_task(edge.who) && self.known.is_task(edge.on);
             let drawn = &self.statements.edges[first..end];
-            if drawn.iter().all(is_of_tasks) && is_tangled(drawn) {
+            if self.statements.tangled.len() < MOST_TANGLED
+                && drawn.iter().all(is_of_tasks)
+                && is_tangled(drawn)
+            {
                 let place = Place { file: self.page.file.0, at: block.lines[0].at };
                 self.statements.tangled.push((place, first..end));
             }
