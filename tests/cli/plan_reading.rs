@@ -66,6 +66,11 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
         &[Tasks("T001 T002 T003"), Has("T002", "mark", "\"done\""), Needs("T003", "T001")],
     ),
     (
+        "a box with a star, also one that a formatter has escaped",
+        "- [ ] 1. a\n- [ ]* 2. b\n- [ ]\\* 3. c\n- [ ] 4. d\n",
+        &[Tasks("1 2 3 4"), Needs("4", "3")],
+    ),
+    (
         "an inserted line moves no id",
         "- [ ] Something new\n- [ ] Add login\n- [ ] Write the docs\n",
         &[Tasks("something-new add-login write-the-docs")],

@@ -39,8 +39,9 @@ pub(super) fn checkbox(content: &str) -> Option<(Checkbox<'_>, &str)> {
         0 | 2 | 3 if inside.trim().chars().count() <= 1 => Checkbox::Malformed,
         _ => return None,
     };
-    // Some tools write `[ ]*` for a task that may be left out.
-    let rest = rest.strip_prefix('*').filter(|rest| rest.starts_with(' ')).unwrap_or(rest);
+    // Some tools write `[ ]*` for a task that may be left out, and formatters make `[ ]\*` of it.
+    let starred = rest.strip_prefix("\\*").or_else(|| rest.strip_prefix('*'));
+    let rest = starred.filter(|rest| rest.starts_with(' ')).unwrap_or(rest);
     let is_apart = rest.is_empty() || rest.starts_with([' ', '\t']);
     (is_apart || ids::lettered(rest).is_some()).then_some((checkbox, rest))
 }
