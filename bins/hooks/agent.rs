@@ -77,6 +77,7 @@ pub(super) fn plan(repository: &Repository, wish: Wish, binary: &Quoted) -> Resu
         return Err(Failure::new(Exit::Fatal, "an agent works in a checkout, and this repository has none"));
     }
     let path = repository.top().join(SETTINGS);
+    require_inside(repository.top(), &path)?;
     let old = load(&path)?;
     let mut new = old.clone();
     let settings = new.as_object_mut().ok_or_else(|| unreadable(&path, &"it is no object"))?;
@@ -92,6 +93,19 @@ pub(super) fn plan(repository: &Repository, wish: Wish, binary: &Quoted) -> Resu
     }
     let bytes = format!("{new:#}\n").into_bytes();
     Ok(Some(Step::Edit { path, bytes }))
+}
+
+/// A link that is tracked comes with the repository, from whoever wrote it: it must not decide which file of the user's is
+/// written to.
+fn require_inside(top: &Path, path: &Path) -> Result<(), Failure> {
+    if safe_files::resolved(path).starts_with(safe_files::resolved(top)) {
+        return Ok(());
+    }
+    let link = path.ancestors().take_while(|path| *path != top).filter(|path| path.is_symlink()).last();
+    let link = link.unwrap_or(path);
+    let words = format!("'{}' is a link that leads out of the repository", link.display());
+    Err(Failure::new(Exit::Person, words)
+        .hint(format!("nothing was changed; remove the link: rm '{}'", link.display())))
 }
 
 fn put_in(settings: &mut Map<String, Value>, binary: &Quoted) -> Result<(), &'static str> {

@@ -373,3 +373,34 @@ fn a_file_that_git_can_never_take_in_uses_up_the_attempts() {
         assert!(log.contains("@T001@failed)"), "{place:?}: {log}");
     }
 }
+
+#[test]
+fn an_edit_of_the_users_survives_an_index_that_is_forged_again_and_again_while_tasks_land() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n");
+    garden.write("check.sh", "echo honest\n");
+    garden.commit("a plan\n");
+    fs::copy(garden.path("check.sh"), garden.root().join("honest")).unwrap();
+    garden.agent(&format!(
+        r#"{FORGE}
+case "$prompt" in Review*) echo APPROVED; exit ;; esac
+if [ $ARBORIST_TASK = T001 ]; then
+  while [ ! -e "$ROOT/forged" ]; do sleep 0.02; done
+  echo 'echo landed' > check.sh; exit
+fi
+echo b > T002.txt
+cd "$ROOT/repo"
+cp .git/index "$ROOT/index.before"
+GIT_INDEX_FILE="$ROOT/index.before" forge check.sh "$ROOT/honest"
+mv "$ROOT/index.before" "$ROOT/forged"
+is_over() {{ git rev-parse -q --verify refs/arborist/landing/main > /dev/null || git log --format=%s main | grep -q T001@merge; }}
+tries=0
+while ! is_over && [ $tries -lt 300 ]; do
+  for n in 1 2 3 4 5 6 7 8 9 10; do cp "$ROOT/forged" "$ROOT/copy"; mv "$ROOT/copy" .git/index; done
+  tries=$((tries+1))
+done"#
+    ));
+    garden.write("check.sh", "echo my own edit\n");
+    let _ = garden.arborist(["gardener", "--jobs", "2"]);
+    assert_eq!(garden.read("check.sh"), "echo my own edit\n");
+}

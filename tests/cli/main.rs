@@ -80,6 +80,7 @@ mod merge_handover;
 mod merge_interrupted;
 mod merge_resolving;
 mod merge_unqueued;
+mod misplaced;
 mod one_answer;
 mod orchard;
 mod own_worktrees;

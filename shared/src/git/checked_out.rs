@@ -4,7 +4,7 @@
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
-use super::{GitError, Repository, command::checked, index_entries::IndexEntries};
+use super::{GitError, IndexWriter, Repository, command::checked, index_entries::IndexEntries};
 use crate::{
     name::{ObjectKind, Oid},
     safe_files::{self, Kind},
@@ -17,7 +17,7 @@ impl Repository {
     /// Runs a checkout of ours, and holds every file that it has written against its id.
     pub(super) fn write_checkout(
         &self,
-        write: impl FnOnce() -> Result<(), GitError>,
+        write: impl FnOnce(&IndexWriter<'_>) -> Result<(), GitError>,
     ) -> Result<(), GitError> {
         let before = self.recall_entries();
         self.write_index(write)?;

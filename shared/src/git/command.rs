@@ -111,8 +111,14 @@ pub enum GitError {
         /// The line.
         line: String,
     },
+    /// git would read a file for minutes, each time that it looks.
+    #[error("'{}' is larger than 4 GB, or has more holes than content, and is not taken in", path.display())]
+    Huge {
+        /// Where it is, from the top of the worktree.
+        path: PathBuf,
+    },
     /// git would wait for ever at something that is no file.
-    #[error("'{}' is a queue, a socket or a device, and git would wait for it", path.display())]
+    #[error("'{}' is a queue, a socket, a device or far too large, and git would wait for it", path.display())]
     Special {
         /// Where it is.
         path: PathBuf,
@@ -171,6 +177,10 @@ impl Explain for GitError {
             )),
             Self::LinkedExclude { path, line } => Some(format!(
                 "add this line to the file that it leads to: echo '{line}' >> '{}'",
+                path.display()
+            )),
+            Self::Huge { path } => Some(format!(
+                "if it belongs there, hide it from git: echo '/{}' >> .gitignore",
                 path.display()
             )),
             Self::Special { path } => Some(format!("remove it: rm '{}'", path.display())),

@@ -47,6 +47,11 @@ impl Config {
         Self::list(repository.act("config")).finish()
     }
 
+    /// Reads one file of settings with all that it includes.
+    pub fn load_file(repository: &Repository, file: &Path) -> Result<Self, GitError> {
+        Self::list(repository.act("config").arg("-f").arg(file).arg("--includes")).finish()
+    }
+
     fn list(command: GitCommand) -> ConfigReader {
         ConfigReader(command.args(["--list", "-z", "--show-scope", "--show-origin"]).finish_later())
     }

@@ -138,7 +138,7 @@ impl Checkout<'_> {
         if self.bring(from, to)?.is_err() {
             // A file that was only touched stands in the way until git has looked at it again.
             let refresh = self.change("update-index").args(["-q", "--refresh"]);
-            self.home.write_index(|| refresh.finish())?;
+            self.home.write_index(|index| index.of(refresh).finish())?;
             if let Err(why) = self.bring(from, to)? {
                 return Ok((Taken::Refused(why), self.take_back(from, to)));
             }
@@ -174,7 +174,7 @@ impl Checkout<'_> {
     /// Brings index and files from one commit to another, or gives git's reason why not.
     fn bring(&self, from: Oid, to: Oid) -> Result<Result<(), String>, GitError> {
         let command = self.change("read-tree").args(["-m", "-u", &from.to_string(), &to.to_string()]);
-        let ended = self.home.write_index(|| command.finish())?;
+        let ended = self.home.write_index(|index| index.of(command).finish())?;
         if ended.status.success() {
             return Ok(Ok(()));
         }

@@ -3,6 +3,7 @@
 
 use std::{io, path::Path};
 
+use super::misplaced::is_sparse;
 use crate::{name::ObjectFormat, safe_files};
 
 /// An index of a repository with tens of millions of files is not larger.
@@ -46,6 +47,9 @@ pub(super) fn find_gitlinks(file: &Path, format: ObjectFormat) -> Option<Vec<Vec
 }
 
 fn read(file: &Path, format: ObjectFormat) -> Option<Entries> {
+    if file.symlink_metadata().is_ok_and(|found| is_sparse(&found)) {
+        return None;
+    }
     match safe_files::read_up_to(file, LARGEST) {
         Ok(bytes) => scan(&bytes, format.hex_len() / 2),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(Entries::default()),

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Change, GitError, Repository, Stamp, index_file::has_hidden};
+use super::{Change, GitError, KnownIndex, Repository, Stamp, index_file::has_hidden};
 use crate::safe_files;
 
 /// The file of an index of our own, removed when dropped.
@@ -44,10 +44,12 @@ impl Repository {
     /// checkout. Where that cannot be, only these paths of the user's own are brought to what `HEAD` holds, and false is
     /// returned.
     pub fn install(&self, index: &IndexFile, changes: &[Change]) -> Result<bool, GitError> {
+        // Read now: once it is in place, others can write to it.
+        let bytes = KnownIndex::read(&index.path).ok().flatten();
         let is_in_place = self.put_in_place(index);
         if is_in_place {
             // Ours has taken in all files, and began with what is known.
-            self.note_index();
+            self.note_installed(bytes);
             self.write_missing(changes)?;
         } else {
             self.bring(changes)?;

@@ -23,12 +23,17 @@ use super::{
     index_entries::{FileFacts, IndexEntries},
     index_file::LARGEST,
     install::give_to_readers_of,
+    locks,
+    misplaced::is_sparse,
 };
 use crate::{
     name::{ObjectFormat, Oid},
     process::ProcessError,
     safe_files,
 };
+
+/// So often another git may take the lock of an index just before us.
+const LOCKS_PASSED: usize = 5;
 
 /// The indexes that are known, by their files. For the whole process: a worktree is opened more than once.
 static KNOWN: Mutex<BTreeMap<PathBuf, Arc<Noted>>> = Mutex::new(BTreeMap::new());
@@ -73,12 +78,15 @@ pub struct KnownIndex {
 
 impl KnownIndex {
     /// `None` if there is no index.
-    fn read(file: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn read(file: &Path) -> io::Result<Option<Self>> {
         let opened = match safe_files::open(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
         let found = opened.metadata()?;
+        if found.len() > LARGEST || is_sparse(&found) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no index"));
+        }
         let written = found.modified()?;
         // With room for one byte more, one read gives all of it and the next its end.
         let mut bytes = Vec::with_capacity(usize::try_from(found.len().min(LARGEST)).unwrap_or_default() + 1);
@@ -112,14 +120,21 @@ impl Repository {
         found == known.map(|known| &*known.index) && known.is_none_or(is_sound)
     }
 
-    /// Notes the index as it is now. Only for one that we have just written, from one that was known.
-    pub(super) fn note_index(&self) {
-        let Some(file) = self.index_file() else { return };
-        let found = KnownIndex::read(&file).ok().flatten().and_then(|found| Noted::new(found, self.format));
+    /// Makes an index known that is now at `file`. It must be one that we wrote, and its bytes must not come from there: an
+    /// agent may have put another one in its place since.
+    fn note(&self, file: PathBuf, index: Option<KnownIndex>) {
+        let noted = index.and_then(|index| Noted::new(index, self.format));
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        match found {
-            Some(found) => drop(known.insert(file, Arc::new(found))),
+        match noted {
+            Some(noted) => drop(known.insert(file, Arc::new(noted))),
             None => drop(known.remove(&file)),
+        }
+    }
+
+    /// The same for one that is about to be put in place.
+    pub(super) fn note_installed(&self, index: Option<KnownIndex>) {
+        if let Some(file) = self.index_file() {
+            self.note(file, index);
         }
     }
 
@@ -191,12 +206,35 @@ impl Repository {
         IndexEntries::parse(&noted.index.bytes, self.format)
     }
 
-    /// Runs a command of ours that writes the index. Where it began with one that is known, the result is known too.
-    pub fn write_index<T>(&self, write: impl FnOnce() -> T) -> T {
-        let is_known = self.is_index_known();
-        let written = write();
-        if is_known {
-            self.note_index();
+    /// Runs commands of ours that write the index of this worktree. They work with a copy, with the lock of the real one in
+    /// hand, and the result takes its place: an agent that puts another index there meanwhile changes nothing of what git
+    /// believes about files when it writes over them. Where it began with an index that is known, the result is known too.
+    pub fn write_index<T>(
+        &self,
+        write: impl FnOnce(&IndexWriter<'_>) -> Result<T, GitError>,
+    ) -> Result<T, GitError> {
+        let Some(file) = self.index_file() else { return write(&IndexWriter(None)) };
+        if file.symlink_metadata().is_err() {
+            // A new worktree. Nothing is believed about its files, and a kill must not leave them without an index.
+            let written = write(&IndexWriter(None));
+            let after = KnownIndex::read(&file).ok().flatten();
+            self.note(file, after);
+            return written;
+        }
+        let lock = IndexLock::take(self.git_dir.join("index.lock"))?;
+        let may_be_known = recall(&file).is_some();
+        let before = KnownIndex::read(&file).ok().flatten();
+        let copy = self.private_index("write")?;
+        let written = write(&IndexWriter(Some(&copy)));
+        let failed = |source| GitError::File { path: file.display().to_string(), source };
+        let after = KnownIndex::read(&copy.file.path).map_err(failed)?;
+        if after.is_some() && after != before {
+            give_to_readers_of(&file, &copy.file.path).map_err(failed)?;
+            safe_files::rename(&copy.file.path, &file).map_err(failed)?;
+        }
+        drop(lock);
+        if may_be_known {
+            self.note(file, after);
         }
         written
     }
@@ -215,15 +253,25 @@ impl Repository {
         }
         let found = KnownIndex::read(&file).ok().flatten();
         let Some(wanted) = self.believable(found, recall(&file).as_deref(), marks) else { return Ok(()) };
-        if !self.put_index(&file, &wanted)? {
-            return Ok(());
+        let wanted = self.refreshed(wanted)?;
+        if self.put_index(&file, &wanted)? {
+            self.note(file, Some(wanted));
         }
-        // git reads what is not known now, and need not do so each time that it looks.
-        if self.worktree.is_some() && self.refuse_special().is_ok() {
-            self.change("update-index").args(["-q", "--refresh"]).finish()?;
-        }
-        self.note_index();
         Ok(())
+    }
+
+    /// The same index after git has read the files that nothing is known of, so that it need not do so each time that it
+    /// looks. In a copy: whoever writes to the real one meanwhile is not believed.
+    fn refreshed(&self, index: KnownIndex) -> Result<KnownIndex, GitError> {
+        if self.worktree.is_none() || self.refuse_special().is_err() {
+            return Ok(index);
+        }
+        let copy = IndexFile { path: self.name_index("refresh"), origin: None };
+        let failed = |source| GitError::File { path: copy.path.display().to_string(), source };
+        write_index(&copy.path, &index).map_err(failed)?;
+        let refresh = self.change("update-index").args(["-q", "--refresh"]);
+        refresh.env("GIT_INDEX_FILE", &copy.path).finish()?;
+        Ok(KnownIndex::read(&copy.path).map_err(failed)?.unwrap_or(index))
     }
 
     /// Puts the entries of those paths back into the index that `is_meant` chooses, as they were in `before`. Whether that
@@ -249,7 +297,7 @@ impl Repository {
             return Err(GitError::IndexHeld { path: self.git_dir.join("index.lock") });
         }
         if is_known {
-            self.note_index();
+            self.note(file, Some(wanted));
         }
         Ok(true)
     }
@@ -320,7 +368,11 @@ impl Repository {
                 _ => found,
             };
             // What a killed process left under this name, or an agent put there, is replaced and not written into.
-            believed.map_or(Ok(()), |index| write_index(&path, &index))
+            match believed {
+                Some(index) => write_index(&path, &index),
+                // git makes the index, but not the folder that it is in.
+                None => path.parent().map_or(Ok(()), safe_files::make_folders),
+            }
         };
         copy().map_err(|source| ProcessError { program: "git".into(), source })?;
         Ok(PrivateIndex { repository: self, file: IndexFile { path, origin } })
@@ -331,6 +383,49 @@ impl Repository {
         let is_other =
             self.index_file().is_some_and(|file| recall(&file).is_some()) && !self.is_index_known();
         is_other.then(|| self.private_index("view")).transpose()
+    }
+}
+
+/// What leads commands to the index that they are to write: a copy, or the one that our environment names.
+#[derive(Debug)]
+pub struct IndexWriter<'a>(Option<&'a PrivateIndex<'a>>);
+
+impl IndexWriter<'_> {
+    /// The same command, to write that index.
+    #[must_use]
+    pub fn of(&self, command: GitCommand) -> GitCommand {
+        seen_by(self.0, command)
+    }
+}
+
+/// The lock of an index, removed when dropped.
+struct IndexLock {
+    path: PathBuf,
+    /// Whoever looks for locks that were left behind sees that this one is in use.
+    _open: fs::File,
+}
+
+impl IndexLock {
+    /// Waits for another git that has it, for as long as every other command does.
+    fn take(path: PathBuf) -> Result<Self, GitError> {
+        let failed = |source| GitError::File { path: path.display().to_string(), source };
+        for _ in 0..LOCKS_PASSED {
+            match safe_files::write_new(&path, b"") {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => locks::wait_for(&path)?,
+                made => {
+                    made.map_err(failed)?;
+                    let open = safe_files::open(&path).map_err(failed)?;
+                    return Ok(Self { path, _open: open });
+                }
+            }
+        }
+        Err(locks::held(&path))
+    }
+}
+
+impl Drop for IndexLock {
+    fn drop(&mut self) {
+        let _ = safe_files::remove(&self.path);
     }
 }
 

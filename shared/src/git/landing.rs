@@ -132,7 +132,8 @@ impl Repository {
         // git leaves a file alone that it believes to be unchanged.
         self.settle_index(HiddenMarks::Cleared)?;
         let command = self.change("checkout").args(["--quiet", "--force", "--detach"]);
-        self.write_checkout(|| command.args([&commit.to_string(), "--"]).stdout().map(drop))?;
+        let command = command.args([&commit.to_string(), "--"]);
+        self.write_checkout(|index| index.of(command).stdout().map(drop))?;
         self.note_staged_tree(self.tree_of(commit)?);
         Ok(())
     }

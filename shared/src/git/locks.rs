@@ -15,7 +15,11 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{GitError, Repository, stale::is_abandoned};
+use super::{
+    GitError, Repository,
+    misplaced::{find_obstacles, move_and_report},
+    stale::is_abandoned,
+};
 use crate::{
     process::{Cancel, FileLock, Occupants, find_dead, forget_dead},
     safe_files,
@@ -53,6 +57,9 @@ impl Repository {
         }
         done.push(place.common_dir.clone());
         drop(done);
+        for path in find_obstacles(&place.common_dir) {
+            move_and_report(&place.common_dir, &path);
+        }
         if place.dead_since().is_none() {
             return Ok(false);
         }
@@ -89,6 +96,12 @@ pub(super) fn wait_for(lock: &Path) -> Result<(), GitError> {
         }
         thread::sleep(GLANCE);
     }
+}
+
+/// Moves a folder that has the name of a lock. No git makes one, so none waits for it. Whether it was moved.
+pub(super) fn move_folder(lock: &Path) -> bool {
+    let is_folder = lock.symlink_metadata().is_ok_and(|found| found.is_dir());
+    is_folder && Place::of(lock).is_some_and(|place| move_and_report(&place.common_dir, lock))
 }
 
 /// Removes a lock if it is proved to be stale.
@@ -264,6 +277,10 @@ impl Place {
     /// Removes a lock if it is proved that nobody needs it any more.
     fn remove_if_stale(&self, lock: &Path) -> bool {
         let Ok(seen) = lock.symlink_metadata() else { return false };
+        // No git makes a folder of this name, so none waits for it.
+        if seen.is_dir() {
+            return move_and_report(&self.common_dir, lock);
+        }
         if !seen.is_file() || !is_abandoned(lock) || !self.may_be_ours(lock) || self.has_other_git() {
             return false;
         }

@@ -207,7 +207,10 @@ impl Repository {
 
     /// The same with what another commit holds.
     pub fn stage_as_in(&self, commit: &str, changes: &[Change]) -> Result<(), GitError> {
-        self.write_index(|| self.stage_by(self.change("reset"), commit, changes))
+        if changes.is_empty() {
+            return Ok(());
+        }
+        self.write_index(|index| self.stage_by(index.of(self.change("reset")), commit, changes))
     }
 
     fn stage_by(&self, reset: GitCommand, commit: &str, changes: &[Change]) -> Result<(), GitError> {
@@ -229,7 +232,8 @@ impl Repository {
 
     /// Makes the user's own index what `tree` holds. Files stay as they are.
     pub fn stage_tree(&self, tree: Oid) -> Result<(), GitError> {
-        self.write_index(|| self.change("read-tree").arg(tree.to_string()).stdout().map(drop))
+        let command = self.change("read-tree").arg(tree.to_string());
+        self.write_index(|index| index.of(command).stdout().map(drop))
     }
 
     /// Whether a file should be in the checkout and is not.
@@ -258,7 +262,7 @@ impl Repository {
             self.change("checkout").args(["-q", "--pathspec-from-file=-", "--pathspec-file-nul", "HEAD"]);
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
         let paths: Vec<u8> = paths.flatten().copied().collect();
-        self.write_index(|| checked("checkout", command.finish_with(&paths)?).map(drop))
+        self.write_index(|index| checked("checkout", index.of(command).finish_with(&paths)?).map(drop))
     }
 
     /// Writes those of these files that are not in the checkout, as the index has them.
@@ -270,7 +274,7 @@ impl Repository {
         let paths = missing.iter().flat_map(|change| [change.path.as_slice(), b"\0"]);
         let command = self.change("checkout-index").args(["-q", "-u", "-z", "--stdin"]);
         let paths: Vec<u8> = paths.flatten().copied().collect();
-        self.write_index(|| checked("checkout-index", command.finish_with(&paths)?).map(drop))
+        self.write_index(|index| checked("checkout-index", index.of(command).finish_with(&paths)?).map(drop))
     }
 }
 
@@ -280,10 +284,10 @@ impl Repository {
         if changes.is_empty() {
             return Ok(());
         }
-        self.write_index(|| {
-            let command = self.change("update-index").args(["-z", "--index-info"]);
+        self.write_index(|index| {
+            let command = index.of(self.change("update-index")).args(["-z", "--index-info"]);
             checked("update-index", command.finish_with(&index_info(changes, self.format))?)?;
-            self.change("update-index").args(["-q", "--refresh"]).finish().map(drop)
+            index.of(self.change("update-index")).args(["-q", "--refresh"]).finish().map(drop)
         })
     }
 }
@@ -302,7 +306,7 @@ impl PrivateIndex<'_> {
     }
 
     fn add_all_but(&self, unreadable: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, GitError> {
-        self.repository.refuse_special()?;
+        self.refuse_unreadable(unreadable)?;
         let hidden = self.start_hidden();
         let left_out = self.add_what_can_be(unreadable)?;
         let hidden = hidden.finish(self.repository.top())?;
@@ -326,6 +330,11 @@ impl PrivateIndex<'_> {
                     let why = complaint.lines().find(|line| !line.starts_with("hint:")).unwrap_or_default();
                     unreadable.push(Unreadable { path, why: visible(why) });
                 }
+                Err(GitError::Huge { path }) if paths.len() < MOST_UNREADABLE => {
+                    let why = GitError::Huge { path: path.clone() }.to_string();
+                    unreadable
+                        .push(Unreadable { path: path.into_os_string().into_vec(), why: visible(&why) });
+                }
                 added => return added.map(|left_out| (left_out, unreadable)),
             }
         }
@@ -348,8 +357,15 @@ impl PrivateIndex<'_> {
     /// whoever ends the attempt tells of them.
     pub fn take_in_again(&self, seen: &mut Option<(Stamp, Oid)>) -> Result<Oid, GitError> {
         let special = self.repository.list_special().into_iter().take(MOST_SPECIAL);
-        let special: Vec<Vec<u8>> = special.map(|path| path.into_os_string().into_vec()).collect();
-        self.add_all_but(&special)?;
+        let mut left_out: Vec<Vec<u8>> = special.map(|path| path.into_os_string().into_vec()).collect();
+        loop {
+            match self.add_all_but(&left_out) {
+                Err(GitError::Huge { path }) if left_out.len() < MOST_SPECIAL => {
+                    left_out.push(path.into_os_string().into_vec());
+                }
+                added => break drop(added?),
+            }
+        }
         if let (Some((stamp, tree)), Some(now)) = (*seen, Stamp::of(&self.file.path))
             && stamp == now
         {

@@ -2,18 +2,30 @@
 //! are, and waits at a queue for ever; and it refuses to take in a tracked file that has become one.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     ffi::OsStr,
     fs,
     os::unix::{ffi::OsStrExt, fs::FileTypeExt},
     path::{Path, PathBuf},
 };
 
-use super::{GitError, Repository};
+use super::{
+    GitError, PrivateIndex, Repository,
+    index_entries::{FileFacts, IndexEntries},
+    index_file::LARGEST,
+    misplaced::is_sparse,
+};
 use crate::safe_files;
 
 /// What git reads in every folder that it looks into.
 const READ: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
+
+/// No file of these names that people write is larger, and git reads all of it.
+const LONGEST: u64 = 1 << 24;
+
+/// Larger files are not taken in: git would read them for minutes, each time that it looks. People who track such files do
+/// so with pointers to them.
+const HUGE: u64 = 4 << 30;
 
 /// So many names are looked at, the folders at the top first. Beyond that the limit of every call of git must do.
 const MOST: usize = 20_000;
@@ -67,13 +79,60 @@ impl Repository {
     }
 }
 
+impl PrivateIndex<'_> {
+    /// Refuses a worktree in which git would wait for ever, or read a file for as long as that, unless it is among the
+    /// `known` ones. A file that the index has as it is, or that is ignored, is not read.
+    pub(super) fn refuse_unreadable(&self, known: &[Vec<u8>]) -> Result<(), GitError> {
+        let Some(top) = &self.repository.worktree else { return Ok(()) };
+        let Oddities { special, mut huge } = find_oddities(top, Sizes::Looked);
+        if let Some(path) = special.into_iter().find(|path| is_read_by_git(path)) {
+            return Err(GitError::Special { path: top.join(path) });
+        }
+        huge.retain(|path| !known.iter().any(|known| known == path.as_os_str().as_bytes()));
+        if huge.is_empty() {
+            return Ok(());
+        }
+        let entries = safe_files::read_up_to(&self.file.path, LARGEST).unwrap_or_default();
+        let entries = IndexEntries::parse(&entries, self.repository.format);
+        let tracked: HashMap<&[u8], FileFacts> = entries.iter().flat_map(IndexEntries::facts).collect();
+        let facts_of = |path: &PathBuf| tracked.get(path.as_os_str().as_bytes());
+        huge.retain(|path| !facts_of(path).is_some_and(|facts| facts.are_of(&top.join(path))));
+        let (tracked, new): (Vec<PathBuf>, Vec<PathBuf>) =
+            huge.into_iter().partition(|path| facts_of(path).is_some());
+        let (_, new) = self.repository.split_ignored(new.iter().map(|path| top.join(path)).collect())?;
+        let new = new.iter().filter_map(|path| path.strip_prefix(top).ok().map(Path::to_owned));
+        match tracked.into_iter().chain(new).next() {
+            Some(path) => Err(GitError::Huge { path }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What git cannot deal with.
+#[derive(Debug, Default)]
+struct Oddities {
+    special: Vec<PathBuf>,
+    huge: Vec<PathBuf>,
+}
+
+/// Whether the sizes of files are looked at, which takes a call for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sizes {
+    Looked,
+    Ignored,
+}
+
 fn is_read_by_git(path: &Path) -> bool {
     path.file_name().is_some_and(|name| READ.iter().any(|read| name == *read))
 }
 
-/// Neither links nor git directories are entered.
 fn find_special(top: &Path) -> Vec<PathBuf> {
-    let (mut found, mut seen) = (Vec::new(), 0);
+    find_oddities(top, Sizes::Ignored).special
+}
+
+/// Neither links nor git directories are entered.
+fn find_oddities(top: &Path, sizes: Sizes) -> Oddities {
+    let (mut found, mut seen) = (Oddities::default(), 0);
     let mut open = VecDeque::from([PathBuf::new()]);
     while let Some(folder) = open.pop_front().filter(|_| seen < MOST) {
         for entry in fs::read_dir(top.join(&folder)).into_iter().flatten().flatten() {
@@ -87,10 +146,18 @@ fn find_special(top: &Path) -> Vec<PathBuf> {
             if kind.is_dir() && entry.file_name() != ".git" {
                 open.push_back(path);
             } else if kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device() {
-                found.push(path);
+                found.special.push(path);
+            } else if kind.is_file() && (sizes == Sizes::Looked || is_read_by_git(&path)) {
+                let Ok(file) = entry.metadata() else { continue };
+                if is_read_by_git(&path) && file.len() > LONGEST {
+                    found.special.push(path);
+                } else if file.len() > HUGE || is_sparse(&file) {
+                    found.huge.push(path);
+                }
             }
         }
     }
-    found.sort();
+    found.special.sort();
+    found.huge.sort();
     found
 }

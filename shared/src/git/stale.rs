@@ -29,6 +29,9 @@ const COURTESY: Duration = Duration::from_secs(10);
 pub fn clear(path: &Path) {
     let end = Instant::now() + PATIENCE;
     while path.symlink_metadata().is_ok() && Instant::now() < end {
+        if locks::move_folder(path) {
+            return;
+        }
         if is_abandoned(path) {
             let _ = safe_files::remove(path);
             return;
@@ -93,6 +96,9 @@ impl Repository {
                 let index = self.git_dir.join("index.lock");
                 let held = left.into_iter().find(|path| *path == index);
                 return held.map_or(Ok(()), |path| Err(GitError::IndexHeld { path }));
+            }
+            if left.iter().any(|path| locks::move_folder(path)) {
+                continue;
             }
             let is_ours_alone = || Occupants::has_other_git(&[self.top(), &self.git_dir]) == Some(false);
             if left.iter().all(|path| is_abandoned(path)) && is_ours_alone() {

@@ -125,16 +125,68 @@ impl Repository {
         }
     }
 
-    /// A tree with these changes; `None` if nothing is left in it.
+    /// A tree with these changes; `None` if nothing is left in it. A list of open folders, not recursion: an agent can commit
+    /// folders so deep that no stack is large enough.
     fn edited(&self, tree: Option<Oid>, steps: Vec<Step<'_>>) -> Result<Option<Oid>, GitError> {
-        let mut entries = match tree {
-            Some(tree) => self.entries_of(tree)?,
-            None => Vec::new(),
-        };
-        for (name, edit) in by_name(steps) {
-            let old = entries.iter().position(|entry| entry.name == name).map(|at| entries.swap_remove(at));
-            entries.extend(self.edited_entry(name, old, edit)?);
+        let mut open = vec![self.open_folder(b"", tree, None, steps)?];
+        while let Some(folder) = open.last_mut() {
+            if let Some((name, edit)) = folder.edits.next() {
+                if let Some(inner) = self.edit_entry(folder, name, edit)? {
+                    open.push(inner);
+                }
+                continue;
+            }
+            let Some(done) = open.pop() else { break };
+            let id = self.write_entries(done.entries)?;
+            match open.last_mut() {
+                Some(parent) => {
+                    let inner = id.map(|id| Entry { mode: FOLDER.to_vec(), name: done.name.to_vec(), id });
+                    parent.entries.extend(inner.or(done.file));
+                }
+                None => return Ok(id),
+            }
         }
+        Ok(None)
+    }
+
+    fn open_folder<'s>(
+        &self,
+        name: &'s [u8],
+        tree: Option<Oid>,
+        file: Option<Entry>,
+        steps: Vec<Step<'s>>,
+    ) -> Result<OpenFolder<'s>, GitError> {
+        let entries = tree.map_or_else(|| Ok(Vec::new()), |tree| self.entries_of(tree))?;
+        Ok(OpenFolder { name, file, entries, edits: by_name(steps).into_iter() })
+    }
+
+    /// Makes one edit in a folder. A file and a folder of one name give way to each other. Gives the folder of that name, if
+    /// something is edited in it.
+    fn edit_entry<'s>(
+        &self,
+        folder: &mut OpenFolder<'s>,
+        name: &'s [u8],
+        edit: Edit<'s>,
+    ) -> Result<Option<OpenFolder<'s>>, GitError> {
+        let entries = &mut folder.entries;
+        let old = entries.iter().position(|entry| entry.name == name).map(|at| entries.swap_remove(at));
+        if let Some(Some((mode, id))) = edit.file {
+            entries.push(Entry { mode: format!("{mode:o}").into_bytes(), name: name.to_vec(), id });
+            return Ok(None);
+        }
+        let (inner, file) = match old {
+            Some(entry) if entry.is_folder() => (Some(entry), None),
+            file => (None, file.filter(|_| edit.file.is_none())),
+        };
+        if edit.below.is_empty() {
+            entries.extend(inner.or(file));
+            return Ok(None);
+        }
+        self.open_folder(name, inner.map(|inner| inner.id), file, edit.below).map(Some)
+    }
+
+    /// Writes a tree; `None` for one without entries.
+    fn write_entries(&self, mut entries: Vec<Entry>) -> Result<Option<Oid>, GitError> {
         if entries.is_empty() {
             return Ok(None);
         }
@@ -144,27 +196,6 @@ impl Repository {
             content.extend([&mode, b" ".as_slice(), &name, b"\0", id.as_bytes()].concat());
         }
         self.write_object(ObjectKind::Tree, &content).map(Some)
-    }
-
-    /// What stands at a name after an edit. A file and a folder of one name give way to each other.
-    fn edited_entry(
-        &self,
-        name: &[u8],
-        old: Option<Entry>,
-        edit: Edit<'_>,
-    ) -> Result<Option<Entry>, GitError> {
-        if let Some(Some((mode, id))) = edit.file {
-            return Ok(Some(Entry { mode: format!("{mode:o}").into_bytes(), name: name.to_vec(), id }));
-        }
-        let (folder, file) = match old {
-            Some(entry) if entry.is_folder() => (Some(entry), None),
-            file => (None, file.filter(|_| edit.file.is_none())),
-        };
-        if edit.below.is_empty() {
-            return Ok(folder.or(file));
-        }
-        let below = self.edited(folder.map(|folder| folder.id), edit.below)?;
-        Ok(below.map(|id| Entry { mode: FOLDER.to_vec(), name: name.to_vec(), id }).or(file))
     }
 
     /// The folders in a tree, by name.
@@ -179,6 +210,15 @@ impl Repository {
         parse_tree(&content, tree.as_bytes().len())
             .ok_or_else(|| GitError::Strange { command: "cat-file".into(), what: format!("tree {tree}") })
     }
+}
+
+/// A folder in which edits are under way.
+struct OpenFolder<'s> {
+    name: &'s [u8],
+    /// The file of this name, which comes back if nothing is left in the folder.
+    file: Option<Entry>,
+    entries: Vec<Entry>,
+    edits: std::collections::btree_map::IntoIter<&'s [u8], Edit<'s>>,
 }
 
 fn by_name(steps: Vec<Step<'_>>) -> BTreeMap<&[u8], Edit<'_>> {

@@ -191,7 +191,7 @@ impl Repository {
                 command.args(["--no-guess", "--ignore-other-worktrees", branch.as_str()])
             }
         };
-        self.write_checkout(|| command.arg("--").stdout().map(drop))
+        self.write_checkout(|index| index.of(command.arg("--")).stdout().map(drop))
     }
 
     /// Brings the branch that is checked out here, the index and tracked files to `commit`, whatever they were.
@@ -199,7 +199,7 @@ impl Repository {
         let name = branch.to_ref();
         let moves = [RefMove { name: &name, new: Some(commit), old: None }];
         let command = self.change("reset").args(["-q", "--hard", &commit.to_string()]);
-        self.moving_owned(&moves, || self.write_index(|| command.stdout().map(drop)))
+        self.moving_owned(&moves, || self.write_index(|index| index.of(command).stdout().map(drop)))
     }
 
     /// Puts `HEAD` on a branch whose commit is checked out.
@@ -220,7 +220,7 @@ impl Repository {
         let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
         let paths: Vec<u8> = paths.flatten().copied().collect();
-        self.write_checkout(|| checked("restore", command.finish_with(&paths)?).map(drop))
+        self.write_checkout(|index| checked("restore", index.of(command).finish_with(&paths)?).map(drop))
     }
 
     /// The branch that `HEAD` is on now, unless it is detached.
@@ -241,7 +241,8 @@ impl Repository {
         settings: &[&str],
     ) -> Result<Result<(), String>, GitError> {
         let command = self.change_with("read-tree", settings).args(["-m", "-u"]);
-        let ended = self.write_index(|| command.args([from.to_string(), to.to_string()]).finish())?;
+        let command = command.args([from.to_string(), to.to_string()]);
+        let ended = self.write_index(|index| index.of(command).finish())?;
         Ok(if ended.status.success() { Ok(()) } else { Err(without_prefix(&ended.complaint())) })
     }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fchmod, openat, statat, unlinkat},
+    fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fchmod, openat, renameat, statat, unlinkat},
     io::Errno,
 };
 
@@ -205,20 +205,63 @@ pub fn remove_all(path: &Path) -> io::Result<()> {
 }
 
 fn remove_in(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
+    if unlink_file(folder, name)? {
+        return Ok(());
+    }
+    let top = open_to_empty(folder, name)?;
+    let mut count = 0;
+    // Folders within folders are moved up one by one: an agent can make them deeper than there are descriptors, or room on
+    // the stack.
+    loop {
+        let names = names_in(&top)?;
+        if names.is_empty() {
+            break;
+        }
+        for name in names {
+            if !unlink_file(&top, &name)? {
+                empty_into(&top, &name, &mut count)?;
+                remove_empty(&top, &name)?;
+            }
+        }
+    }
+    remove_empty(folder, name)
+}
+
+/// Removes what is not a folder. False if it is one.
+fn unlink_file(folder: &OwnedFd, name: &OsStr) -> io::Result<bool> {
     match unlinkat(folder, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => return Ok(()),
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
         // Linux says the first of a folder, other systems the second.
-        Err(Errno::ISDIR | Errno::PERM) => {}
-        Err(errno) => return Err(errno.into()),
+        Err(Errno::ISDIR | Errno::PERM) => Ok(false),
+        Err(errno) => Err(errno.into()),
     }
-    let inner = open_to_empty(folder, name)?;
-    for name in names_in(&inner)? {
-        remove_in(&inner, &name)?;
-    }
+}
+
+fn remove_empty(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
     match unlinkat(folder, name, AtFlags::REMOVEDIR) {
         Err(errno) if errno != Errno::NOENT => Err(errno.into()),
         _ => Ok(()),
     }
+}
+
+/// Removes the files in a folder, and moves the folders in it to `top`.
+fn empty_into(top: &OwnedFd, name: &OsStr, count: &mut u64) -> io::Result<()> {
+    let inner = open_to_empty(top, name)?;
+    for name in names_in(&inner)? {
+        if unlink_file(&inner, &name)? {
+            continue;
+        }
+        // Only a folder that may be written to can be moved.
+        open_to_empty(&inner, &name)?;
+        loop {
+            *count += 1;
+            match renameat(&inner, &name, top, format!(".arborist-removed-{count}")) {
+                Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
+                moved => break moved?,
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A folder that lacks permissions, such as those of some caches, is given them: it is about to go.
@@ -375,5 +418,19 @@ mod tests {
         write(&file, b"abc").unwrap();
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o755);
         assert!(read_up_to(&file, 2).is_err() && read_up_to(&file, 3).is_ok());
+    }
+
+    #[test]
+    fn folders_are_removed_however_deep_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(folder.path()).unwrap();
+        let mut inner = OwnedFd::from(fs::File::open(&top).unwrap());
+        for _ in 0..3000 {
+            rustix::fs::mkdirat(&inner, "deep", Mode::from_raw_mode(0o755)).unwrap();
+            openat(&inner, "file", rustix::fs::OFlags::CREATE, Mode::from_raw_mode(0o644)).unwrap();
+            inner = openat(&inner, "deep", FOLDER, Mode::empty()).unwrap();
+        }
+        remove_all(&top.join("deep")).unwrap();
+        assert_eq!(fs::read_dir(&top).unwrap().count(), 1, "the file beside it stays");
     }
 }

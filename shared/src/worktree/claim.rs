@@ -7,12 +7,14 @@ use std::{
 };
 
 use super::{
-    Begun, Pool, WorktreeError, clear, environment, is_ours, places::Places, places::lane_number, survey,
+    Begun, Pool, WorktreeError, clear, environment, house::is_of_session, is_ours, places::Places,
+    places::lane_number, survey,
 };
 use crate::{
-    git::{RefMove, Repository, Worktree, stale},
+    git::{RefMove, Repository, Worktree, report_moved, stale},
     name::{BranchName, Oid, TaskId},
     process::{Cancel, FileLock, LockError},
+    safe_files::{self, Kind},
 };
 
 /// One who only looks at a lock holds it for less than this.
@@ -76,6 +78,7 @@ impl Pool {
         let _gate = self.gate()?;
         let task_lock = self.lock_task(wish)?;
         let mut worktrees = self.repository.list_worktrees()?;
+        self.forget_replaced(&mut worktrees)?;
         if let Some(found) = worktrees.iter().position(|found| found.branch.as_ref() == Some(&wish.branch)) {
             if worktrees[found].path.is_dir() || wish.place == Wanted::Own {
                 return self.adopt(wish, (&worktrees[found], &worktrees), task_lock);
@@ -261,9 +264,35 @@ impl Pool {
         found.ok_or_else(|| WorktreeError::Missing(survey::name_of(path), path.to_owned()))
     }
 
-    /// Takes a worktree whose folder is gone out of git's register. Its branch stays.
+    /// Takes a worktree whose folder is gone out of git's register. Its branch stays. Whatever stands there instead is kept
+    /// beside it: git takes nothing out of the register as long as it is there.
     pub(super) fn forget(&self, worktree: &Worktree) -> Result<(), WorktreeError> {
-        Ok(self.repository.forget_worktree(&worktree.path)?)
+        let path = &worktree.path;
+        if path.symlink_metadata().is_ok() {
+            let name = survey::name_of(path);
+            let mut free = (1u32..).map(|number| path.with_file_name(format!("{name}.replaced.{number}")));
+            let kept = free.find(|free| free.symlink_metadata().is_err()).unwrap_or_default();
+            safe_files::rename(path, &kept).map_err(WorktreeError::file("move", path))?;
+            report_moved(path.clone(), kept);
+        }
+        Ok(self.repository.forget_worktree(path)?)
+    }
+
+    /// Forgets worktrees of ours in whose places something else stands: a file, or a link. Nobody works there.
+    pub(super) fn forget_replaced(&self, worktrees: &mut Vec<Worktree>) -> Result<(), WorktreeError> {
+        let is_replaced = |found: &Worktree| {
+            let there = safe_files::kind_of(&found.path);
+            let is_other = there.is_some_and(|kind| kind != Kind::Folder);
+            let reason = found.lock.as_deref();
+            let is_of_pool = is_ours(found) || is_of_session(found) || reason == Some(super::scratch::REASON);
+            is_other && is_of_pool && self.places.is_place(&found.path)
+        };
+        let is_held = |found: &Worktree| FileLock::find_holder(&self.places.lock_of(&found.path)).is_some();
+        let replaced: Vec<Worktree> =
+            worktrees.iter().filter(|found| is_replaced(found) && !is_held(found)).cloned().collect();
+        replaced.iter().try_for_each(|found| self.forget(found))?;
+        worktrees.retain(|found| !replaced.iter().any(|other| other.path == found.path));
+        Ok(())
     }
 
     pub(super) fn linked(&self, worktree: &Worktree) -> Result<Repository, WorktreeError> {

@@ -1,12 +1,13 @@
 //! A worktree for a whole run: the run's own branch is checked out there, beside the user's checkout.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{Note, Pool, WorktreeError, claim::Origin, fill};
 use crate::{
     git::{Repository, Worktree},
     name::SessionId,
     process::{FileLock, Occupants},
+    safe_files::{self, Kind},
 };
 
 /// The reason that worktrees of sessions are locked with.
@@ -42,7 +43,7 @@ impl Pool {
     /// Where the branch of the run is checked out, if it is.
     pub fn find_house(&self) -> Result<Option<House>, WorktreeError> {
         let worktrees = self.repository.list_worktrees()?;
-        match worktrees.iter().find(|found| self.has_run(found) && found.path.is_dir()) {
+        match worktrees.iter().find(|found| self.has_run(found) && is_folder(&found.path)) {
             Some(found) => Ok(Some(self.house_in(found, Vec::new())?)),
             None => Ok(None),
         }
@@ -53,7 +54,7 @@ impl Pool {
         let _gate = self.gate()?;
         let mut worktrees = self.repository.list_worktrees()?;
         if let Some(at) = worktrees.iter().position(|found| self.has_run(found)) {
-            if worktrees[at].path.is_dir() {
+            if is_folder(&worktrees[at].path) {
                 return self.house_in(&worktrees[at], Vec::new());
             }
             self.forget(&worktrees.remove(at))?;
@@ -140,6 +141,11 @@ impl Pool {
         let (repository, path) = (self.linked(worktree)?, worktree.path.clone());
         Ok(House { repository, path, is_made: is_of_session(worktree), is_new: false, notes })
     }
+}
+
+/// A link in the place of a worktree is none, wherever it leads.
+fn is_folder(path: &Path) -> bool {
+    safe_files::kind_of(path) == Some(Kind::Folder)
 }
 
 /// Whether this worktree was made for a session.

@@ -93,10 +93,14 @@ impl Places {
 
     /// Whether a worktree stands directly in a folder where we make them.
     pub(super) fn is_inside(&self, path: &Path) -> bool {
+        path.symlink_metadata().is_ok_and(|found| found.is_dir()) && self.is_place(path)
+    }
+
+    /// Whether worktrees are made at this path, whatever is there now.
+    pub(super) fn is_place(&self, path: &Path) -> bool {
         let real = |base: PathBuf| base.canonicalize().unwrap_or(base);
-        let is_folder = path.symlink_metadata().is_ok_and(|found| found.is_dir());
         let bases = [real(self.base.clone()), real(self.inside())];
-        is_folder && path.parent().is_some_and(|parent| bases.contains(&real(parent.to_owned())))
+        path.parent().is_some_and(|parent| bases.contains(&real(parent.to_owned())))
     }
 
     /// Where a lane goes.

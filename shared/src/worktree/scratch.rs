@@ -52,7 +52,8 @@ impl Pool {
     /// The scratch worktree of this name, made at `commit` if it is not there; `None` if it cannot be had.
     pub fn take_scratch(&self, name: &str, commit: Oid) -> Result<Option<Scratch>, WorktreeError> {
         let _gate = self.gate()?;
-        let worktrees = self.repository.list_worktrees()?;
+        let mut worktrees = self.repository.list_worktrees()?;
+        self.forget_replaced(&mut worktrees)?;
         let places = self.places.prepared(&self.repository, &worktrees)?;
         let path = places.base.join(name);
         let Some(task) = name.parse::<TaskId>().ok() else {

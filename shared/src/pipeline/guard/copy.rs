@@ -217,7 +217,10 @@ impl Copy {
             // What was above may have been put back by now.
             let after = There::again(path, before);
             let how = now.get(path).map_or(*how, |(how, _)| *how);
-            if is_same(how, before, &after)
+            // Git reads all of it, so no more is needed to stop every git.
+            let is_swollen =
+                path.ends_with("HEAD") && is_file(before) && matches!(after, There::Large { .. });
+            if (is_same(how, before, &after) && !is_swollen)
                 || is_lane_gone(path, &after)
                 || (how == How::Submodule && is_submodule_gone(path))
             {

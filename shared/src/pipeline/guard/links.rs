@@ -11,6 +11,7 @@ use std::{
 
 use super::surface;
 use crate::{
+    git,
     message::visible,
     safe_files::{self, ChangeStamp, Entry, Kind, StampedName},
 };
@@ -39,7 +40,11 @@ pub(super) struct Links {
 #[derive(Debug, Default)]
 struct Found {
     odd: Vec<PathBuf>,
+    /// Folders where git keeps a file, files where it keeps a folder, and files that are far too large.
+    misplaced: Vec<PathBuf>,
     caches: BTreeMap<PathBuf, ChangeStamp>,
+    /// The git directory that is looked at.
+    git_dir: PathBuf,
 }
 
 impl Links {
@@ -56,8 +61,8 @@ impl Links {
             caches: BTreeMap::new(),
             objects: Vec::new(),
         };
-        let Found { odd, caches } = links.walk();
-        (links.known, links.caches) = (odd.into_iter().collect(), caches);
+        let Found { odd, misplaced, caches, .. } = links.walk();
+        (links.known, links.caches) = (odd.into_iter().chain(misplaced).collect(), caches);
         links
     }
 
@@ -68,7 +73,10 @@ impl Links {
 
     /// Removes those that are new, and caches that are not as they were, and names them.
     pub(super) fn remove_new(&mut self) -> Vec<String> {
-        let Found { odd, caches } = self.walk();
+        let Found { odd, misplaced, caches, .. } = self.walk();
+        let misplaced: Vec<PathBuf> =
+            misplaced.into_iter().filter(|path| !self.known.contains(path)).collect();
+        let moved: Vec<String> = misplaced.iter().map(|path| self.move_aside(path)).collect();
         let odd = odd.into_iter().filter(|path| !self.known.contains(path));
         let mut words: Vec<String> = odd
             .map(|path| self.remove(&path, "became a link, a queue or a device while it ran, and is removed"))
@@ -79,7 +87,23 @@ impl Links {
             words.push(self.remove(path, "was written while it ran, and is removed: git can make it again"));
         }
         self.caches.retain(|path, stamp| caches.get(path) == Some(stamp));
+        words.extend(moved);
         words
+    }
+
+    /// Somebody's work may be in it.
+    fn move_aside(&self, path: &Path) -> String {
+        let shown = path.strip_prefix(&self.common_dir).unwrap_or(path).to_string_lossy();
+        let shown = visible(&shown);
+        match git::move_aside(&self.common_dir, path) {
+            Ok(kept) => format!(
+                "{shown} became something that git does not keep there: it is kept in {}",
+                kept.display()
+            ),
+            Err(error) => format!(
+                "{shown} became something that git does not keep there, and could not be moved: {error}"
+            ),
+        }
     }
 
     fn remove(&self, path: &Path, what: &str) -> String {
@@ -107,6 +131,7 @@ impl Links {
         let mut found = Found::default();
         let mut open = vec![self.common_dir.clone()];
         while let Some(git_dir) = open.pop() {
+            found.git_dir.clone_from(&git_dir);
             for folder in found.take(list(&git_dir)) {
                 match folder.file_name().and_then(|name| name.to_str()) {
                     Some("objects") => self.walk_objects(&folder, &mut found),
@@ -157,6 +182,11 @@ impl Found {
     fn take(&mut self, entries: Vec<Entry>) -> Vec<PathBuf> {
         let mut folders = Vec::new();
         for Entry { path, kind } in entries {
+            let inner = path.strip_prefix(&self.git_dir).unwrap_or(&path);
+            if git::is_misplaced(&self.git_dir, inner, kind) {
+                self.misplaced.push(path);
+                continue;
+            }
             match kind {
                 Kind::Folder => folders.push(path),
                 Kind::Special if path.ends_with(LISTENER) => {}

@@ -124,18 +124,7 @@ impl Named {
 
     fn read(repository: &Repository) -> Option<Self> {
         let config = Config::load(repository).ok()?;
-        let mut files = Vec::new();
-        for entry in config.section("") {
-            let origin = entry.origin.strip_prefix("file:").map(|file| repository.dir.join(file));
-            let base = origin.as_deref().and_then(Path::parent).unwrap_or(&repository.dir);
-            let is_include = entry.key.starts_with("include") && entry.key.ends_with(".path");
-            if (is_include || FILES.contains(&entry.key.as_str()))
-                && let Some(value) = &entry.value
-            {
-                files.push(base.join(expanded(value)));
-            }
-            files.extend(origin);
-        }
+        let files = named_files(&config, &repository.dir);
         let hooks = config.find_text("core.hookspath").filter(|path| !path.is_empty()).map(expanded);
         let own = |file: &PathBuf| !file.starts_with(&repository.common_dir);
         let mut files: Vec<PathBuf> =
@@ -146,6 +135,38 @@ impl Named {
     }
 }
 
+/// The files that settings stand in, and those that they name.
+fn named_files(config: &Config, dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in config.section("") {
+        let origin = entry.origin.strip_prefix("file:").map(|file| dir.join(file));
+        let base = origin.as_deref().and_then(Path::parent).unwrap_or(dir);
+        let is_include = entry.key.starts_with("include") && entry.key.ends_with(".path");
+        if (is_include || FILES.contains(&entry.key.as_str()))
+            && let Some(value) = &entry.value
+        {
+            files.push(base.join(expanded(value)));
+        }
+        files.extend(origin);
+    }
+    files
+}
+
+/// What the configuration of a submodule names. Found once: one that an agent adds is moved away.
+fn named_by_module(repository: &Repository, module: &Path) -> Vec<PathBuf> {
+    static KNOWN: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = known.entry(module.to_owned()).or_insert_with(|| {
+        let config = Config::load_file(repository, &module.join("config"));
+        let files = config.map(|config| named_files(&config, &repository.dir)).unwrap_or_default();
+        let mut files: Vec<PathBuf> = files.iter().map(|file| safe_files::resolved(&plain(file))).collect();
+        files.sort();
+        files.dedup();
+        files
+    });
+    found.clone()
+}
+
 /// What all agents of a repository share.
 pub(super) fn shared(repository: &Repository) -> Vec<Item> {
     let common = &repository.common_dir;
@@ -154,6 +175,8 @@ pub(super) fn shared(repository: &Repository) -> Vec<Item> {
     items.extend(repository.keeps_loose_refs.then(|| folder(common.join("reftable"))));
     for module in modules(common) {
         items.extend(self::items(&module, &MODULE));
+        let named = named_by_module(repository, &module).into_iter();
+        items.extend(named.map(|path| Item { path, how: How::Whole }));
     }
     let named = Named::find(repository);
     items.extend(named.files.into_iter().map(|path| Item { path, how: How::Whole }));

@@ -1,0 +1,192 @@
+//! Things in a git directory that are not of the kind that git keeps under their names: a folder in the place of a lock or of
+//! `packed-refs`, a file in the place of `logs` or of a folder of objects, a ref of a hundred gigabytes. Git makes none of
+//! them, cannot work beside them, and does not remove them. They are moved, since somebody's work may be in them.
+
+use std::{
+    fs::Metadata,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use crate::safe_files::{self, Kind};
+
+/// What is a file at the top of a git directory.
+const FILES: [&str; 16] = [
+    "HEAD",
+    "ORIG_HEAD",
+    "FETCH_HEAD",
+    "MERGE_HEAD",
+    "MERGE_MSG",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "AUTO_MERGE",
+    "config",
+    "config.worktree",
+    "commondir",
+    "gitdir",
+    "index",
+    "locked",
+    "packed-refs",
+    "shallow",
+];
+/// What is a folder there.
+const FOLDERS: [&str; 8] = ["arborist", "hooks", "info", "logs", "modules", "objects", "refs", "worktrees"];
+/// Folders below `refs`, and below `logs/refs`.
+const REF_FOLDERS: [&str; 5] = ["arborist", "heads", "remotes", "replace", "tags"];
+/// Files in `info`.
+const INFO: [&str; 4] = ["attributes", "exclude", "grafts", "sparse-checkout"];
+/// Where a folder whose name ends like that of a lock is in git's way. Names of refs cannot end so.
+const LOCKED: [&str; 4] = ["info", "logs", "objects", "refs"];
+
+/// No ref is longer.
+const LONGEST_REF: u64 = 1 << 16;
+/// Larger files with more holes than content were made by nobody's git.
+const SPARSE: u64 = 1 << 26;
+
+/// Whether what is at `path`, from the git directory, is not of the kind that git makes there.
+#[must_use]
+pub fn is_misplaced(git_dir: &Path, path: &Path, kind: Kind) -> bool {
+    let names: Option<Vec<&str>> = path.iter().map(|name| name.to_str()).collect();
+    let Some(names) = names else { return false };
+    match kind {
+        Kind::Folder => is_folder_misplaced(git_dir, &names),
+        Kind::File => is_file_misplaced(&names) || is_too_large(git_dir, path, &names),
+        // These are watched by themselves.
+        Kind::Link | Kind::Special => false,
+    }
+}
+
+fn is_folder_misplaced(git_dir: &Path, names: &[&str]) -> bool {
+    let is_lock = names.last().is_some_and(|name| name.ends_with(".lock"));
+    match names {
+        [name] => FILES.contains(name) || is_lock,
+        ["info", name] if INFO.contains(name) => true,
+        ["logs", "HEAD"] => true,
+        // A log is where its ref is. Git removes empty folders by itself, but not others.
+        ["logs", "refs", .., _] => {
+            let of_ref = names.iter().skip(1).fold(git_dir.to_owned(), |path, name| path.join(name));
+            is_lock || safe_files::kind_of(&of_ref) == Some(Kind::File)
+        }
+        [top, ..] => is_lock && LOCKED.contains(top),
+        [] => false,
+    }
+}
+
+fn is_file_misplaced(names: &[&str]) -> bool {
+    match names {
+        [name] => FOLDERS.contains(name),
+        ["objects", "pack" | "info"] | ["logs", "refs"] => true,
+        ["objects", name] => name.len() == 2 && name.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        ["refs", name] | ["logs", "refs", name] => REF_FOLDERS.contains(name),
+        _ => false,
+    }
+}
+
+/// Git reads refs, logs and indexes as a whole.
+fn is_too_large(git_dir: &Path, path: &Path, names: &[&str]) -> bool {
+    // Without `HEAD` there is no repository: who watches it puts it back.
+    let is_ref = names.first() == Some(&"refs");
+    let is_read = matches!(names, ["index" | "packed-refs" | "shallow"] | ["logs", ..]);
+    if !is_ref && !is_read {
+        return false;
+    }
+    let found = git_dir.join(path).symlink_metadata();
+    found.is_ok_and(|found| (is_ref && found.len() > LONGEST_REF) || is_sparse(&found))
+}
+
+/// Whether a file is large and consists of holes.
+pub(super) fn is_sparse(found: &Metadata) -> bool {
+    found.is_file() && found.len() > SPARSE && found.blocks().saturating_mul(512) < found.len() / 2
+}
+
+/// What was moved and not reported yet, with where it is now.
+static MOVED: Mutex<Vec<(PathBuf, PathBuf)>> = Mutex::new(Vec::new());
+
+/// What this process has moved out of git's way since this was asked last, each with where it is now.
+#[must_use]
+pub fn take_moved_aside() -> Vec<(PathBuf, PathBuf)> {
+    std::mem::take(&mut MOVED.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Notes that something was moved out of the way, to be reported at the end of the command.
+pub fn report_moved(from: PathBuf, to: PathBuf) {
+    MOVED.lock().unwrap_or_else(PoisonError::into_inner).push((from, to));
+}
+
+/// The same as [`move_aside`], to be reported at the end of the command. Whether it was moved.
+pub(super) fn move_and_report(git_dir: &Path, path: &Path) -> bool {
+    let Ok(to) = move_aside(git_dir, path) else { return false };
+    report_moved(path.to_owned(), to);
+    true
+}
+
+/// Moves something in a git directory to where it is in nobody's way, and tells where that is.
+pub fn move_aside(git_dir: &Path, path: &Path) -> std::io::Result<PathBuf> {
+    let mut free = (1u32..).map(|number| git_dir.join(format!("replaced.{number}")));
+    let free = free.find(|free| free.symlink_metadata().is_err()).unwrap_or_else(|| git_dir.join("replaced"));
+    safe_files::rename(path, &free).map(|()| free)
+}
+
+/// What is misplaced at the top of a repository, and in the folders where git would not even start to work. Not all of it:
+/// who watches child processes looks everywhere.
+pub(super) fn find_obstacles(common_dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for folder in ["", "objects", "refs", "logs", "logs/refs", "info"] {
+        for entry in safe_files::list_kinds(&common_dir.join(folder)).unwrap_or_default() {
+            let path = entry.path.strip_prefix(common_dir).unwrap_or(&entry.path);
+            if is_misplaced(common_dir, path, entry.kind) {
+                found.push(entry.path.clone());
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_makes_is_never_misplaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let git = |args: &[&str]| {
+            let program = crate::process::Program::new("git").args(args).dir(folder.path());
+            let program = program.env("HOME", folder.path()).env("GIT_CONFIG_NOSYSTEM", "1");
+            let program = ["AUTHOR", "COMMITTER"].iter().fold(program, |program, who| {
+                program.env(format!("GIT_{who}_NAME"), "a").env(format!("GIT_{who}_EMAIL"), "a@b")
+            });
+            assert!(program.finish().unwrap().status.success(), "{args:?}");
+        };
+        git(&["init", "-q", "-b", "main", "."]);
+        git(&["commit", "-q", "--allow-empty", "-m", "one"]);
+        git(&["branch", "a/b/c"]);
+        git(&["branch", "-d", "-q", "a/b/c"]);
+        git(&["branch", "a"]);
+        git(&["worktree", "add", "-q", "lane", "a"]);
+        git(&["gc", "-q"]);
+        let git_dir = folder.path().join(".git");
+        let mut open = vec![git_dir.clone()];
+        while let Some(next) = open.pop() {
+            for entry in safe_files::list_kinds(&next).unwrap() {
+                let path = entry.path.strip_prefix(&git_dir).unwrap();
+                assert!(!is_misplaced(&git_dir, path, entry.kind), "{}", path.display());
+                open.extend((entry.kind == Kind::Folder).then_some(entry.path));
+            }
+        }
+    }
+
+    #[test]
+    fn the_wrong_kind_is_told() {
+        let nowhere = Path::new("/nowhere");
+        for folder in ["index.lock", "packed-refs", "refs/heads/main.lock", "logs/HEAD", "info/exclude"] {
+            assert!(is_misplaced(nowhere, Path::new(folder), Kind::Folder), "{folder}");
+        }
+        for file in ["logs", "objects/0a", "objects/pack", "refs/heads", "worktrees", "logs/refs"] {
+            assert!(is_misplaced(nowhere, Path::new(file), Kind::File), "{file}");
+        }
+        for folder in ["lfs", "logs/refs/heads", "refs/heads/a", "annex/x.lock"] {
+            assert!(!is_misplaced(nowhere, Path::new(folder), Kind::Folder), "{folder}");
+        }
+    }
+}

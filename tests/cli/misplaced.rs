@@ -1,0 +1,139 @@
+//! Things of the wrong kind: a folder where git keeps a file, a file where it keeps a folder, something else in the place of a
+//! worktree, files without end. A run is neither held up by them nor stuck afterwards.
+
+use std::{fs, os::unix::fs::symlink, time::Instant};
+
+use arborist_testkit::Garden;
+
+/// Two tasks. The first agent does something once; all write a file.
+fn garden(deed: &str) -> Garden {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "## Phase 1: All\n\n- [ ] T001 do a\n- [ ] T002 do b\n");
+    garden.write("kept", "kept\n");
+    garden.commit("a plan\n");
+    garden.agent(&format!(
+        r#"case "$prompt" in Review*) echo APPROVED; exit ;; esac
+echo "$ARBORIST_TASK" >> "$ARBORIST_TASK.txt"
+[ -e "$ROOT/once" ] && exit
+: > "$ROOT/once"; G="$ROOT/repo/.git"; W=$PWD
+{deed}"#
+    ));
+    garden
+}
+
+fn completes(garden: &Garden, args: &[&str], what: &str) {
+    let _ = garden.arborist(args);
+    garden.arborist(args).succeeds();
+    let done = garden.git(["log", "--format=%s", "main"]).answer();
+    for task in ["T001", "T002"] {
+        assert!(done.contains(&format!("@{task}@complete")), "{what}: {done}");
+        assert!(garden.path(&format!("{task}.txt")).exists(), "{what}: {task}");
+    }
+}
+
+#[test]
+fn folders_in_the_place_of_files_and_files_in_the_place_of_folders_are_moved_out_of_the_way() {
+    for deed in [
+        r#"mkdir "$G/index.lock" "$G/HEAD.lock" "$G/packed-refs.lock" "$G/refs/heads/main.lock""#,
+        r#"rm -f "$G/packed-refs"; mkdir -p "$G/packed-refs/x""#,
+        r#"rm -rf "$G/logs"; echo x > "$G/logs""#,
+        r#"rm -f "$G/logs/HEAD" "$G/logs/refs/heads/main"; mkdir -p "$G/logs/HEAD/x" "$G/logs/refs/heads/main/x""#,
+        r#"for d in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do for e in 0 1 2 3 4 5 6 7 8 9 a b c d e f; do
+             [ -e "$G/objects/$d$e" ] || echo x > "$G/objects/$d$e"; done; done"#,
+        r#"rm -rf "$G/refs/arborist"; echo x > "$G/refs/arborist""#,
+    ] {
+        for args in [&["gardener"][..], &["gardener", "--isolate"]] {
+            let garden = garden(deed);
+            let begun = Instant::now();
+            completes(&garden, args, deed);
+            assert!(begun.elapsed().as_secs() < 60, "{deed}");
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_in_gits_way_is_moved_by_the_next_one() {
+    let garden = garden("true");
+    fs::create_dir(garden.path(".git/index.lock")).unwrap();
+    fs::remove_dir_all(garden.path(".git/logs")).unwrap();
+    garden.write(".git/logs", "x");
+    garden.arborist(["gardener"]).succeeds().err("index.lock").err("replaced.");
+    assert!(garden.path(".git/replaced.1").exists() && garden.path(".git/replaced.2").exists());
+}
+
+#[test]
+fn something_else_in_the_place_of_a_worktree_stops_no_later_run() {
+    for deed in [
+        r#"cd /; rm -rf "$W"; echo x > "$W""#,
+        r#"cd /; mv "$W" "$ROOT/moved"; ln -s "$ROOT/moved" "$W""#,
+        r#"rm -rf "$ROOT/repo.arborist/gate-1"; echo x > "$ROOT/repo.arborist/gate-1""#,
+        r#"mkdir "$ROOT/victim"; rm -rf "$ROOT/repo.arborist/gate-1"; ln -s "$ROOT/victim" "$ROOT/repo.arborist/gate-1""#,
+    ] {
+        let garden = garden(deed);
+        let args = ["gardener", "--isolate", "--test-command", "true"];
+        completes(&garden, &args, deed);
+        let victim = garden.root().join("victim");
+        assert!(!victim.exists() || fs::read_dir(victim).unwrap().count() == 0, "{deed}");
+    }
+}
+
+#[test]
+fn files_without_end_are_not_read_and_fail_the_attempt() {
+    let huge = "1000G";
+    for deed in [
+        format!("truncate -s {huge} big.bin"),
+        format!("truncate -s {huge} kept"),
+        format!("truncate -s {huge} .gitignore"),
+        format!("echo kept > .gitignore; truncate -s {huge} kept"),
+        format!("truncate -s {huge} \"$G/logs/HEAD\""),
+        format!("truncate -s {huge} \"$G/refs/heads/other\""),
+        format!("truncate -s 7G \"$G/index\""),
+    ] {
+        // The next attempt takes it away.
+        let garden = garden(&format!("{deed}; exit"));
+        let script = garden.root().join("agent.sh");
+        let text = fs::read_to_string(&script).unwrap();
+        let mend = "[ -e \"$ROOT/once\" ] && { rm -f big.bin .gitignore; echo kept > kept; }\n";
+        fs::write(&script, text.replacen("case \"$prompt\"", &format!("{mend}case \"$prompt\""), 1)).unwrap();
+        let begun = Instant::now();
+        completes(&garden, &["gardener"], &deed);
+        assert_eq!(garden.git(["show", "main:kept"]).answer(), "kept", "{deed}");
+        assert!(begun.elapsed().as_secs() < 100, "{deed}");
+    }
+}
+
+#[test]
+fn a_huge_file_of_the_users_that_is_ignored_is_in_nobodys_way() {
+    let garden = garden("true");
+    garden.write(".gitignore", "data/\n");
+    garden.commit("ignore\n");
+    fs::create_dir(garden.path("data")).unwrap();
+    fs::File::create(garden.path("data/set")).unwrap().set_len(1 << 40).unwrap();
+    garden.arborist(["gardener"]).succeeds();
+}
+
+#[test]
+fn a_huge_file_of_the_users_that_git_would_take_in_is_named_before_anybody_is_called() {
+    let garden = garden("true");
+    fs::File::create(garden.path("new")).unwrap().set_len(1 << 40).unwrap();
+    garden.arborist(["gardener", "--allow-dirty"]).exits(128).err("'new'").err("hint: ");
+    assert!(!garden.root().join("once").exists());
+}
+
+#[test]
+fn folders_that_are_too_deep_for_any_path_are_taken_away_with_their_worktree() {
+    let garden = garden("true");
+    let deep = garden.root().join("deep.sh");
+    fs::write(&deep, "n=0; while [ $n -lt 1500 ]; do mkdir dddd && cd dddd || exit; n=$((n+1)); done\n")
+        .unwrap();
+    garden.write(".gitignore", "node_modules\n");
+    garden.commit("ignore\n");
+    let path = garden.arborist(["worktree", "add", "T001"]).answer();
+    let path = path.lines().last().unwrap().to_owned();
+    let script = format!("cd '{path}' && mkdir node_modules && cd node_modules && . '{}'", deep.display());
+    std::process::Command::new("sh").args(["-c", &script]).status().unwrap();
+    symlink(garden.root().join("home"), std::path::Path::new(&path).join("link")).unwrap();
+    garden.arborist(["worktree", "remove", "T001", "--force"]).succeeds();
+    assert!(!std::path::Path::new(&path).exists());
+    assert!(garden.home().exists());
+}
