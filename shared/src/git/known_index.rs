@@ -263,15 +263,20 @@ impl Repository {
     /// The same index after git has read the files that nothing is known of, so that it need not do so each time that it
     /// looks. In a copy: whoever writes to the real one meanwhile is not believed.
     fn refreshed(&self, index: KnownIndex) -> Result<KnownIndex, GitError> {
-        if self.worktree.is_none() || self.refuse_special().is_err() {
+        if self.worktree.is_none() {
             return Ok(index);
         }
-        let copy = IndexFile { path: self.name_index("refresh"), origin: None };
-        let failed = |source| GitError::File { path: copy.path.display().to_string(), source };
-        write_index(&copy.path, &index).map_err(failed)?;
+        let file = IndexFile { path: self.name_index("refresh"), origin: None };
+        let copy = PrivateIndex { repository: self, file };
+        let path = &copy.file.path;
+        let failed = |source| GitError::File { path: path.display().to_string(), source };
+        write_index(path, &index).map_err(failed)?;
+        if copy.refuse_unreadable(&[]).is_err() {
+            return Ok(index);
+        }
         let refresh = self.change("update-index").args(["-q", "--refresh"]);
-        refresh.env("GIT_INDEX_FILE", &copy.path).finish()?;
-        Ok(KnownIndex::read(&copy.path).map_err(failed)?.unwrap_or(index))
+        refresh.env("GIT_INDEX_FILE", path).finish()?;
+        Ok(KnownIndex::read(path).map_err(failed)?.unwrap_or(index))
     }
 
     /// Puts the entries of those paths back into the index that `is_meant` chooses, as they were in `before`. Whether that

@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, VecDeque},
     ffi::OsStr,
     fs,
-    os::unix::{ffi::OsStrExt, fs::FileTypeExt},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
@@ -40,10 +40,11 @@ impl Repository {
         }
     }
 
-    /// Queues, sockets and devices in this worktree, from its top.
+    /// Queues, sockets, devices and files without end in this worktree, from its top.
     #[must_use]
     pub fn list_special(&self) -> Vec<PathBuf> {
-        self.worktree.as_deref().map(find_special).unwrap_or_default()
+        let found = self.worktree.as_deref().map(|top| find_oddities(top, Sizes::Looked));
+        found.map(|found| [found.special, found.huge].concat()).unwrap_or_default()
     }
 
     /// Removes those that stand in git's way and were not `known`, puts tracked files back, and gives their paths.
@@ -138,21 +139,24 @@ fn find_oddities(top: &Path, sizes: Sizes) -> Oddities {
         for entry in fs::read_dir(top.join(&folder)).into_iter().flatten().flatten() {
             seen += 1;
             let Ok(kind) = entry.file_type() else { continue };
-            // Nearly all of them are, and this is asked many times for each task.
-            if kind.is_file() || kind.is_symlink() {
+            if kind.is_symlink() {
                 continue;
             }
-            let path = folder.join(entry.file_name());
-            if kind.is_dir() && entry.file_name() != ".git" {
-                open.push_back(path);
-            } else if kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device() {
-                found.special.push(path);
-            } else if kind.is_file() && (sizes == Sizes::Looked || is_read_by_git(&path)) {
-                let Ok(file) = entry.metadata() else { continue };
-                if is_read_by_git(&path) && file.len() > LONGEST {
-                    found.special.push(path);
+            let name = entry.file_name();
+            let is_read = is_read_by_git(Path::new(&name));
+            // Nearly all of them are files, and this is asked many times for each task.
+            if kind.is_file() && sizes == Sizes::Ignored && !is_read {
+                continue;
+            }
+            if kind.is_dir() {
+                open.extend((name != ".git").then(|| folder.join(name)));
+            } else if !kind.is_file() {
+                found.special.push(folder.join(name));
+            } else if let Ok(file) = entry.metadata() {
+                if is_read && file.len() > LONGEST {
+                    found.special.push(folder.join(name));
                 } else if file.len() > HUGE || is_sparse(&file) {
-                    found.huge.push(path);
+                    found.huge.push(folder.join(name));
                 }
             }
         }

@@ -287,7 +287,8 @@ impl Pool {
             let is_of_pool = is_ours(found) || is_of_session(found) || reason == Some(super::scratch::REASON);
             is_other && is_of_pool && self.places.is_place(&found.path)
         };
-        let is_held = |found: &Worktree| FileLock::find_holder(&self.places.lock_of(&found.path)).is_some();
+        let is_held =
+            |found: &Worktree| FileLock::find_holder(&self.repository.worktree_lock(&found.path)).is_some();
         let replaced: Vec<Worktree> =
             worktrees.iter().filter(|found| is_replaced(found) && !is_held(found)).cloned().collect();
         replaced.iter().try_for_each(|found| self.forget(found))?;

@@ -285,13 +285,13 @@ impl PlaceWatch {
             Ok(paths) => {
                 let shown: Vec<String> = paths.iter().map(|path| visible(&path.to_string_lossy())).collect();
                 Some(format!(
-                    "it left a queue, a socket or a device where a file belongs: {}",
+                    "it left a queue, a socket, a device or a huge file where a file belongs: {}",
                     shown.join(", ")
                 ))
             }
-            Err(error) => {
-                Some(format!("it left a queue, a socket or a device that could not be removed: {error}"))
-            }
+            Err(error) => Some(format!(
+                "it left a queue, a socket, a device or a huge file that could not be removed: {error}"
+            )),
         }
     }
 }
