@@ -11,7 +11,7 @@ use std::{
     sync::OnceLock,
 };
 
-use super::{Change, GitError, HiddenMarks, Repository};
+use super::{Change, GitError, HiddenMarks, KnownIndex, Repository};
 use crate::{
     name::{ObjectFormat, ObjectKind, Oid},
     safe_files,
@@ -106,7 +106,9 @@ impl Repository {
             }
         }
         index.write().ok()?;
-        self.put_in_place(&draft.file).then(|| self.note_index())
+        // Read now: once it is in place, others can write to it.
+        let written = KnownIndex::read(&draft.file.path).ok()?;
+        self.put_in_place(&draft.file).then(|| self.note_installed(written))
     }
 
     /// What the changes make of files; `None` if one of them is not plain.
