@@ -7,6 +7,7 @@
 //! four columns and a table without its rule are other blocks than their authors mean. Every line keeps its offset, so
 //! that a tick is a change of one byte. Fences, comments, headings and front matter follow CommonMark.
 
+mod asides;
 mod assign;
 mod blocks;
 mod boxes;

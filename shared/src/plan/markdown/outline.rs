@@ -7,16 +7,14 @@ use std::{
 
 use super::{
     Line, Offset,
+    asides::{is_check_list, is_history, leads_to_checks},
     boxes::TICKS,
     entry::{Entry, Form, Lead, Why},
     head::{Checkbox, Head, checkbox},
     ids,
     lines::Kind,
     naming::Names,
-    section::{
-        Section, begins_with, is_about_parallel, is_check_list, is_dependencies, is_history, leads_to_checks,
-        phase_label, says_needs,
-    },
+    section::{Section, begins_with, is_about_parallel, is_dependencies, phase_label, says_needs},
     table,
 };
 use crate::{

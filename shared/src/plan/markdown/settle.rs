@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
+    asides::{is_check_list, is_for_later, is_history, is_summary},
     entry::{Entry, Form, Lead, Why},
     naming::{Names, stable_hash, virtual_id},
     outline::{Checks, Outline},
-    section::{Section, counted_label, is_check_list, is_for_later, is_history, is_summary, phase_label},
+    section::{Section, counted_label, phase_label},
     table::status_mark,
 };
 use crate::{

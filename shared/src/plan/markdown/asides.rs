@@ -1,0 +1,133 @@
+//! Sections that hold no tasks: lists of checks, summaries, change logs, and what is left for another time.
+
+use super::section::{counted_label, is_dependencies, phase_label};
+
+/// Words that only a list of checks is called by.
+const CHECK_LISTS: [&str; 17] = [
+    "checklist",
+    "checklists",
+    "check list",
+    "acceptance",
+    "criteria",
+    "definition of done",
+    "done when",
+    "sign-off",
+    "signoff",
+    "exit condition",
+    "exit conditions",
+    "quality gate",
+    "quality gates",
+    "验收",
+    "清单",
+    "critères",
+    "criterios",
+];
+
+/// Words that a list of checks may be called by, and a phase of work too.
+const CHECKS: [&str; 16] = [
+    "validation",
+    "validations",
+    "verification",
+    "success",
+    "checkpoint",
+    "review",
+    "code review",
+    "final review",
+    "gate",
+    "gates",
+    "readiness",
+    "requirements",
+    "notes",
+    "检查",
+    "チェック",
+    "체크",
+];
+
+/// Whether a text has one of some words, as whole words where a script has such.
+fn has_word(text: &str, words: &[&str]) -> bool {
+    let lower = text.to_lowercase();
+    let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    words.iter().any(|word| {
+        lower.match_indices(word).any(|(at, found)| {
+            !found.is_ascii()
+                || is_end(lower[..at].chars().next_back()) && is_end(lower[at + found.len()..].chars().next())
+        })
+    })
+}
+
+/// Whether a heading opens a list of checks. "Phase 5: Validation" and "4. Validation" are phases of work.
+pub(super) fn is_check_list(title: &str) -> bool {
+    let is_counted = phase_label(title).is_some() || counted_label(title).is_some();
+    let is_work = is_counted || has_word(title, &["task", "tasks"]);
+    has_word(title, &CHECK_LISTS) || !is_work && has_word(title, &CHECKS)
+}
+
+/// Whether a paragraph leads to a list of checks: "Acceptance criteria:", "**Checkpoint**: all of this works".
+pub(super) fn leads_to_checks(text: &str) -> bool {
+    const LONGEST: usize = 60;
+    let head = text.split([':', '：']).next().unwrap_or(text);
+    head.len() <= LONGEST && (has_word(head, &CHECK_LISTS) || has_word(head, &CHECKS))
+}
+
+/// Whether a section is about what is left for another time.
+pub(super) fn is_for_later(title: &str) -> bool {
+    const LATER: [&str; 12] = [
+        "next",
+        "next steps",
+        "future",
+        "later",
+        "out of scope",
+        "backlog",
+        "deferred",
+        "nice to have",
+        "nice-to-have",
+        "stretch",
+        "follow-up",
+        "follow-ups",
+    ];
+    phase_label(title).is_none() && has_word(title, &LATER)
+}
+
+/// Whether a section repeats tasks that are listed elsewhere.
+pub(super) fn is_summary(title: &str) -> bool {
+    const SUMMARIES: [&str; 16] = [
+        "summary",
+        "overview",
+        "progress",
+        "status",
+        "parallel",
+        "example",
+        "strategy",
+        "mvp",
+        "see above",
+        "tracking",
+        "notes",
+        "coverage",
+        "mapping",
+        "recap",
+        "总结",
+        "概览",
+    ];
+    let lower = title.to_lowercase();
+    phase_label(title).is_none()
+        && (is_check_list(title)
+            || is_dependencies(title)
+            || SUMMARIES.iter().any(|word| lower.contains(word)))
+}
+
+/// Whether a section is a change log, whose rows are no tasks.
+pub(super) fn is_history(title: &str) -> bool {
+    const HISTORY: [&str; 9] = [
+        "change log",
+        "changelog",
+        "change-log",
+        "revision",
+        "version history",
+        "history",
+        "release notes",
+        "变更",
+        "更新记录",
+    ];
+    let lower = title.to_lowercase();
+    HISTORY.iter().any(|word| lower.contains(word))
+}
