@@ -6,6 +6,7 @@
 mod message;
 mod run;
 mod shell;
+mod snapshot;
 mod terminal;
 
 pub use message::TaskCommit;

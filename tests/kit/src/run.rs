@@ -1,6 +1,6 @@
 //! What a command left behind. It must be looked at.
 
-use std::process::Command;
+use std::{ffi::OsStr, process::Command};
 
 use assert_cmd::assert::Assert;
 use predicates::{
@@ -8,11 +8,15 @@ use predicates::{
     str::{contains, is_empty},
 };
 
+use crate::snapshot;
+
 /// The end of a command: standard output, standard error and exit code.
 #[derive(Debug)]
 #[must_use = "say what you expect of it: succeeds(), exits(), answer()"]
 pub struct Run {
     shown: String,
+    /// The program and what it was given, without its environment.
+    arguments: String,
     ended: Assert,
 }
 
@@ -21,9 +25,11 @@ impl Run {
     #[track_caller]
     pub fn of(command: &mut Command, input: &[u8]) -> Self {
         let shown = format!("{command:?}");
+        let words = [command.get_program()].into_iter().chain(command.get_args());
+        let arguments = words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ");
         let command = std::mem::replace(command, Command::new("false"));
         let ended = assert_cmd::Command::from_std(command).write_stdin(input).assert();
-        Self { ended: ended.append_context("command", shown.clone()), shown }
+        Self { ended: ended.append_context("command", shown.clone()), shown, arguments }
     }
 
     /// The exit code, 128+n for signal n.
@@ -62,7 +68,7 @@ impl Run {
     #[track_caller]
     pub fn exits(self, code: i32) -> Said {
         assert_eq!(self.code(), code, "{}", self.report());
-        Said(self.ended)
+        Said(self)
     }
 
     /// Expects success, and gives standard output without its line end.
@@ -75,42 +81,61 @@ impl Run {
 
 /// A command that ended as expected; what it said may be looked at further.
 #[derive(Debug)]
-pub struct Said(Assert);
+pub struct Said(Run);
 
 impl Said {
+    /// Expects all that it said to be what the snapshot of this test has.
+    #[track_caller]
+    pub fn shows(self) -> Self {
+        let Run { arguments, .. } = &self.0;
+        let (stdout, stderr) = (self.stdout(), self.stderr());
+        let parts = [("stdout", stdout), ("stderr", stderr)].map(|(name, text)| match text.as_str() {
+            "" => String::new(),
+            _ => format!("----- {name}\n{text}"),
+        });
+        snapshot::compare(&format!("$ {arguments}\n{}----- exit {}\n", parts.concat(), self.0.code()));
+        self
+    }
+
     /// Expects `text` on standard output.
     #[track_caller]
     pub fn out(self, text: &str) -> Self {
-        Self(self.0.stdout(contains(text)))
+        self.expect(|ended| ended.stdout(contains(text)))
     }
 
     /// Expects `text` on standard error.
     #[track_caller]
     pub fn err(self, text: &str) -> Self {
-        Self(self.0.stderr(contains(text)))
+        self.expect(|ended| ended.stderr(contains(text)))
     }
 
     /// Expects `text` neither on standard output nor on standard error.
     #[track_caller]
     pub fn never(self, text: &str) -> Self {
-        Self(self.0.stdout(contains(text).not()).stderr(contains(text).not()))
+        self.expect(|ended| ended.stdout(contains(text).not()).stderr(contains(text).not()))
     }
 
     /// Expects nothing on standard output.
     #[track_caller]
     pub fn silent(self) -> Self {
-        Self(self.0.stdout(is_empty()))
+        self.expect(|ended| ended.stdout(is_empty()))
+    }
+
+    #[track_caller]
+    fn expect(self, check: impl FnOnce(Assert) -> Assert) -> Self {
+        let Run { shown, arguments, ended } = self.0;
+        Self(Run { shown, arguments, ended: check(ended) })
     }
 
     /// Standard output.
     #[must_use]
     pub fn stdout(&self) -> String {
-        String::from_utf8_lossy(&self.0.get_output().stdout).into_owned()
+        self.0.stdout()
     }
 
     /// Standard error.
     #[must_use]
     pub fn stderr(&self) -> String {
-        String::from_utf8_lossy(&self.0.get_output().stderr).into_owned()
+        self.0.stderr()
     }
 }
