@@ -1,6 +1,6 @@
 //! What a command left behind. It must be looked at.
 
-use std::{ffi::OsStr, process::Command};
+use std::{ffi::OsStr, path::Path, process::Command};
 
 use assert_cmd::assert::Assert;
 use predicates::{
@@ -25,7 +25,8 @@ impl Run {
     #[track_caller]
     pub fn of(command: &mut Command, input: &[u8]) -> Self {
         let shown = format!("{command:?}");
-        let words = [command.get_program()].into_iter().chain(command.get_args());
+        let program = Path::new(command.get_program()).file_name().unwrap_or_default();
+        let words = [program].into_iter().chain(command.get_args());
         let arguments = words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ");
         let command = std::mem::replace(command, Command::new("false"));
         let ended = assert_cmd::Command::from_std(command).write_stdin(input).assert();

@@ -21,6 +21,12 @@ static PLACEHOLDERS: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     .collect()
 });
 
+/// The name of this machine, where a holder of a lock is named.
+static HOST: LazyLock<String> = LazyLock::new(|| {
+    let system = rustix::system::uname();
+    format!(" on {} ", system.nodename().to_string_lossy())
+});
+
 /// Words that may be the name of an object, or the begin of one.
 static HEX: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b[0-9a-f]{7,64}\b").expect("a pattern"));
 
@@ -58,9 +64,10 @@ fn steady(text: &str) -> String {
         let is_id = word.bytes().any(|byte| byte.is_ascii_digit());
         if is_id { "[id]".to_owned() } else { word.to_owned() }
     });
-    PLACEHOLDERS.iter().fold(without_ids.into_owned(), |text, (pattern, shown)| {
-        pattern.replace_all(&text, *shown).into_owned()
-    })
+    let without_host = without_ids.replace(HOST.as_str(), " on [host] ");
+    PLACEHOLDERS
+        .iter()
+        .fold(without_host, |text, (pattern, shown)| pattern.replace_all(&text, *shown).into_owned())
 }
 
 #[cfg(test)]
