@@ -171,13 +171,14 @@ impl Repository {
                 }
             }
         }
-        self.without_ancestors(found.into_iter().filter(|id| walk.marks_of(*id) & BELOW == 0).collect())
+        found.retain(|id| walk.marks_of(*id) & BELOW == 0);
+        self.without_ancestors(&found)
     }
 
     /// Dates may be wrong, so that a commit is met before one that leads to it.
-    fn without_ancestors(&self, commits: Vec<Oid>) -> Result<Option<Vec<Oid>>, GitError> {
+    fn without_ancestors(&self, commits: &[Oid]) -> Result<Option<Vec<Oid>>, GitError> {
         let mut kept = Vec::new();
-        for commit in &commits {
+        for commit in commits {
             let mut is_below = false;
             for other in commits.iter().filter(|other| *other != commit) {
                 match self.walk_to_ancestor(*commit, *other)? {

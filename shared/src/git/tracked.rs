@@ -52,43 +52,56 @@ pub struct TrackedFiles {
     folders: FolderWatch,
 }
 
+/// One of them.
+struct TrackedFile {
+    path: Vec<u8>,
+    /// What is staged, and what the index says about the file, if that is known.
+    staged: Option<(Oid, FileFacts)>,
+    stamp: Option<ChangeStamp>,
+    /// Whether it was changed so shortly before that the next change may have the same time.
+    is_fresh: bool,
+}
+
+impl TrackedFile {
+    fn new(path: Vec<u8>) -> Self {
+        Self { path, staged: None, stamp: None, is_fresh: false }
+    }
+
+    fn staged((path, id, facts): (&[u8], Oid, FileFacts)) -> Self {
+        Self { staged: Some((id, facts)), ..Self::new(path.to_vec()) }
+    }
+}
+
 impl Repository {
     /// Looks at all tracked files. Where the index is known to hold `tree`, one look at each file tells what it holds, and git
     /// is not asked.
     pub fn look_at_tracked(&self, tree: Oid, company: Company) -> Result<TrackedFiles, GitError> {
-        let known = self.find_entries_of(tree);
-        let files: Vec<(Vec<u8>, Option<(Oid, FileFacts)>)> = match &known {
-            Some(entries) => {
-                entries.files().map(|(path, id, facts)| (path.to_vec(), Some((id, facts)))).collect()
-            }
-            None => self.list_paths_of(tree)?.into_iter().map(|path| (path, None)).collect(),
+        let mut files: Vec<TrackedFile> = match self.find_entries_of(tree) {
+            Some(entries) => entries.files().map(TrackedFile::staged).collect(),
+            None => self.list_paths_of(tree)?.into_iter().map(TrackedFile::new).collect(),
         };
         // First: whoever moves a folder away later is seen.
-        let folders = FolderWatch::begin(self.top(), files.iter().map(|(path, _)| path.as_slice()));
-        let stamp = |path: &[u8]| {
-            let found = self.top().join(OsStr::from_bytes(path)).symlink_metadata().ok();
-            found.map(|found| ChangeStamp::of(&found))
-        };
-        let stamps: Vec<Option<ChangeStamp>> = files.iter().map(|(path, _)| stamp(path)).collect();
-        // What was changed in this very moment could be changed again without a newer time.
-        let is_fresh = |stamp: &Option<ChangeStamp>| stamp.is_some_and(|stamp| age_of(&stamp) < TICK);
+        let folders = FolderWatch::begin(self.top(), files.iter().map(|file| file.path.as_slice()));
         let is_told = company == Company::Alone || self.has_fine_clock();
-        let fresh: Vec<bool> = stamps.iter().map(|stamp| !is_told && is_fresh(stamp)).collect();
-        if fresh.contains(&true) {
+        for file in &mut files {
+            let found = self.top().join(OsStr::from_bytes(&file.path)).symlink_metadata().ok();
+            file.stamp = found.map(|found| ChangeStamp::of(&found));
+            file.is_fresh = !is_told && file.stamp.is_some_and(|stamp| age_of(&stamp) < TICK);
+        }
+        // What was changed in this very moment could be changed again without a newer time.
+        if files.iter().any(|file| file.is_fresh) {
             thread::sleep(TICK);
         }
-        let is_same = |((path, known), (stamp, is_fresh)): (
-            &(Vec<u8>, Option<(Oid, FileFacts)>),
-            (&Option<ChangeStamp>, &bool),
-        )| {
-            let (Some((id, facts)), Some(stamp)) = (known, stamp) else { return false };
-            facts.are(stamp)
-                && (!*is_fresh || self.is_content(&self.top().join(OsStr::from_bytes(path)), *id))
-        };
-        let is_clean = known.is_some() && files.iter().zip(stamps.iter().zip(&fresh)).all(is_same);
+        let is_clean = files.iter().all(|file| self.is_as_staged(file));
         let changes = if is_clean { Vec::new() } else { self.find_tracked_changes(tree)? };
-        let stamps = files.into_iter().map(|(path, _)| path).zip(stamps).collect();
+        let stamps = files.into_iter().map(|file| (file.path, file.stamp)).collect();
         Ok(TrackedFiles { changes, tree, stamps, folders })
+    }
+
+    fn is_as_staged(&self, file: &TrackedFile) -> bool {
+        let (Some((id, facts)), Some(stamp)) = (&file.staged, &file.stamp) else { return false };
+        let holds_it = || self.is_content(&self.top().join(OsStr::from_bytes(&file.path)), *id);
+        facts.are(stamp) && (!file.is_fresh || holds_it())
     }
 
     fn list_paths_of(&self, tree: Oid) -> Result<Vec<Vec<u8>>, GitError> {

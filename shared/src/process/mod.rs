@@ -65,6 +65,6 @@ impl ProcessError {
     /// Whether it was ended because it waited at a named pipe for somebody who never came.
     #[must_use]
     pub fn is_stuck(&self) -> bool {
-        self.source.get_ref().is_some_and(|source| source.is::<ear::Stuck>())
+        matches!(self.source.get_ref(), Some(source) if source.is::<ear::Stuck>())
     }
 }
