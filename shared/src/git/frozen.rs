@@ -19,7 +19,9 @@ use std::{
     },
 };
 
-use super::{GitCommand, GitError, PrivateIndex, Repository, folder_watch::FolderWatch};
+use super::{
+    GitCommand, GitError, PrivateIndex, Repository, folder_watch::FolderWatch, setting_entry::SettingEntry,
+};
 use crate::{
     process::is_process_alive,
     safe_files::{self, ChangeStamp, Kind},
@@ -72,10 +74,6 @@ const LINKED: [&str; 3] = ["HEAD", "packed-refs", "shallow"];
 /// Folders of the real directory that are not linked: they are copied, not used, or ours.
 const NOT_LINKED: [&str; 3] = ["info", "hooks", "arborist"];
 
-/// Settings that do not stand in the copy: what they include stands there already, and where the worktree is, each call
-/// is told.
-const LEFT_OUT: [&str; 3] = ["core.bare", "core.worktree", "extensions.worktreeconfig"];
-
 /// Settings that name a file which decides what is taken in, and how.
 const NAMING: [&str; 2] = ["core.attributesfile", "core.excludesfile"];
 
@@ -86,23 +84,15 @@ const CHANGING: [&str; 4] =
 /// Settings that change, whatever their value is, where attributes are read from or how files are written.
 const REDIRECTING: [&str; 3] = ["attr.tree", "core.fsync", "core.fsyncmethod"];
 
-/// One setting, as `git config --list -z` prints it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
-    /// Section and variable in lower case, a subsection as written.
-    key: Vec<u8>,
-    value: Option<Vec<u8>>,
-}
-
 /// What the settings of a repository were.
 #[derive(Debug, Clone)]
 struct Settings {
     /// Of the machine and of the user. Only the first look counts: nobody can put these back.
-    outer: Vec<Entry>,
+    outer: Vec<SettingEntry>,
     /// Of the repository and of the worktree.
-    inner: Vec<Entry>,
+    inner: Vec<SettingEntry>,
     /// Of the command line. They are in our environment, and every git finds them there.
-    told: Vec<Entry>,
+    told: Vec<SettingEntry>,
     /// `info/exclude` and `info/attributes`.
     info: Vec<(&'static str, Vec<u8>)>,
     /// Files outside that the settings name, by the setting that the copy gets.
@@ -236,7 +226,7 @@ impl Repository {
         let (mut outer, mut inner, mut told, mut files) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for record in fields.chunks_exact(3) {
             let [scope, origin, setting] = record else { continue };
-            let entry = Entry::parse(setting);
+            let entry = SettingEntry::parse(setting);
             match *scope {
                 b"system" | b"global" => outer.push(entry),
                 b"local" | b"worktree" => {
@@ -255,7 +245,7 @@ impl Repository {
         files.extend(usual.chain(info.iter().map(|(_, file)| file.clone())));
         files.sort();
         files.dedup();
-        let has_variants = outer.iter().chain(&inner).any(Entry::makes_variants);
+        let has_variants = outer.iter().chain(&inner).any(SettingEntry::makes_variants);
         Ok(Settings {
             named: NAMING
                 .iter()
@@ -277,7 +267,7 @@ impl Repository {
     fn read_named<'e>(
         &self,
         key: &str,
-        mut strongest_first: impl Iterator<Item = &'e Entry>,
+        mut strongest_first: impl Iterator<Item = &'e SettingEntry>,
     ) -> Option<Vec<u8>> {
         let variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -307,68 +297,6 @@ impl PrivateIndex<'_> {
     }
 }
 
-impl Entry {
-    fn parse(setting: &[u8]) -> Self {
-        match memchr::memchr(b'\n', setting) {
-            Some(end) => Self { key: setting[..end].to_vec(), value: Some(setting[end + 1..].to_vec()) },
-            None => Self { key: setting.to_vec(), value: None },
-        }
-    }
-
-    fn is_include(&self) -> bool {
-        self.key.starts_with(b"include.") || self.key.starts_with(b"includeif.")
-    }
-
-    /// Whether it makes the settings of one worktree differ from those of another.
-    fn makes_variants(&self) -> bool {
-        self.key.starts_with(b"includeif.") || self.key == b"extensions.worktreeconfig"
-    }
-
-    fn is_kept(&self) -> bool {
-        !self.is_include() && !LEFT_OUT.iter().any(|key| key.as_bytes() == self.key)
-    }
-
-    fn is_true(&self) -> bool {
-        let value = self.value.as_deref().unwrap_or(b"true").to_ascii_lowercase();
-        !matches!(&*value, b"" | b"0" | b"false" | b"no" | b"off")
-    }
-
-    /// As it stands in a file; `None` for a key that has no section.
-    fn to_lines(&self) -> Option<Vec<u8>> {
-        let first = memchr::memchr(b'.', &self.key)?;
-        let last = memchr::memrchr(b'.', &self.key)?;
-        let mut text = b"[".to_vec();
-        text.extend(&self.key[..first]);
-        if last > first {
-            text.extend(b" \"");
-            text.extend(escaped(&self.key[first + 1..last], false));
-            text.push(b'"');
-        }
-        text.extend(b"]\n\t");
-        text.extend(&self.key[last + 1..]);
-        if let Some(value) = &self.value {
-            text.extend(b" = \"");
-            text.extend(escaped(value, true));
-            text.push(b'"');
-        }
-        text.push(b'\n');
-        Some(text)
-    }
-}
-
-/// In quotes. A subsection knows only quotes and backslashes.
-fn escaped(text: &[u8], is_value: bool) -> Vec<u8> {
-    let mut escaped = Vec::with_capacity(text.len());
-    for byte in text {
-        match byte {
-            b'"' | b'\\' => escaped.extend([b'\\', *byte]),
-            b'\n' if is_value => escaped.extend(b"\\n"),
-            _ => escaped.push(*byte),
-        }
-    }
-    escaped
-}
-
 impl Settings {
     fn are_current(&self) -> bool {
         self.stamps.iter().all(|(file, stamp)| stamp_of(file) == *stamp)
@@ -376,7 +304,7 @@ impl Settings {
 
     fn is_sparse(&self) -> bool {
         let mut all = self.inner.iter().rev().chain(self.outer.iter().rev());
-        all.find(|entry| entry.key == b"core.sparsecheckout").is_some_and(Entry::is_true)
+        all.find(|entry| entry.key == b"core.sparsecheckout").is_some_and(SettingEntry::is_true)
     }
 
     fn has(&self, prefix: &[u8]) -> bool {
@@ -385,11 +313,11 @@ impl Settings {
 
     fn are_plain(&self) -> bool {
         let mut all = self.outer.iter().chain(&self.inner).chain(&self.told);
-        let is_plain = |entry: &Entry| {
+        let is_plain = |entry: &SettingEntry| {
             let is_switched_on = CHANGING.iter().any(|key| key.as_bytes() == entry.key) && entry.is_true();
             !is_switched_on && !REDIRECTING.iter().any(|key| key.as_bytes() == entry.key)
         };
-        let is_naming = |entry: &Entry| NAMING.iter().any(|key| key.as_bytes() == entry.key);
+        let is_naming = |entry: &SettingEntry| NAMING.iter().any(|key| key.as_bytes() == entry.key);
         let has_rules = |text: &[u8]| !text.trim_ascii().is_empty();
         // A file of attributes that only git can find is not among those that are named.
         all.all(is_plain)
@@ -410,10 +338,10 @@ impl Settings {
     /// The one file of configuration, for a copy in `dir`.
     fn to_config(&self, dir: &Path) -> Vec<u8> {
         let kept = self.outer.iter().chain(&self.inner).filter(|entry| entry.is_kept());
-        let mut text: Vec<u8> = kept.filter_map(Entry::to_lines).flatten().collect();
+        let mut text: Vec<u8> = kept.filter_map(SettingEntry::to_lines).flatten().collect();
         for (key, _) in &self.named {
             let value = Some(copy_of(dir, key).as_os_str().as_bytes().to_vec());
-            text.extend(Entry { key: key.as_bytes().to_vec(), value }.to_lines().unwrap_or_default());
+            text.extend(SettingEntry { key: key.as_bytes().to_vec(), value }.to_lines().unwrap_or_default());
         }
         text
     }

@@ -9,7 +9,7 @@ use std::{
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{Cancel, cancel::TICK, interrupt};
+use super::{Cancel, cancel::TICK, interrupt, table::waits_at_named_pipe};
 
 /// What a program says, as it comes.
 #[derive(Debug)]
@@ -42,19 +42,6 @@ const STUCK: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 #[error("it waited at a named pipe that is, or was, in the place of a file")]
 pub(super) struct Stuck;
-
-/// Whether a process is about to open a named pipe that nobody has open at its other end.
-#[cfg(target_os = "linux")]
-fn waits_at_named_pipe(pid: u32) -> bool {
-    let place = std::fs::read_to_string(format!("/proc/{pid}/wchan"));
-    place.is_ok_and(|place| place.trim() == "wait_for_partner")
-}
-
-/// Elsewhere the system does not tell.
-#[cfg(not(target_os = "linux"))]
-fn waits_at_named_pipe(_pid: u32) -> bool {
-    false
-}
 
 thread_local! {
     /// What bounds the programs that this thread waits for.

@@ -71,6 +71,11 @@ pub(super) fn with_ancestors(table: &[Process], pid: u32) -> BTreeSet<u32> {
     found
 }
 
+/// Whether a process is about to open a named pipe that nobody has open at its other end. No where the system does not tell.
+pub(super) fn waits_at_named_pipe(pid: u32) -> bool {
+    system::waits_at_named_pipe(pid)
+}
+
 #[cfg(target_os = "linux")]
 mod system {
     use std::{
@@ -81,6 +86,11 @@ mod system {
     };
 
     use super::Process;
+
+    pub(super) fn waits_at_named_pipe(pid: u32) -> bool {
+        let place = fs::read_to_string(format!("/proc/{pid}/wchan"));
+        place.is_ok_and(|place| place.trim() == "wait_for_partner")
+    }
 
     pub(super) fn all() -> Vec<Process> {
         let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
@@ -144,6 +154,10 @@ mod system {
     use std::{collections::BTreeSet, fs::Metadata, process::Command};
 
     use super::Process;
+
+    pub(super) fn waits_at_named_pipe(_pid: u32) -> bool {
+        false
+    }
 
     pub(super) fn children() -> Option<BTreeSet<u32>> {
         None

@@ -1,0 +1,191 @@
+//! What can go wrong when git is asked, and what it means for the user.
+
+use std::{path::PathBuf, time::Duration};
+
+use super::GitVersion;
+use crate::{
+    failure::{Exit, Explain},
+    process::{LockError, ProcessError},
+};
+
+/// What can go wrong when git is asked.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// git could not be started.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// git ran and said no.
+    #[error("git {command} failed: {complaint}")]
+    Failed {
+        /// Its subcommand.
+        command: String,
+        /// What it said, without its prefix.
+        complaint: String,
+    },
+    /// git was ended before it could say anything.
+    #[error("git {command} was ended by signal {signal}")]
+    Killed {
+        /// Its subcommand.
+        command: String,
+        /// The signal.
+        signal: i32,
+    },
+    /// This is no repository, or none that git would open for us.
+    #[error("{complaint}")]
+    NoRepository {
+        /// git's own words.
+        complaint: String,
+    },
+    /// git is older than what we rely on.
+    #[error("git {0} is too old: git arborist needs {needed} or newer", needed = GitVersion::OLDEST)]
+    TooOld(GitVersion),
+    /// git answered in a form that we do not know.
+    #[error("git {command} gave an answer that could not be understood: {what}")]
+    Strange {
+        /// Its subcommand.
+        command: String,
+        /// What was strange.
+        what: String,
+    },
+    /// A file of the repository could not be written.
+    #[error("could not write '{path}': {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Somebody else writes it.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// A git is at work with the index, or was killed there.
+    #[error("'{}' is there: another git is at work in this checkout, or was killed", path.display())]
+    IndexHeld {
+        /// The lock file.
+        path: PathBuf,
+    },
+    /// A file that git must write is locked.
+    #[error("'{}' has been there for {} s: another git is at work here, or was killed", path.display(), age.as_secs())]
+    LockHeld {
+        /// The lock file.
+        path: PathBuf,
+        /// How old it is.
+        age: Duration,
+    },
+    /// A git that a killed run started has not ended.
+    #[error("process {pid}, a git that a killed run has started, is still at work in this repository")]
+    Orphan {
+        /// The process.
+        pid: u32,
+    },
+    /// The repository that was opened is not there any more.
+    #[error("the git directory '{}' {why} while this command ran", path.display())]
+    Moved {
+        /// Where it was.
+        path: PathBuf,
+        /// What became of it.
+        why: &'static str,
+    },
+    /// A link leads away from a worktree.
+    #[error("a link has taken the place of the worktree '{}', or of a folder above it", path.display())]
+    LinkedWorktree {
+        /// Where the worktree was.
+        path: PathBuf,
+    },
+    /// The exclude file is a link, and a line is missing in it.
+    #[error("'{}' is a link, and nothing is written through it", path.display())]
+    LinkedExclude {
+        /// The exclude file.
+        path: PathBuf,
+        /// The line.
+        line: String,
+    },
+    /// git would read a file for minutes, each time that it looks.
+    #[error("'{}' is larger than 4 GB, or has more holes than content, and is not taken in", path.display())]
+    Huge {
+        /// Where it is, from the top of the worktree.
+        path: PathBuf,
+    },
+    /// git would wait for ever at something that is no file.
+    #[error("'{}' is a queue, a socket, a device or far too large, and git would wait for it", path.display())]
+    Special {
+        /// Where it is.
+        path: PathBuf,
+    },
+    /// A name did not lead to an object.
+    #[error("'{0}' names no {1} in this repository")]
+    Unknown(String, &'static str),
+    /// The content of an object is not what its id says.
+    #[error("the {1} '{0}' is corrupt: its content does not match its id")]
+    Corrupt(String, &'static str),
+}
+
+impl GitError {
+    /// Whether a lock file of another git was in the way, which says nothing about where refs are.
+    #[must_use]
+    pub const fn is_lock(&self) -> bool {
+        matches!(self, Self::LockHeld { .. })
+    }
+}
+
+impl Explain for GitError {
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Lock(error) => error.exit(),
+            Self::Killed { signal, .. } => wish_of(*signal),
+            _ => Exit::Fatal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoRepository { complaint } if complaint.contains("dubious ownership") => Some(
+                "if you trust its owner: git config --global --add safe.directory <that directory>".into(),
+            ),
+            Self::NoRepository { .. } => {
+                Some("run this inside a repository, or name one with: git -C <path> arborist …".into())
+            }
+            Self::Lock(error) => error.hint(),
+            Self::IndexHeld { .. } => Some(
+                "let it end, or remove that file if no git runs here; then the same command goes on".into(),
+            ),
+            Self::LockHeld { path, .. } => {
+                Some(format!("let it end; if no git runs in this repository: rm '{}'", path.display()))
+            }
+            Self::Orphan { pid } => Some(format!("wait for it, or end it with: kill {pid}")),
+            Self::Corrupt(..) => {
+                Some("see what is damaged with: git fsck; then fetch the object from another clone".into())
+            }
+            Self::Moved { path, .. } => Some(format!(
+                "nothing was written elsewhere; bring '{}' back, then run this again",
+                path.display()
+            )),
+            Self::LinkedWorktree { path } => Some(format!(
+                "nothing was written through it; find the link with: namei -l '{}', remove it, then run this again",
+                path.display()
+            )),
+            Self::LinkedExclude { path, line } => Some(format!(
+                "add this line to the file that it leads to: echo '{line}' >> '{}'",
+                path.display()
+            )),
+            Self::Huge { path } => Some(format!(
+                "if it belongs there, hide it from git: echo '/{}' >> .gitignore",
+                path.display()
+            )),
+            Self::Special { path } => Some(format!("remove it: rm '{}'", path.display())),
+            Self::TooOld(_) => Some("install a newer git, or put one first on PATH".into()),
+            Self::Process(error) if error.source.kind() == std::io::ErrorKind::NotFound => {
+                Some("is git installed and on PATH?".into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Ctrl-C and its relatives reach git too; whatever else ends it is a failure of the machine.
+fn wish_of(signal: i32) -> Exit {
+    match u8::try_from(signal) {
+        Ok(signal @ (1 | 2 | 15)) => Exit::Child(128 + signal),
+        _ => Exit::Fatal,
+    }
+}
