@@ -1,9 +1,6 @@
 //! A Markdown file as an outline: sections, tasks with everything that belongs to them, and what is left over.
 
-use std::{
-    collections::{HashMap, HashSet},
-    ops::Range,
-};
+use std::{collections::HashMap, ops::Range};
 
 use super::{
     Line, Offset,
@@ -14,6 +11,7 @@ use super::{
     ids,
     lines::Kind,
     naming::Names,
+    numbering::{counted_level, reads_families},
     section::{Section, begins_with, is_about_parallel, is_dependencies, phase_label, says_needs},
     table,
 };
@@ -115,59 +113,6 @@ pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[Line<'a>]) -> Outline<'a
     } else {
         outline
     }
-}
-
-/// The level of headings that are numbered through all sections, "### 1. …" to "### 17. …", below headings that speak of
-/// tasks. Where numbers begin anew in each section, or in a text about something else, they only count its parts.
-fn counted_level(lines: &[Line<'_>]) -> Option<usize> {
-    const FEWEST: usize = 3;
-    let speaks_of_tasks = |title: &str| {
-        let lower = title.to_lowercase();
-        ["task", "step", "phase", "任务", "任務", "タスク", "阶段", "tarefa", "tarea"]
-            .iter()
-            .any(|word| lower.contains(word))
-    };
-    (3..=4).find(|level| {
-        let (mut count, mut parents, mut is_about_tasks) = (0, HashSet::new(), false);
-        let mut parent = 0;
-        for (at, line) in lines.iter().enumerate() {
-            let Kind::Heading(own) = line.kind else { continue };
-            if own < *level {
-                parent = at;
-                is_about_tasks |= speaks_of_tasks(line.content());
-            } else if own == *level {
-                let number = ids::numeric(line.content()).filter(|id| is_point(&line.content()[id.len()..]));
-                let Some(number) = number.and_then(|number| number.parse::<usize>().ok()) else { continue };
-                if number != count + 1 {
-                    return false;
-                }
-                count = number;
-                parents.insert(parent);
-            }
-        }
-        count >= FEWEST && parents.len() > 1 && is_about_tasks
-    })
-}
-
-/// Whether at least half of the boxes of a file begin with ids such as `A1` or `DB-1`, each with another.
-fn reads_families(lines: &[Line<'_>]) -> bool {
-    const FEWEST: usize = 2;
-    let is_outer = |line: &&Line<'_>| matches!(line.kind, Kind::Item(_)) && line.indent == 0;
-    let boxes = lines.iter().filter(is_outer).filter_map(|line| checkbox(line.content()));
-    let (mut count, mut with_ids, mut ids) = (0, 0, HashSet::new());
-    for (_, rest) in boxes {
-        count += 1;
-        if let Some(head) = Head::parse_family(rest).filter(|_| Head::parse(rest).is_none()) {
-            with_ids += 1;
-            ids.insert(head.id);
-        }
-    }
-    ids.len() >= FEWEST && ids.len() == with_ids && with_ids * 2 >= count
-}
-
-/// Whether a point or a bracket parts a number from its title.
-fn is_point(behind: &str) -> bool {
-    behind.starts_with(['.', ')', '、'])
 }
 
 fn outline_with<'a>(

@@ -8,6 +8,7 @@ use super::{
     lines::Kind,
     naming::{Names, name_of, slug_label},
     outline::Outline,
+    parallel_words::{named_in_parallel, telling_words},
     paths::paths,
     red::says_fail_first,
     section::{
@@ -106,39 +107,6 @@ fn keep_one_phase_per_story(nodes: &mut Nodes) {
             role.kind = NodeKind::Phase;
         }
     }
-}
-
-/// The words before "in parallel", where a line says that of things that it names; `None` for a line about marks or ids.
-fn named_in_parallel(line: &Line<'_>) -> Option<Vec<String>> {
-    let (before, _) = line.text.split_once("in parallel")?;
-    let is_about_marks =
-        before.contains("[P]") || before.contains("marked") || before.contains(|c: char| c.is_ascii_digit());
-    let is_list = before.contains(',') || before.contains(" and ");
-    let mut words = telling_words(before);
-    words.sort();
-    words.dedup();
-    (is_list && !is_about_marks && line.kind != Kind::Code && words.len() > 1).then_some(words)
-}
-
-/// The words of a text that tell one section from another, in lower case and in the singular.
-fn telling_words(text: &str) -> Vec<String> {
-    const GENERIC: [&str; 12] = [
-        "test",
-        "task",
-        "core",
-        "implementation",
-        "user",
-        "story",
-        "storie",
-        "phase",
-        "setup",
-        "different",
-        "file",
-        "with",
-    ];
-    let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
-    let words = words.map(|word| word.trim_end_matches('s').to_owned());
-    words.filter(|word| word.len() > 2 && !GENERIC.contains(&word.as_str())).collect()
 }
 
 fn is_about_tests(section: &Section) -> bool {
