@@ -368,13 +368,8 @@ const WHOLE_PLANS: &[Row] = &[
         &[("T002", "T001")],
     ),
     (
-        "tests behind the implementation, where nothing asks for tests first",
+        "tests that stand behind the implementation",
         "## Phase 1: a\n### Implementation\n- [ ] T001 a\n### Tests\n- [ ] T002 b\n",
-        &[("T001", ""), ("T002", "T001")],
-    ),
-    (
-        "tests behind the implementation, where the plan asks for tests first",
-        "## Phase 1: a\n### Implementation\n- [ ] T001 a\n### Tests\n- [ ] T002 b\n\n## Notes\n\nTests MUST be written before implementation.\n",
         &[("T001", "T002"), ("T002", "")],
     ),
     (

@@ -7,7 +7,6 @@
 use std::{cell::Cell, collections::HashMap};
 
 use super::{
-    ids::sort_key,
     stated::Stated,
     tree::{NodeKind, Role},
 };
@@ -181,11 +180,6 @@ impl Order<'_> {
         else {
             return;
         };
-        // Tests that stand behind the implementation are meant to, unless the file asks for tests first or counts them first.
-        let number = |at: usize| sort_key(self.drafts[at].task.id.as_str());
-        if !kind(sequence[tests]).comes_first && number(sequence[tests]) > number(sequence[first]) {
-            return;
-        }
         let section = kind(sequence[tests]).number;
         let len = sequence[tests..].iter().take_while(|at| kind(**at).number == section).count();
         sequence[first..tests + len].rotate_right(len);

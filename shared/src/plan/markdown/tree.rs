@@ -10,7 +10,6 @@ use super::{
     outline::Outline,
     parallel_words::{named_in_parallel, telling_words},
     paths::paths,
-    red::says_fail_first,
     section::{
         Purpose, Section, begins_with, begins_with_story, counted_label, is_step, phase_label, priority,
         purpose, says_apart, slug, spoken_names, states_needs, stories_told, story_numbers, title_words,
@@ -71,8 +70,6 @@ pub(super) struct Subsection {
     /// Which one; `None` for tasks right below the heading of the phase.
     pub(super) number: Option<usize>,
     pub(super) is_tests: bool,
-    /// Whether the file asks for these tests before the implementation, wherever they stand.
-    pub(super) comes_first: bool,
     pub(super) is_implementation: bool,
     /// Whether it says that it need not wait for the one before it.
     pub(super) is_apart: bool,
@@ -149,30 +146,7 @@ impl TreeBuilder<'_, '_> {
             nodes.roles.push(Role { section, is_unnamed, ..Role::default() });
         }
         keep_one_phase_per_story(&mut nodes);
-        if self.puts_tests_first() {
-            nodes.roles.iter_mut().for_each(|role| role.section.comes_first = role.section.is_tests);
-        }
         nodes
-    }
-
-    /// Whether the file asks for tests that come first, in words or by the order of its other sections. Where it does not,
-    /// tests that stand behind the implementation are meant to.
-    fn puts_tests_first(&self) -> bool {
-        const WORDS: [&str; 7] = [
-            "tdd",
-            "tests first",
-            "test first",
-            "test-first",
-            "write first",
-            "tests before",
-            "before implementation",
-        ];
-        let sections = &self.outline.sections;
-        let begins_with_tests = sections.windows(2).any(|pair| {
-            pair[0].parent == pair[1].parent && is_about_tests(&pair[0]) && is_about_implementation(&pair[1])
-        });
-        let text = self.file.1.text.to_lowercase();
-        begins_with_tests || WORDS.iter().any(|words| text.contains(words)) || says_fail_first(&text)
     }
 
     /// The entries that are tasks, in the order of the file.
@@ -403,7 +377,6 @@ impl TreeBuilder<'_, '_> {
         Subsection {
             number: Some(at),
             is_tests: is_about_tests(section),
-            comes_first: false,
             is_implementation: is_about_implementation(section),
             is_apart: apart.contains(&at) || says_apart(&section.title) || says_apart(&section.text),
         }
