@@ -28,7 +28,7 @@ impl Repository {
         let Some(after) = self.read_entries() else { return Ok(()) };
         let is_other =
             |(path, id): &(&[u8], Oid)| !self.is_content(&self.top().join(OsStr::from_bytes(path)), *id);
-        let doubtful: Vec<(&[u8], Oid)> = after.files_beside(before.as_ref()).filter(is_other).collect();
+        let doubtful: Vec<(&[u8], Oid)> = after.files_beside(before.as_deref()).filter(is_other).collect();
         // A filter, or the ends of lines, may make another file of it. A name with a line feed cannot be asked with others.
         let (alone, together): (Vec<_>, Vec<_>) =
             doubtful.into_iter().partition(|(path, _)| path.contains(&b'\n') || path.starts_with(b"\""));

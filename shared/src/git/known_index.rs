@@ -42,6 +42,7 @@ static KNOWN: Mutex<BTreeMap<PathBuf, Arc<Noted>>> = Mutex::new(BTreeMap::new())
 #[derive(Debug, Clone)]
 struct Noted {
     index: Arc<KnownIndex>,
+    entries: Arc<IndexEntries>,
     /// The tree that is staged in it, where that is known too.
     tree: Option<Oid>,
     /// Entries of files that were changed in the second in which the index was written, or later.
@@ -56,7 +57,7 @@ impl Noted {
         let is_recent = |facts: &FileFacts| u64::from(facts.changed.0) >= written;
         let recent = entries.facts().filter(|(_, facts)| is_recent(facts));
         let recent = recent.map(|(path, facts)| (path.to_vec(), facts)).collect();
-        Some(Self { index: Arc::new(index), tree: None, recent })
+        Some(Self { index: Arc::new(index), entries: Arc::new(entries), tree: None, recent })
     }
 
     /// Those of the recent entries whose files are not what they were, in the worktree at `top`.
@@ -150,17 +151,17 @@ impl Repository {
     }
 
     /// The entries of the index, if it is known to hold exactly this tree.
-    pub(super) fn find_entries_of(&self, tree: Oid) -> Option<IndexEntries> {
+    pub(super) fn find_entries_of(&self, tree: Oid) -> Option<Arc<IndexEntries>> {
         self.find_index_of(tree).map(|(entries, _)| entries)
     }
 
     /// The same, with the time at which it was written.
-    pub(super) fn find_index_of(&self, tree: Oid) -> Option<(IndexEntries, SystemTime)> {
+    pub(super) fn find_index_of(&self, tree: Oid) -> Option<(Arc<IndexEntries>, SystemTime)> {
         let noted = recall(&self.index_file()?)?;
         if noted.tree.is_some_and(|staged| staged != tree) || !self.is_index_known() {
             return None;
         }
-        let entries = IndexEntries::parse(&noted.index.bytes, self.format)?;
+        let entries = Arc::clone(&noted.entries);
         if noted.tree.is_none() {
             entries.plain()?;
             let staged = entries.tree(self.format);
@@ -178,16 +179,14 @@ impl Repository {
         if !self.is_index_known() {
             return None;
         }
-        noted.tree.or_else(|| {
-            let entries = IndexEntries::parse(&noted.index.bytes, self.format)?;
-            entries.plain().is_some().then(|| entries.tree(self.format))
-        })
+        let is_plain = || noted.entries.plain().is_some();
+        noted.tree.or_else(|| is_plain().then(|| noted.entries.tree(self.format)))
     }
 
     /// The entries of the index, if it is known.
-    pub(super) fn find_known_entries(&self) -> Option<IndexEntries> {
+    pub(super) fn find_known_entries(&self) -> Option<Arc<IndexEntries>> {
         let noted = recall(&self.index_file()?)?;
-        self.is_index_known().then(|| IndexEntries::parse(&noted.index.bytes, self.format)).flatten()
+        self.is_index_known().then(|| Arc::clone(&noted.entries))
     }
 
     /// The same index, if it is still the known one, holds this tree.
@@ -201,9 +200,8 @@ impl Repository {
     }
 
     /// The entries of the index that was known last, whatever the file is now.
-    pub(super) fn recall_entries(&self) -> Option<IndexEntries> {
-        let noted = recall(&self.index_file()?)?;
-        IndexEntries::parse(&noted.index.bytes, self.format)
+    pub(super) fn recall_entries(&self) -> Option<Arc<IndexEntries>> {
+        Some(Arc::clone(&recall(&self.index_file()?)?.entries))
     }
 
     /// Runs commands of ours that write the index of this worktree. They work with a copy, with the lock of the real one in

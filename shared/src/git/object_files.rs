@@ -49,7 +49,7 @@ struct Table {
 struct Folder {
     /// As it was when all in it was known. It changes as soon as a file in it comes, goes or is replaced.
     stamp: Option<ChangeStamp>,
-    files: HashMap<OsString, KnownFile>,
+    files: HashMap<Oid, KnownFile>,
 }
 
 /// A file that is true.
@@ -92,8 +92,8 @@ impl Repository {
             let listed = safe_files::list_stamps(&objects).unwrap_or_default();
             for (name, _, stamp) in listed.into_iter().filter(is_loose) {
                 let stamp = Some(stamp).filter(|stamp| !stamp.is_fresh());
-                let files = files_in(&objects.join(&name)).into_iter();
-                let files = files.map(|(name, stamp)| (name, KnownFile::Settled(stamp))).collect();
+                let files = objects_in(&objects.join(&name)).into_iter();
+                let files = files.map(|(id, stamp)| (id, KnownFile::Settled(stamp))).collect();
                 table.loose.insert(name, Folder { stamp, files });
             }
             table.packs = packs_of(self);
@@ -132,10 +132,11 @@ impl Table {
                 let path = objects.join(name);
                 // This is asked before the look: what comes after the look must have another time.
                 folder.stamp = Some(*stamp).filter(|stamp| !stamp.is_fresh());
-                let found = files_in(&path);
-                folder.files.retain(|name, _| found.contains_key(name));
-                for (name, found) in found {
-                    removed.extend(folder.inspect(repository, (&path, &name), &found));
+                let found = objects_in(&path);
+                let before = std::mem::take(&mut folder.files);
+                folder.files = found.iter().filter_map(|(id, _)| Some((*id, *before.get(id)?))).collect();
+                for (id, found) in found {
+                    removed.extend(folder.inspect(repository, id, &found));
                 }
             }
         }
@@ -158,15 +159,14 @@ impl Table {
         let objects = repository.common_dir.join("objects");
         let Ok(opened) = safe_files::OpenedFolder::open(&objects) else { return removed };
         for (_, id) in entries.iter().flat_map(|entries| entries.files_beside(None)) {
-            let id = id.to_string();
-            let (folder, name) = id.split_at(2);
-            let Some(known) = self.loose.get_mut(OsStr::new(folder)) else { continue };
-            if !known.files.contains_key(OsStr::new(name)) {
+            let mut path = id.to_string();
+            let Some(known) = self.loose.get_mut(OsStr::new(&path[..2])) else { continue };
+            if !known.files.contains_key(&id) {
                 continue;
             }
-            if let Some((Kind::File, found)) = opened.look_at(format!("{folder}/{name}")) {
-                let place = objects.join(folder);
-                removed.extend(known.inspect(repository, (&place, OsStr::new(name)), &found));
+            path.insert(2, '/');
+            if let Some((Kind::File, found)) = opened.look_at(path) {
+                removed.extend(known.inspect(repository, id, &found));
             }
         }
         removed
@@ -200,36 +200,30 @@ impl Table {
 
 impl Folder {
     /// Proves a file that is not as it was. If it is false, it is moved away, and its id and where it is are given.
-    fn inspect(
-        &mut self,
-        repository: &Repository,
-        (path, name): (&Path, &OsStr),
-        found: &ChangeStamp,
-    ) -> Option<(Oid, String)> {
-        let known = self.files.get(name).copied();
+    fn inspect(&mut self, repository: &Repository, id: Oid, found: &ChangeStamp) -> Option<(Oid, String)> {
+        let known = self.files.get(&id).copied();
         if known == Some(KnownFile::Settled(*found)) {
             return None;
         }
-        let id = id_of_file(path, name)?;
         // This is asked before the file is read: what is written after that must have another time.
         let is_fresh = found.is_fresh();
-        let file = path.join(name);
+        let file = repository.loose_file(id);
         match prove(repository, (&file, id), known) {
             Proof::True(_) if !is_fresh => {
-                self.files.insert(name.to_owned(), KnownFile::Settled(*found));
+                self.files.insert(id, KnownFile::Settled(*found));
                 None
             }
             Proof::True(Some(hash)) => {
-                self.files.insert(name.to_owned(), KnownFile::Fresh(hash));
+                self.files.insert(id, KnownFile::Fresh(hash));
                 None
             }
             // Without the hash of its bytes it is proved again each time.
             Proof::True(None) => {
-                self.files.remove(name);
+                self.files.remove(&id);
                 None
             }
             Proof::False => {
-                self.files.remove(name);
+                self.files.remove(&id);
                 Some((id, move_away(repository, &[file])))
             }
         }
@@ -258,9 +252,19 @@ fn packs_of(repository: &Repository) -> BTreeMap<PathBuf, (ChangeStamp, ChangeSt
     stems.iter().filter_map(|stem| Some((folder.join(OsStr::from_bytes(stem)), pair(stem)?))).collect()
 }
 
-/// The id that a file in a folder of loose objects is found by; `None` for a file that git has not finished.
-fn id_of_file(folder: &Path, name: &OsStr) -> Option<Oid> {
-    Oid::from_hex(&[folder.file_name()?.as_bytes(), name.as_bytes()].concat())
+/// The files in a folder of loose objects, by the ids that they are found by. A file that git has not finished has none.
+fn objects_in(folder: &Path) -> Vec<(Oid, ChangeStamp)> {
+    let mut found = Vec::new();
+    let mut hex = folder.file_name().unwrap_or_default().as_bytes().to_vec();
+    let listed = safe_files::visit_stamps(folder, |name, kind, stamp| {
+        hex.truncate(2);
+        hex.extend(name.as_bytes());
+        found.extend(Oid::from_hex(&hex).filter(|_| kind == Kind::File).map(|id| (id, *stamp)));
+        Some(())
+    });
+    // A folder that is gone has nothing in it.
+    let _ = listed;
+    found
 }
 
 /// What a look into a file has shown.

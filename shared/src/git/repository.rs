@@ -9,7 +9,7 @@ use std::{
 
 use super::{
     GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::Identity,
-    kept::Clerks, odb::ObjectDatabase, register::Register,
+    kept::Clerks, odb::ObjectDatabase, register::Register, trees::ReadTrees,
 };
 use crate::name::{BranchName, ObjectFormat, Oid, RepoName, digest};
 
@@ -50,6 +50,8 @@ pub struct Repository {
     pub(super) homes: Arc<[Identity]>,
     /// The objects, for all worktrees.
     pub(super) objects: ObjectDatabase,
+    /// What was read of them.
+    pub(super) read_trees: ReadTrees,
     /// The gits that stay, for all worktrees.
     pub(super) clerks: Clerks,
     /// As whom commits are written.
@@ -166,6 +168,7 @@ impl Repository {
             keeps_loose_refs: *refs != b"reftable",
             is_pinned: false,
             objects: ObjectDatabase::default(),
+            read_trees: ReadTrees::default(),
             clerks: Clerks::default(),
             authors: Authors::default(),
             register: Register::default(),

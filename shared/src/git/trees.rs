@@ -1,6 +1,11 @@
 //! Trees: what differs between two of them, and one that differs from another.
 
-use std::{collections::BTreeMap, os::unix::ffi::OsStrExt, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use super::{Change, GitError, Repository};
 use crate::name::{ObjectKind, Oid};
@@ -8,8 +13,32 @@ use crate::name::{ObjectKind, Oid};
 /// A folder's mode.
 const FOLDER: &[u8] = b"40000";
 
+/// So many entries of trees are remembered, with about a hundred bytes each.
+const MOST_REMEMBERED: usize = 100_000;
+
+/// Trees that were read, by their ids. The same ones are compared many times for a task. What is remembered was hashed; who
+/// wants to know whether the files of objects are true reads the objects themselves.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ReadTrees(Arc<Mutex<HashMap<Oid, Arc<Vec<Entry>>>>>);
+
+impl ReadTrees {
+    fn find(&self, tree: Oid) -> Option<Arc<Vec<Entry>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&tree).cloned()
+    }
+
+    fn remember(&self, tree: Oid, entries: &Arc<Vec<Entry>>) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count: usize = known.values().map(|entries| entries.len() + 1).sum();
+        if count + entries.len() > MOST_REMEMBERED {
+            known.clear();
+        }
+        known.insert(tree, Arc::clone(entries));
+    }
+}
+
 /// What stands in a tree.
-struct Entry {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
     mode: Vec<u8>,
     name: Vec<u8>,
     id: Oid,
@@ -88,10 +117,12 @@ impl Repository {
         after: Option<Oid>,
     ) -> Result<BTreeMap<Vec<u8>, [Option<Entry>; 2]>, GitError> {
         let mut pairs: BTreeMap<Vec<u8>, [Option<Entry>; 2]> = BTreeMap::new();
-        for (side, tree) in [before, after].into_iter().enumerate() {
-            for entry in tree.map_or_else(|| Ok(Vec::new()), |tree| self.entries_of(tree))? {
-                let name = entry.name.clone();
-                pairs.entry(name).or_default()[side] = Some(entry);
+        let read = |tree: Option<Oid>| tree.map_or_else(|| Ok(Arc::default()), |tree| self.entries_of(tree));
+        let (before, after) = (read(before)?, read(after)?);
+        let (before, after) = without_same_ends(&before, &after);
+        for (side, entries) in [before, after].into_iter().enumerate() {
+            for entry in entries {
+                pairs.entry(entry.name.clone()).or_default()[side] = Some(entry.clone());
             }
         }
         Ok(pairs)
@@ -102,7 +133,7 @@ impl Repository {
         let mut found = (tree, true);
         for name in path.split(|byte| *byte == b'/') {
             let (folder, true) = found else { return Ok(None) };
-            match self.entries_of(folder)?.into_iter().find(|entry| entry.name == name) {
+            match self.entries_of(folder)?.iter().find(|entry| entry.name == name) {
                 Some(entry) => found = (entry.id, entry.is_folder()),
                 None => return Ok(None),
             }
@@ -156,7 +187,10 @@ impl Repository {
         file: Option<Entry>,
         steps: Vec<Step<'s>>,
     ) -> Result<OpenFolder<'s>, GitError> {
-        let entries = tree.map_or_else(|| Ok(Vec::new()), |tree| self.entries_of(tree))?;
+        let entries = match tree {
+            Some(tree) => self.entries_of(tree)?.to_vec(),
+            None => Vec::new(),
+        };
         Ok(OpenFolder { name, file, entries, edits: by_name(steps).into_iter() })
     }
 
@@ -200,15 +234,21 @@ impl Repository {
 
     /// The folders in a tree, by name.
     pub(super) fn folders_of(&self, tree: Oid) -> Result<Vec<(Vec<u8>, Oid)>, GitError> {
-        let folders = self.entries_of(tree)?.into_iter().filter(Entry::is_folder);
-        Ok(folders.map(|entry| (entry.name, entry.id)).collect())
+        let entries = self.entries_of(tree)?;
+        let folders = entries.iter().filter(|entry| entry.is_folder());
+        Ok(folders.map(|entry| (entry.name.clone(), entry.id)).collect())
     }
 
-    fn entries_of(&self, tree: Oid) -> Result<Vec<Entry>, GitError> {
+    fn entries_of(&self, tree: Oid) -> Result<Arc<Vec<Entry>>, GitError> {
+        if let Some(known) = self.read_trees.find(tree) {
+            return Ok(known);
+        }
         let unknown = || GitError::Unknown(tree.to_string(), "tree");
         let content = self.read_object(ObjectKind::Tree, tree)?.ok_or_else(unknown)?;
-        parse_tree(&content, tree.as_bytes().len())
-            .ok_or_else(|| GitError::Strange { command: "cat-file".into(), what: format!("tree {tree}") })
+        let strange = || GitError::Strange { command: "cat-file".into(), what: format!("tree {tree}") };
+        let entries = Arc::new(parse_tree(&content, tree.as_bytes().len()).ok_or_else(strange)?);
+        self.read_trees.remember(tree, &entries);
+        Ok(entries)
     }
 }
 
@@ -219,6 +259,14 @@ struct OpenFolder<'s> {
     file: Option<Entry>,
     entries: Vec<Entry>,
     edits: std::collections::btree_map::IntoIter<&'s [u8], Edit<'s>>,
+}
+
+/// Two lists without what is the same at their beginnings and at their ends: nothing of that differs.
+fn without_same_ends<'e>(mut one: &'e [Entry], mut other: &'e [Entry]) -> (&'e [Entry], &'e [Entry]) {
+    let same = one.iter().zip(other).take_while(|(one, other)| one == other).count();
+    (one, other) = (&one[same..], &other[same..]);
+    let same = one.iter().rev().zip(other.iter().rev()).take_while(|(one, other)| one == other).count();
+    (&one[..one.len() - same], &other[..other.len() - same])
 }
 
 fn by_name(steps: Vec<Step<'_>>) -> BTreeMap<&[u8], Edit<'_>> {

@@ -198,8 +198,10 @@ impl<'a> Look<'a> {
     /// Looks at what is in a folder. `None` at the first name that is not as it should be.
     fn enter(&mut self, folder: &[u8]) -> Option<()> {
         let place = self.top.join(OsStr::from_bytes(folder));
-        for (name, kind, stamp) in safe_files::list_stamps(&place).ok()? {
-            let mut path = [folder, name.as_bytes()].concat();
+        let (mut path, mut folders) = (folder.to_vec(), Vec::new());
+        safe_files::visit_stamps(&place, |name, kind, stamp| {
+            path.truncate(folder.len());
+            path.extend(name.as_bytes());
             match kind {
                 _ if path == b".git" => {}
                 Kind::Folder => {
@@ -207,24 +209,26 @@ impl<'a> Look<'a> {
                     let is_tracked = self.folders.contains(path.as_slice());
                     self.beside.has_folders |= !is_tracked;
                     if !is_tracked && self.ignored.contains(&path) {
-                        self.beside.ignored.insert(path);
+                        self.beside.ignored.insert(path.clone());
                     } else {
-                        self.enter(&path)?;
+                        folders.push(path.clone());
                     }
                 }
-                Kind::File | Kind::Link => self.take(path, kind, &stamp)?,
+                Kind::File | Kind::Link => self.take(&path, kind, stamp)?,
                 Kind::Special => return None,
             }
-        }
-        Some(())
+            Some(())
+        })
+        .ok()??;
+        folders.iter().try_for_each(|folder| self.enter(folder))
     }
 
-    fn take(&mut self, path: Vec<u8>, kind: Kind, stamp: &ChangeStamp) -> Option<()> {
-        match self.files.get(path.as_slice()) {
+    fn take(&mut self, path: &[u8], kind: Kind, stamp: &ChangeStamp) -> Option<()> {
+        match self.files.get(path) {
             Some(entry) if entry.facts.are(stamp) && (!self.is_racy(stamp) || self.holds(entry, kind)) => {
                 self.seen += 1;
             }
-            None if self.ignored.contains(&path) => drop(self.beside.ignored.insert(path)),
+            None if self.ignored.contains(path) => drop(self.beside.ignored.insert(path.to_vec())),
             _ => return None,
         }
         Some(())

@@ -28,5 +28,6 @@ pub use folder::{Enclosure, EnclosureError};
 pub use path::InnerPath;
 pub use tree::{
     ChangeStamp, Kind, OpenedFolder, StampedName, kind_of, list, list_kinds, list_stamps, remove_all,
+    visit_kinds, visit_stamps,
 };
 pub use walk::{allow_linked, plain_folders, resolved};

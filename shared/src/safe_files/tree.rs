@@ -150,42 +150,59 @@ pub fn list(folder: &Path) -> io::Result<Vec<Entry>> {
 
 /// The names in a folder, in no order, with what each of them is and how it was last changed.
 pub fn list_stamps(folder: &Path) -> io::Result<Vec<StampedName>> {
-    let Some(place) = open_if_there(folder)? else { return Ok(Vec::new()) };
-    let mut listed = Dir::new(place)?;
-    let names = names_of(&mut listed)?;
-    let place = listed.fd()?;
-    let mut found = Vec::with_capacity(names.len());
-    for name in names {
-        if let Ok(stat) = statat(place, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            let kind = Kind::of_type(FileType::from_raw_mode(stat.st_mode));
-            found.push((name, kind, ChangeStamp::of_stat(&stat)));
-        }
-    }
+    let mut found = Vec::new();
+    visit_stamps(folder, |name, kind, stamp| {
+        found.push((name.to_owned(), kind, *stamp));
+        Some(())
+    })?;
     Ok(found)
 }
 
 /// The same as [`list`] in no order, and without asking for each name where the system tells kinds together with names.
 pub fn list_kinds(folder: &Path) -> io::Result<Vec<Entry>> {
-    let Some(place) = open_if_there(folder)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
+    visit_kinds(folder, |name, kind| found.push(Entry { path: folder.join(name), kind }))?;
+    Ok(found)
+}
+
+/// Shows each name in a folder with what it is, in no order.
+pub fn visit_kinds(folder: &Path, mut visit: impl FnMut(&OsStr, Kind)) -> io::Result<()> {
+    let Some(place) = open_if_there(folder)? else { return Ok(()) };
     for entry in Dir::new(place)? {
         let entry = entry?;
         let name = OsStr::from_bytes(entry.file_name().to_bytes());
         if name == "." || name == ".." {
             continue;
         }
-        let path = folder.join(name);
         let kind = match entry.file_type() {
             // Some file systems do not tell.
-            FileType::Unknown => match kind_of(&path) {
-                Some(kind) => kind,
-                None => continue,
-            },
-            kind => Kind::of_type(kind),
+            FileType::Unknown => kind_of(&folder.join(name)),
+            kind => Some(Kind::of_type(kind)),
         };
-        found.push(Entry { path, kind });
+        kind.into_iter().for_each(|kind| visit(name, kind));
     }
-    Ok(found)
+    Ok(())
+}
+
+/// Shows each name in a folder with what it is and how it was last changed, in no order, until one of them gives `None`.
+pub fn visit_stamps(
+    folder: &Path,
+    mut visit: impl FnMut(&OsStr, Kind, &ChangeStamp) -> Option<()>,
+) -> io::Result<Option<()>> {
+    let Some(place) = open_if_there(folder)? else { return Ok(Some(())) };
+    for entry in Dir::read_from(&place)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let Ok(stat) = statat(&place, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+        let kind = Kind::of_type(FileType::from_raw_mode(stat.st_mode));
+        if visit(OsStr::from_bytes(name.to_bytes()), kind, &ChangeStamp::of_stat(&stat)).is_none() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(()))
 }
 
 fn open_if_there(folder: &Path) -> io::Result<Option<OwnedFd>> {
