@@ -160,13 +160,13 @@ impl Table {
         let Ok(opened) = safe_files::OpenedFolder::open(&objects) else { return removed };
         for (_, id) in entries.iter().flat_map(|entries| entries.files_beside(None)) {
             let mut path = id.to_string();
-            let Some(known) = self.loose.get_mut(OsStr::new(&path[..2])) else { continue };
-            if !known.files.contains_key(&id) {
-                continue;
-            }
+            let Some(folder) = self.loose.get_mut(OsStr::new(&path[..2])) else { continue };
+            let Some(known) = folder.files.get(&id).copied() else { continue };
             path.insert(2, '/');
-            if let Some((Kind::File, found)) = opened.look_at(path) {
-                removed.extend(known.inspect(repository, id, &found));
+            if let Some((Kind::File, found)) = opened.look_at(path)
+                && known != KnownFile::Settled(found)
+            {
+                removed.extend(folder.inspect(repository, id, &found));
             }
         }
         removed
