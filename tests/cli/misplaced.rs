@@ -85,7 +85,7 @@ fn files_without_end_are_not_read_and_fail_the_attempt() {
         format!("echo kept > .gitignore; truncate -s {huge} kept"),
         format!("truncate -s {huge} \"$G/logs/HEAD\""),
         format!("truncate -s {huge} \"$G/refs/heads/other\""),
-        format!("truncate -s 7G \"$G/index\""),
+        r#"truncate -s 7G "$G/index""#.to_owned(),
     ] {
         // The next attempt takes it away.
         let garden = garden(&format!("{deed}; exit"));
