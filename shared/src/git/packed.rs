@@ -69,7 +69,13 @@ impl Repository {
 fn mended(content: &[u8], known: &SoundPacked, format: ObjectFormat) -> Vec<u8> {
     let parsed = |content| parse(content, format).map(|(entries, _)| entries).unwrap_or_default();
     let mut entries: Entries<'_> = parsed(&known.content);
-    entries.extend(parsed(content));
+    for (name, lines) in parsed(content) {
+        // Of a ref that is where it was, the line about what a tag leads to may be the one that was cut.
+        let is_cut = |known: &Vec<&[u8]>| known.first() == lines.first() && known.len() > lines.len();
+        if !entries.get(name).is_some_and(is_cut) {
+            entries.insert(name, lines);
+        }
+    }
     let traits = |content: &'_ [u8]| content.starts_with(TRAITS);
     let from = [&known.content[..], content].into_iter().find(|content| traits(content));
     let first = from.and_then(|content| content.split_inclusive(|byte| *byte == b'\n').next());
