@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     agent::{FailureKind, Outcome, limits::Chain},
-    git::{Repository, Touched, TrackedFiles},
+    git::{Company, Repository, Touched, TrackedFiles},
     message::{Body, Key, Status, Step as StepKind, visible},
     name::{Attempt, BranchName, Oid},
     record::Unfinished,
@@ -135,8 +135,10 @@ impl TaskRun<'_, '_, '_> {
         self.shop.scribe.owe(&called.expense, kept.told);
         self.keep_plain(plain, &called, Changed::NOTHING);
         let mut trespasses: Vec<String> = beside.iter().flat_map(Watch::end).collect();
-        if let Some((apart, before)) = files {
-            let touched = apart.repository.look_again(&before, neighbours.since(1 + beside.len()))?;
+        let company = neighbours.since(1 + beside.len());
+        // One that was alone may write what it likes: its worktree is discarded.
+        if let (Some((apart, before)), Company::Others) = (files, company) {
+            let touched = apart.repository.look_again(&before, company)?;
             trespasses.extend(self.altered(apart, touched)?);
         }
         let taken_back = lent.take_back(self.recorder, &self.mark_of(attempt));
