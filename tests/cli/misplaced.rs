@@ -95,6 +95,9 @@ fn files_without_end_are_not_read_and_fail_the_attempt() {
         fs::write(&script, text.replacen("case \"$prompt\"", &format!("{mend}case \"$prompt\""), 1)).unwrap();
         completes(&garden, &["gardener"], &deed);
         assert_eq!(garden.git(["show", "main:kept"]).answer(), "kept", "{deed}");
+        if deed.ends_with("G kept") && !deed.contains(".gitignore") {
+            assert!(garden.path(".git/replaced.1").exists(), "what was in the file is kept");
+        }
     }
 }
 

@@ -93,7 +93,7 @@ impl Probe<'_> {
         Ok(trespass.map_or_else(|| self.judge(&ended), Baseline::Trespass))
     }
 
-    /// The tracked files of the place that it runs in, if nobody else is at work.
+    /// The tracked files of the place that it runs in, if no other child process is running.
     fn look(&self, neighbours: Neighbours) -> Option<(&Repository, TrackedFiles)> {
         let place = *self.places.first().filter(|_| neighbours.now() == Company::Alone)?;
         let tree = place.tree_of(place.find_commit("HEAD").ok()??).ok()?;

@@ -55,7 +55,7 @@ pub enum GitError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// Somebody else writes it.
+    /// Another process is writing it.
     #[error(transparent)]
     Lock(#[from] LockError),
     /// A git is at work with the index, or was killed there.

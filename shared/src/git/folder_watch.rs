@@ -49,7 +49,7 @@ impl FolderWatch {
         Self { events: Some((events, watched)) }
     }
 
-    /// Nothing is told here.
+    /// This system does not report moved folders.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn begin<'a>(_: &Path, _: impl Iterator<Item = &'a [u8]>) -> Self {
         Self::default()
@@ -71,7 +71,7 @@ impl FolderWatch {
         moved.into_iter().collect()
     }
 
-    /// Nothing is told here.
+    /// This system does not report moved folders.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn find_moved(&self) -> Vec<PathBuf> {
         Vec::new()

@@ -4,8 +4,8 @@
 //! ever compares with one that is half made or half removed by us.
 //!
 //! One that appears while a child runs and that is not ours may be the user's or of another process of ours; a child may
-//! have made it as well. It stays, but this process never uses it, and it may bring no settings of its own. The same holds
-//! for one that another process holds or is making: what changes there is that process's to compare.
+//! have made it as well. It stays, but this process never uses it, and it may bring no settings of its own. A worktree
+//! that another process holds, or that git is still making, is treated in the same way: the other process compares it.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},

@@ -1,6 +1,6 @@
 //! Things in a git directory that are not of the kind that git keeps under their names: a folder in the place of a lock or of
 //! `packed-refs`, a file in the place of `logs` or of a folder of objects, a ref of a hundred gigabytes. Git makes none of
-//! them, cannot work beside them, and does not remove them. They are moved, since somebody's work may be in them.
+//! them, cannot work beside them, and does not remove them. They are moved and not deleted, because they may contain work.
 
 use std::{
     fs::Metadata,

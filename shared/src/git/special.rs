@@ -13,9 +13,9 @@ use super::{
     GitError, PrivateIndex, Repository,
     index_entries::{FileFacts, IndexEntries},
     index_file::LARGEST,
-    misplaced::is_sparse,
+    misplaced::{is_sparse, move_and_report},
 };
-use crate::safe_files;
+use crate::safe_files::{self, Kind};
 
 /// What git reads in every folder that it looks into.
 const READ: [&str; 3] = [".gitignore", ".gitattributes", ".gitmodules"];
@@ -70,7 +70,13 @@ impl Repository {
             .map(|path| PathBuf::from(OsStr::from_bytes(path)))
             .collect();
         for path in others.into_iter().filter(|path| tracked.contains(path)) {
-            safe_files::remove(&top.join(&path)).map_err(|source| failed(&path, source))?;
+            let full = top.join(&path);
+            // A huge file may contain work. Where it cannot be moved, git must not meet it all the same.
+            let is_moved =
+                safe_files::kind_of(&full) == Some(Kind::File) && move_and_report(&self.git_dir, &full);
+            if !is_moved {
+                safe_files::remove(&full).map_err(|source| failed(&path, source))?;
+            }
             gone.push(path);
         }
         if !tracked.is_empty() {
