@@ -159,7 +159,7 @@ complete -c git-arborist -n '__git_arborist_at merge' -f -a status -d 'Say how t
 complete -c git-arborist -n '__git_arborist_at merge' -f -a run -d 'Land all that can be landed'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a drop -d 'Take a task out of the queue; its branch stays'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a retry -d 'Try a task again that stands aside'
-complete -c git-arborist -n '__git_arborist_at merge' -f -a resolve -d 'Open a worktree with the conflict of a task in it, or take back what was made of it there'
+complete -c git-arborist -n '__git_arborist_at merge' -f -a resolve -d 'Open a worktree with the conflict of a task in it, or land what was made of it there'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a log -d 'Show what became of what was queued'
 complete -c git-arborist -n '__git_arborist_at merge' -f -a '(__git_arborist_tasks)'
 complete -c git-arborist -n '__git_arborist_at merge' -l into -x -a '(__git_arborist_branches)' -d 'Land on this branch, not on that of the run'
@@ -220,6 +220,7 @@ complete -c git-arborist -n '__git_arborist_in merge retry' -s h -l help -d 'Sho
 
 # merge resolve
 complete -c git-arborist -n '__git_arborist_in merge resolve' -f -a '(__git_arborist_tasks)'
+complete -c git-arborist -n '__git_arborist_in merge resolve' -l into -x -a '(__git_arborist_branches)' -d 'The task was queued for this branch, not for that of its run'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l scope -x -a '(__git_arborist_branches)' -d 'The run of this branch, not of the one that is checked out'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l json -d 'Print one JSON document'
 complete -c git-arborist -n '__git_arborist_in merge resolve' -l yes -d 'Approve the commands that files of the repository bring along'

@@ -43,9 +43,15 @@ gardener --accept-changes' was said.
 
 A conflict steps aside, and an agent, the runner of steps.resolve, tries to
 resolve it, as often as merge.resolve-attempts says. What comes of that is
-merged and tested like everything else. Nobody reviews it: the trailer Arborist-Resolved-By of the
-landing, 'list', 'log' and the summary of a run say whose it is, and the call
-is a turn of the session. Then a person is asked for.
+reviewed, merged and tested. The trailer Arborist-Resolved-By of the landing,
+'list', 'log' and the summary of a run say whose it is, and the calls are turns
+of the session. Then a person is asked for.
+
+'resolve' opens a worktree with the conflict in it. Edit the files there and run
+the same command again: it lands your resolution, tested but without a review,
+because you made it. A resolution that an earlier command left in the queue is
+reviewed before it lands, since any program of yours can write a queue entry.
+Where no reviewer can be called, it is saved and not used.
 
 If the target is checked out, the checkout comes along, but only if nothing
 that is changed, staged, untracked or ignored there is in the way. Otherwise
@@ -73,7 +79,7 @@ EXAMPLES
    See what waits, and for what
        git arborist merge status
 
-   Resolve a conflict by hand: once to open it, once more when it is done
+   Resolve a conflict by hand: once to open it, once more to land it
        git arborist merge resolve T002
 
    Try again after a conflict or a red gate was mended
@@ -115,7 +121,7 @@ enum Verb {
     Drop(TaskArgs),
     /// Try a task again that stands aside
     Retry(TaskArgs),
-    /// Open a worktree with the conflict of a task in it, or take back what was made of it there
+    /// Open a worktree with the conflict of a task in it, or land what was made of it there
     Resolve(ResolveArgs),
     /// Show what became of what was queued
     Log(LogArgs),
@@ -165,10 +171,13 @@ struct TaskArgs {
 }
 
 #[derive(Debug, Args)]
-struct ResolveArgs {
+pub(crate) struct ResolveArgs {
     /// The task
     #[arg(value_name = "TASK")]
     task: TaskId,
+    /// The task was queued for this branch, not for that of its run
+    #[arg(long, value_name = "BRANCH")]
+    into: Option<BranchName>,
     #[command(flatten)]
     landing: run::LandingArgs,
 }
@@ -193,7 +202,7 @@ pub fn run(args: MergeArgs, ui: &mut Ui) -> Outcome {
         Some(Verb::Run(args)) => run::run(&args, ui),
         Some(Verb::Drop(args)) => change::drop(&args.scope, &args.tasks, ui),
         Some(Verb::Retry(args)) => change::retry(&args.scope, &args.tasks, ui),
-        Some(Verb::Resolve(args)) => resolve::run(&args.task, &args.landing, ui),
+        Some(Verb::Resolve(args)) => resolve::run(&args, ui),
         Some(Verb::Log(args)) => show::log(&args.scope, args.max_count, ui),
     }
 }

@@ -1,17 +1,22 @@
-//! Resolving a conflict by hand: a worktree with the conflict in it, and back into the queue.
+//! Resolving a conflict by hand: a worktree with the conflict in it, then the landing of what was made of it there.
+//!
+//! The landing belongs to the same command. A queue entry is a ref that any process of the user can write, so a later command
+//! could not tell a person's resolution from a forged one, and would have it reviewed.
 
 use arborist_core::{
-    failure::Exit,
+    failure::{Exit, Failure},
     message::{plain_text, visible},
     name::TaskId,
-    queue::{Handover, Queue},
+    queue::{Handover, News, Queue, Ticket},
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
+    ResolveArgs,
+    document::RunDocument,
     open::Site,
-    run::{LandingArgs, options},
+    run::{conclude, end_session_after, exit_after, lock_run, options},
     words,
 };
 use crate::{clock, document::print, entry::Outcome, gardening::watch_signals, ui::Ui};
@@ -28,20 +33,65 @@ pub struct ResolveDocument {
     pub path: Option<String>,
     /// The files there that are not resolved yet.
     pub unresolved: Vec<String>,
+    /// What became of its landing; null before it was taken, or if a run is at work, which lands it after a review.
+    pub landing: Option<RunDocument>,
 }
 
-/// Opens the conflict of a task, or takes back what was made of it.
-pub(super) fn run(task: &TaskId, args: &LandingArgs, ui: &mut Ui) -> Outcome {
-    let site = Site::open(&args.scope, ui)?;
+/// Opens the conflict of a task, or takes back what was made of it and lands it.
+pub(super) fn run(args: &ResolveArgs, ui: &mut Ui) -> Outcome {
+    let (task, landing) = (&args.task, &args.landing);
+    let site = Site::open_to_land(&landing.scope, ui)?;
     let stored = site.store().find(&site.scope.branch, task)?;
     let ticket = stored.ok_or_else(|| site.not_queued(task))?.ticket;
-    let options = options((&site, &watch_signals()), args, ui)?;
+    require_target(&site, args, &ticket)?;
+    let cancel = watch_signals();
+    let mut options = options((&site, &cancel), landing, ui)?;
+    options.only = vec![task.clone()];
+    // A run that is at work lands it itself. It cannot know whose resolution it is, so it must be able to ask a reviewer.
+    let run_lock = match lock_run(&site) {
+        Err(failure) if options.resolver.is_none() => return Err(failure),
+        taken => taken.ok(),
+    };
     let queue = Queue::open(&site.repository, site.scope.branch.clone(), ticket.into, clock::now)?;
-    let handover = queue.hand_over(task, &options, &mut |news| words::tell(ui, &site, &news))?;
-    if args.scope.json {
-        print(ui, &document(task, &handover))?;
+    let mut voice = |news: News| {
+        if !landing.quiet {
+            words::tell(ui, &site, &news);
+        }
+    };
+    let handover = queue.hand_over(task, &options, &mut voice)?;
+    if handover != Handover::Taken || run_lock.is_none() {
+        return say((task, &handover), &site, args, ui);
+    }
+    let report = queue.drain(&options, &mut voice)?;
+    end_session_after(&site, &report)?;
+    if !landing.scope.json {
+        tell_of_folder(&site, ui);
+        return conclude((&site, &cancel), &report, landing, ui);
+    }
+    let landed = Some(RunDocument::new(&site, &report));
+    print(ui, &ResolveDocument { landing: landed, ..document(task, &handover) })?;
+    Ok(exit_after(&report, &cancel))
+}
+
+/// Only the command line can name another target than the run's own branch: whoever can write a ref can write a ticket.
+fn require_target(site: &Site, args: &ResolveArgs, ticket: &Ticket) -> Result<(), Failure> {
+    let Ticket { task, into, .. } = ticket;
+    if args.into.as_ref().unwrap_or(&site.scope.branch) == into {
+        return Ok(());
+    }
+    let command = site.command(&format!("resolve {task} --into {into}"));
+    Err(Failure::new(
+        Exit::No,
+        format!("'{task}' is queued for '{into}', which is not the branch that was named"),
+    )
+    .hint(format!("if that is meant: {command}")))
+}
+
+fn say((task, handover): (&TaskId, &Handover), site: &Site, args: &ResolveArgs, ui: &mut Ui) -> Outcome {
+    if args.landing.scope.json {
+        print(ui, &document(task, handover))?;
     } else {
-        tell(task, &handover, &site, ui);
+        tell(task, handover, site, ui);
     }
     Ok(if matches!(handover, Handover::Unfinished(..)) { Exit::No } else { Exit::Done })
 }
@@ -57,6 +107,7 @@ fn document(task: &TaskId, handover: &Handover) -> ResolveDocument {
         state: state.to_owned(),
         path: path.map(|path| path.display().to_string()),
         unresolved,
+        landing: None,
     }
 }
 
@@ -76,13 +127,16 @@ fn tell(task: &TaskId, handover: &Handover, site: &Site, ui: &mut Ui) {
         }
         Handover::Taken => {
             ui.line(&format!("{task} is in the queue again"));
-            let land = site.command("run");
-            if site.is_in_conflict {
-                let main = visible(&site.repository.dir.to_string_lossy());
-                ui.hint(&format!("this folder is gone; land it with: cd '{main}' && {land}"));
-            } else {
-                ui.hint(&format!("land it with: {land}"));
-            }
+            ui.hint("a run is at work: it has the resolution reviewed, and lands it");
+            tell_of_folder(site, ui);
         }
+    }
+}
+
+/// The worktree of the conflict is removed once its result was taken. Whoever stands in it has to go elsewhere.
+fn tell_of_folder(site: &Site, ui: &mut Ui) {
+    if site.is_in_conflict {
+        let main = visible(&site.repository.dir.to_string_lossy());
+        ui.hint(&format!("this folder is gone; go back with: cd '{main}'"));
     }
 }

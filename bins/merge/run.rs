@@ -47,7 +47,7 @@ pub(crate) struct LandingArgs {
     policy: FanIn,
     /// Say only what it came to
     #[arg(short, long)]
-    quiet: bool,
+    pub(super) quiet: bool,
 }
 
 #[derive(Debug, Args)]
@@ -136,11 +136,7 @@ fn drain(
     ui: &mut Ui,
 ) -> Result<Report, Failure> {
     let scope = &site.scope.branch;
-    let _lock = FileLock::try_take(&site.repository.run_lock(scope), "git arborist merge")
-        .map_err(|source| GardenerError::Locked { branch: scope.clone(), source })?;
-    if site.repository.recover_locks()? {
-        site.repository.undo_updates(scope)?;
-    }
+    let _lock = lock_run(site)?;
     let target = wish.into.unwrap_or(scope);
     let is_wanted = |stored: &Stored| wish.tasks.is_empty() || wish.tasks.contains(&stored.ticket.task);
     let tickets = site.store().load(Some(scope))?.into_iter().filter(is_wanted);
@@ -163,12 +159,25 @@ fn drain(
         };
         all.join(queue.drain(&options, &mut voice)?);
     }
-    if all.parking.is_none()
-        && all.outcomes.iter().any(|(_, outcome)| matches!(outcome, Became::Landed { .. }))
-    {
-        end_session(site)?;
-    }
+    end_session_after(site, &all)?;
     Ok(all)
+}
+
+/// Takes the lock of the run, so that no run works in the checkout of its branch meanwhile.
+pub(super) fn lock_run(site: &Site) -> Result<FileLock, Failure> {
+    let branch = &site.scope.branch;
+    let lock = FileLock::try_take(&site.repository.run_lock(branch), "git arborist merge")
+        .map_err(|source| GardenerError::Locked { branch: branch.clone(), source })?;
+    if site.repository.recover_locks()? {
+        site.repository.undo_updates(branch)?;
+    }
+    Ok(lock)
+}
+
+/// Ends the session if its last task has landed now.
+pub(super) fn end_session_after(site: &Site, report: &Report) -> Result<(), Failure> {
+    let has_landed = report.outcomes.iter().any(|(_, outcome)| matches!(outcome, Became::Landed { .. }));
+    if report.parking.is_none() && has_landed { end_session(site) } else { Ok(()) }
 }
 
 /// A run that rests because its tasks waited for their landing is over when the last of them has landed.
@@ -298,7 +307,12 @@ fn conclude_run(
     Ok(exit)
 }
 
-fn conclude((site, cancel): (&Site, &Cancel), report: &Report, args: &LandingArgs, ui: &mut Ui) -> Outcome {
+pub(super) fn conclude(
+    (site, cancel): (&Site, &Cancel),
+    report: &Report,
+    args: &LandingArgs,
+    ui: &mut Ui,
+) -> Outcome {
     if args.scope.json {
         print(ui, &RunDocument::new(site, report))?;
     } else {
@@ -308,10 +322,11 @@ fn conclude((site, cancel): (&Site, &Cancel), report: &Report, args: &LandingArg
         ui.warn(&plain_text(&format!("what landed waits for a checkout: {}", parking.why)));
         ui.hint(&format!("bring it up with: {}", parking.command));
     }
-    if report.is_stopped {
-        return Ok(PipelineError::stopped(cancel).exit());
-    }
-    Ok(exit_of(report))
+    Ok(exit_after(report, cancel))
+}
+
+pub(super) fn exit_after(report: &Report, cancel: &Cancel) -> Exit {
+    if report.is_stopped { PipelineError::stopped(cancel).exit() } else { exit_of(report) }
 }
 
 fn exit_of(report: &Report) -> Exit {

@@ -1,6 +1,8 @@
 //! Records are refs, and whoever can write a ref can write a record: no command, no verdict and no exception is taken from
 //! one.
 
+use std::{fs, path::PathBuf};
+
 use arborist_testkit::{Garden, TaskCommit, WORKER};
 use serde_json::Value;
 
@@ -135,34 +137,80 @@ fn a_resolution_in_a_ticket_that_brings_anything_else_is_not_used() {
     assert!(saved.contains(&forged), "the forged resolution is kept: {saved}");
 }
 
+/// An orchard whose task T2 conflicts and waits for a person, and a resolution that nobody has seen. Where there is a
+/// reviewer, it answers so.
+fn forged_resolution(verdict: Option<&str>) -> (Orchard, String) {
+    let orchard = content();
+    orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+    orchard.merge(&["T2"]).exits(2);
+    if let Some(verdict) = verdict {
+        let script = format!("case \"$prompt\" in Review*) echo '{verdict}' ;; *) exit 1 ;; esac");
+        Garden::agent(&orchard, &script);
+    }
+    orchard.write("a.txt", "evil()\n");
+    orchard.git(["add", "-A"]).succeeds();
+    let tree = orchard.git(["write-tree"]).answer();
+    orchard.git(["reset", "-q", "--hard"]).succeeds();
+    (orchard, tree)
+}
+
 #[test]
 fn a_resolution_in_a_ticket_is_reviewed_before_it_lands() {
-    for (verdict, is_used) in [("REJECTED: no", false), ("APPROVED", true)] {
-        let orchard = content();
-        orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
-        orchard.merge(&["T2"]).exits(2);
-        orchard.git(["config", "arborist.merge.assist", "true"]).succeeds();
-        orchard.git(["config", "arborist.merge.resolve-attempts", "0"]).succeeds();
-        Garden::agent(
-            &orchard,
-            &format!("case \"$prompt\" in Review*) echo '{verdict}' ;; *) exit 1 ;; esac"),
-        );
-        let source = orchard.git(["rev-parse", "arborist/task/main/T2"]).answer();
-        let main = orchard.git(["rev-parse", "main"]).answer();
-        orchard.write("a.txt", "evil()\n");
-        orchard.git(["add", "-A"]).succeeds();
-        let tree = orchard.git(["write-tree"]).answer();
-        orchard.git(["reset", "-q", "--hard"]).succeeds();
-        let forged = orchard.commit_object(&tree, &[main.clone(), source], "resolved\n");
-        forge_ticket(&orchard, "T2", |ticket| {
-            ticket["resolved"] = Value::String(forged.clone());
-            ticket["resolved_by"] = Value::String("person".into());
-            ticket["standing"] = serde_json::json!({"is": "waiting"});
-        });
-        let _ = orchard.merge(&["run"]);
-        assert!(orchard.prompt(0).starts_with("Review the resolution"), "{}", orchard.prompt(0));
-        assert_eq!(orchard.git(["rev-parse", "main"]).answer() != main, is_used, "{verdict}");
+    for assist in ["true", "false"] {
+        for (verdict, is_used) in [("REJECTED: no", false), ("APPROVED", true)] {
+            let (orchard, tree) = forged_resolution(Some(verdict));
+            orchard.git(["config", "arborist.merge.assist", assist]).succeeds();
+            orchard.git(["config", "arborist.merge.resolve-attempts", "0"]).succeeds();
+            let main = forge_resolved_ticket(&orchard, &tree);
+            let _ = orchard.merge(&["run"]);
+            assert!(orchard.prompt(0).starts_with("Review the resolution"), "{}", orchard.prompt(0));
+            assert_eq!(orchard.git(["rev-parse", "main"]).answer() != main, is_used, "{assist} {verdict}");
+        }
     }
+}
+
+#[test]
+fn a_resolution_in_a_ticket_that_nobody_can_review_does_not_land() {
+    let (orchard, tree) = forged_resolution(None);
+    let main = forge_resolved_ticket(&orchard, &tree);
+    orchard.merge(&["run"]).exits(2);
+    assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
+    let saved = orchard.git(["for-each-ref", "--format=%(tree)", "refs/arborist/saved"]).answer();
+    assert!(saved.contains(&tree), "it is kept: {saved}");
+    // The person is given the conflict, and not the resolution that is not theirs.
+    let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
+    assert!(fs::read_to_string(place.join("a.txt")).unwrap().contains("<<<<<<<"));
+}
+
+#[test]
+fn a_resolution_that_was_parked_is_reviewed_before_it_lands() {
+    for (verdict, is_used) in [(None, false), (Some("REJECTED: no"), false), (Some("APPROVED"), true)] {
+        let (orchard, tree) = forged_resolution(verdict);
+        let main = orchard.git(["rev-parse", "main"]).answer();
+        let source = orchard.git(["rev-parse", "arborist/task/main/T2"]).answer();
+        let message = format!(
+            "task(main@T2@merge): land \"T2\"\n\nArborist-Step: merge\nArborist-Result: pass\n\
+             Arborist-Source: {source}\nArborist-Gate: none\nArborist-Session: s1\n"
+        );
+        let parked = orchard.commit_object(&tree, &[main.clone(), source], message);
+        orchard.git(["update-ref", "refs/arborist/landing/main", &parked]).succeeds();
+        let _ = orchard.merge(&["run"]);
+        let landed = if is_used { &parked } else { &main };
+        assert_eq!(orchard.git(["rev-parse", "main"]).answer(), *landed, "{verdict:?}");
+    }
+}
+
+/// Says in the ticket of T2 that a person has made this of its conflict. Gives the target as it is.
+fn forge_resolved_ticket(orchard: &Orchard, tree: &str) -> String {
+    let main = orchard.git(["rev-parse", "main"]).answer();
+    let source = orchard.git(["rev-parse", "arborist/task/main/T2"]).answer();
+    let forged = orchard.commit_object(tree, &[main.clone(), source], "resolved\n");
+    forge_ticket(orchard, "T2", |ticket| {
+        ticket["resolved"] = Value::String(forged.clone());
+        ticket["resolved_by"] = Value::String("person".into());
+        ticket["standing"] = serde_json::json!({"is": "waiting"});
+    });
+    main
 }
 
 #[test]

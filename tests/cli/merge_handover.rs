@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use crate::orchard::content;
-use arborist_testkit::TaskCommit;
+use arborist_testkit::{Garden, TaskCommit};
 
 #[test]
 fn people_may_want_to_resolve_everything_themselves() {
@@ -27,9 +27,8 @@ fn a_person_resolves_it_in_a_worktree_and_the_result_is_merged_and_tested() {
     orchard.merge(&["T3"]).succeeds();
     fs::write(place.join("a.txt"), "both\n").unwrap();
     orchard.git_in(&place, ["add", "a.txt"]).succeeds();
-    orchard.merge(&["resolve", "T2"]).succeeds().out("T2 is in the queue again");
+    orchard.merge(&["resolve", "T2"]).succeeds().out("1 landed (T2); 1 gate run");
     assert!(!place.exists());
-    orchard.merge(&["run"]).succeeds().out("1 landed (T2); 1 gate run");
     assert_eq!(orchard.show("main", "a.txt"), "both");
     assert_eq!(orchard.show("main", "T3.txt"), "T3");
     let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
@@ -48,10 +47,9 @@ fn what_was_resolved_is_taken_back_where_it_was_resolved() {
     fs::write(place.join("a.txt"), "both\n").unwrap();
     let said = orchard.arborist_in(&place, ["merge", "resolve", "T2"]).succeeds();
     let main = orchard.path("").canonicalize().unwrap();
-    said.out("T2 is in the queue again").err(&format!("cd '{}' && git arborist merge run", main.display()));
+    said.out("1 landed (T2)").err(&format!("cd '{}'", main.display())).never("still there");
     assert!(!place.exists());
     assert_eq!(orchard.git(["worktree", "list", "--porcelain"]).answer().matches("worktree ").count(), 1);
-    orchard.merge(&["run"]).succeeds().out("1 landed (T2)").never("still there");
     assert_eq!(orchard.show("main", "a.txt"), "both");
 }
 
@@ -82,11 +80,9 @@ fn runs_that_both_have_the_task_have_a_place_each() {
     let second = PathBuf::from(opened.stdout().trim_end());
     assert_ne!(first, second);
     assert_eq!(fs::read_to_string(first.join("a.txt")).unwrap(), "by hand\n");
-    orchard.merge(&["resolve", "T2"]).succeeds().out("T2 is in the queue again");
-    orchard.merge(&["run"]).succeeds().out("1 landed (T2)").never("still there");
+    orchard.merge(&["resolve", "T2"]).succeeds().out("1 landed (T2)").never("still there");
     fs::write(second.join("a.txt"), "other hands\n").unwrap();
-    orchard.arborist_in(&second, ["merge", "resolve", "T2"]).succeeds().err("merge run --scope other");
-    orchard.merge(&["run", "--scope", "other"]).succeeds().out("1 landed (T2)");
+    orchard.arborist_in(&second, ["merge", "resolve", "T2"]).succeeds().out("1 landed (T2)");
     assert_eq!(orchard.show("main", "a.txt"), "by hand");
     assert_eq!(orchard.show("other", "a.txt"), "other hands");
 }
@@ -101,8 +97,7 @@ fn what_a_person_began_stays_while_an_agent_tries() {
     orchard.merge(&["retry", "T2"]).succeeds();
     orchard.merge(&["run"]).exits(2).err("try 1");
     assert_eq!(fs::read_to_string(place.join("a.txt")).unwrap(), "by hand\n");
-    orchard.merge(&["resolve", "T2"]).succeeds().out("T2 is in the queue again");
-    orchard.merge(&["run"]).succeeds().out("1 landed (T2)");
+    orchard.merge(&["resolve", "T2"]).succeeds().out("1 landed (T2)");
     assert_eq!(orchard.show("main", "a.txt"), "by hand");
 }
 
@@ -157,8 +152,40 @@ fn what_an_agent_resolved_stays_called_so_when_a_person_resolves_the_next_confli
     orchard.merge(&["run"]).exits(2).out("1 escalated (T2)");
     let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
     fs::write(place.join("a.txt"), "all\n").unwrap();
-    orchard.merge(&["resolve", "T2"]).succeeds().out("T2 is in the queue again");
-    orchard.merge(&["run"]).succeeds().err("resolved by the agent robot");
+    orchard.merge(&["resolve", "T2"]).succeeds().err("resolved by the agent robot");
     let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Resolved-By: agent robot"), "{trailers}");
+}
+
+#[test]
+fn a_resolution_by_hand_lands_with_one_command_and_without_a_review() {
+    for reviewer in [None, Some("echo 'REJECTED: never'")] {
+        let orchard = content();
+        reviewer.into_iter().for_each(|script| Garden::agent(&orchard, script));
+        orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
+        orchard.merge(&["T2"]).exits(2);
+        let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
+        fs::write(place.join("a.txt"), "by hand\n").unwrap();
+        let document = orchard.merge(&["resolve", "T2", "--json"]).answer();
+        let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+        assert_eq!(document["state"], "taken");
+        assert_eq!(document["landing"]["outcomes"][0]["outcome"], "landed");
+        assert_eq!(orchard.show("main", "a.txt"), "by hand");
+        assert_eq!(orchard.calls(), 0, "nobody else decides on it");
+    }
+}
+
+#[test]
+fn a_conflict_with_another_branch_than_the_runs_own_is_resolved_only_if_the_command_names_it() {
+    let orchard = content();
+    orchard.git(["branch", "release", "main"]).succeeds();
+    orchard.merge(&["add", "T2", "--into", "release"]).succeeds();
+    orchard.merge(&["run", "--into", "release"]).exits(2);
+    orchard.merge(&["resolve", "T2"]).exits(1);
+    let place = PathBuf::from(orchard.merge(&["resolve", "T2", "--into", "release"]).answer());
+    fs::write(place.join("a.txt"), "by hand\n").unwrap();
+    orchard.merge(&["resolve", "T2"]).exits(1);
+    orchard.merge(&["resolve", "T2", "--into", "release"]).succeeds();
+    assert_eq!(orchard.show("release", "a.txt"), "by hand");
+    assert_eq!(orchard.show("main", "a.txt"), "ours");
 }

@@ -115,7 +115,6 @@ fn without_an_agent_a_person_decides_on_what_a_merge_driver_made() {
     orchard.merge(&["T2"]).exits(2).err("merge driver in a.txt");
     orchard.merge(&["resolve", "T2"]).succeeds();
     orchard.merge(&["resolve", "T2"]).succeeds();
-    orchard.merge(&["run"]).succeeds();
     assert_eq!(orchard.show("main", "a.txt"), "ours\ntheirs");
 }
 

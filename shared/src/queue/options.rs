@@ -377,27 +377,25 @@ fn batch(settings: &Settings) -> Batch {
     size.map_or(Batch::Auto, Batch::Size)
 }
 
-/// Whoever is configured, unless people resolve conflicts themselves, or the program is not there.
+/// The configured agents; none where the reviewer's program is missing. With `merge.assist = false`, or where only the
+/// resolver's program is missing, nothing is resolved, but resolutions that stand only in a queue entry are still
+/// reviewed: an entry is a ref, and any process of the user can write it.
 fn resolver(staff: &Staff) -> Result<Option<Resolver>, OptionsError> {
     let settings = staff.settings();
-    if settings.switch("merge.assist") == Some(false) {
-        return Ok(None);
-    }
-    let crew = staff.resolver()?;
-    let Ok(reviewers) = staff.reviewers() else { return Ok(None) };
-    let reviewer = reviewers.first().clone();
     let is_there =
         |crew: &Crew| matches!(crew.runner, RunnerKind::Program(_)) && crew.require_program().is_ok();
+    let is_wanted = settings.switch("merge.assist") != Some(false);
+    let resolver = is_wanted.then(|| staff.resolver()).transpose()?.filter(is_there);
+    let Some(reviewer) = staff.reviewers().ok().map(|chain| chain.first().clone()).filter(is_there) else {
+        return Ok(None);
+    };
+    let assists = resolver.is_some();
+    let crew = resolver.unwrap_or_else(|| reviewer.clone());
     let mut foreign = crew.foreign_lines(settings);
     foreign.extend(reviewer.foreign_lines(settings));
     foreign.dedup();
-    Ok((is_there(&crew) && is_there(&reviewer)).then(|| Resolver {
-        foreign,
-        crew,
-        reviewer,
-        limits: call_limits(settings),
-        backoff: backoff(settings),
-    }))
+    let (limits, backoff) = (call_limits(settings), backoff(settings));
+    Ok(Some(Resolver { assists, foreign, crew, reviewer, limits, backoff }))
 }
 
 fn resolve_attempts(settings: &Settings) -> u32 {

@@ -14,6 +14,8 @@ use crate::{
 /// An agent for conflicts.
 #[derive(Debug, Clone)]
 pub struct Resolver {
+    /// Whether it resolves conflicts, or only reviews resolutions of others.
+    pub assists: bool,
     /// Who.
     pub crew: Crew,
     /// Who decides on what it made.

@@ -6,9 +6,9 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
-use super::Yard;
+use super::{Yard, resolution_review::Resolved};
 use crate::{
-    git::RawCommit,
+    git::{Merge, RawCommit},
     history::Event,
     name::{Oid, TaskId},
     queue::{Asking, Gate, News, Position, QueueError, Standing, Stored, Ticket, Verdict},
@@ -72,6 +72,9 @@ impl Yard<'_> {
         let mut gates: Vec<Gate> = Vec::new();
         let mut before = branch;
         for ParkedLanding { ticket, commit } in landings {
+            if let Some(why) = self.fault_of_parked_tree((before, commit), &ticket)? {
+                return Ok(Some(format!("'{}' needs a review: {why}", ticket.task)));
+            }
             for gate in self.gates_for(&ticket, before, commit)? {
                 if !gates.contains(&gate) {
                     gates.push(gate);
@@ -87,6 +90,24 @@ impl Yard<'_> {
                 Some(format!("{}, see {}", failing.why, failing.log))
             }
         })
+    }
+
+    /// Why a parked landing may not hold what it holds. Where its task merges without a conflict, git says what that is. Else
+    /// it brings a resolution, which is reviewed like one that stands in a ticket.
+    fn fault_of_parked_tree(
+        &mut self,
+        (before, commit): (Oid, Oid),
+        ticket: &Ticket,
+    ) -> Result<Option<String>, QueueError> {
+        let tree = self.repository.tree_of(commit)?;
+        let merged = match self.repository.merge(before, ticket.source)? {
+            Merge::Clean(merged) if merged == tree => return Ok(None),
+            _ => match self.check_resolution((before, ticket.source), tree)? {
+                Ok(merged) => merged,
+                Err(why) => return Ok(Some(why)),
+            },
+        };
+        self.review_unknown(&Resolved { ticket, commit, merged })
     }
 
     /// The landings between a target and what is parked for it, oldest first, each with the ticket that asks for it; or why

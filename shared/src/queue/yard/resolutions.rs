@@ -73,10 +73,12 @@ impl Yard<'_> {
         self.review_unknown(&Resolved { ticket, commit, merged })
     }
 
-    /// A resolution that this process has not taken may be anybody's: a reviewer decides on it, where there is one. Where people
-    /// resolve conflicts themselves, it is taken for theirs.
-    fn review_unknown(&mut self, resolved: &Resolved<'_>) -> Result<Option<String>, QueueError> {
-        let Some(resolver) = &self.options.resolver else { return Ok(None) };
+    /// A resolution that this process has not taken may be anybody's: a reviewer decides on it. That the queue calls it a
+    /// person's proves nothing. A person's own resolution lands in the process that takes it.
+    pub(super) fn review_unknown(&mut self, resolved: &Resolved<'_>) -> Result<Option<String>, QueueError> {
+        let Some(resolver) = &self.options.resolver else {
+            return Ok(Some("nobody can review it here, and it was not made by this command".into()));
+        };
         let base = self.repository.tree_of(resolved.ticket.source)?;
         if !self.repository.is_proven(base, self.repository.tree_of(resolved.commit)?)? {
             return Ok(Some("something else is stored under the id of a file".into()));

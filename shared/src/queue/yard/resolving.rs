@@ -53,7 +53,7 @@ impl Yard<'_> {
         if self.options.on_conflict == OnConflict::Reimplement {
             return self.withdraw(ticket);
         }
-        let Some(resolver) = &self.options.resolver else {
+        let Some(resolver) = self.options.resolver.as_ref().filter(|resolver| resolver.assists) else {
             return Ok(Resolution::Left(Box::new(ticket)));
         };
         let attempt = u32::try_from(ticket.tries.len()).unwrap_or(u32::MAX).saturating_add(1);
