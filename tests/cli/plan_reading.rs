@@ -56,6 +56,92 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
         &[Tasks("T001")],
     ),
     (
+        "a dependency in the middle of a sentence that cannot be read",
+        "- [ ] T001 a\n- [ ] T002 The parser depends on the schema being there\n",
+        &[Tasks("T001 T002"), Warns("tasks.md:2:")],
+    ),
+    (
+        "a dependency that a note below a task states in other words",
+        "- [ ] T001 a\n- [ ] T002 b\n  - This depends on the schema\n",
+        &[Tasks("T001 T002"), Warns("tasks.md:3:")],
+    ),
+    (
+        "a dependency of a phase that cannot be read",
+        "## Phase 1: a\n- [ ] T001 a\n## Phase 2: b\n\n**Depends on**: the database team\n\n- [ ] T002 b\n",
+        &[Tasks("T001 T002"), Warns("tasks.md:5:")],
+    ),
+    (
+        "a sentence of a section whose subject is not in the plan",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n\n## Dependencies\n\n- The API layer depends on T001\n- Views depend on view models\n",
+        &[Tasks("T001 T002"), Warns("tasks.md:7:"), Warns("tasks.md:8:")],
+    ),
+    (
+        "boxes of a legend are no tasks",
+        "# Tasks\n\n- [ ] Not started\n- [~] In progress\n- [x] Done\n\n## Work\n- [ ] Add login\n- [x] Write the docs\n",
+        &[Tasks("add-login write-the-docs")],
+    ),
+    (
+        "boxes below a heading that is a legend are no tasks",
+        "## Legend\n- [ ] means to be done\n- [x] means that it is there\n\n## Work\n- [ ] T001 a\n- [ ] T002 b\n",
+        &[Tasks("T001 T002")],
+    ),
+    (
+        "sections of checks below verification tasks hold tasks",
+        "## Build\n- [ ] Write it\n\n## Verification tasks\n\n### UI verification\n- [ ] Look at it\n",
+        &[Tasks("write-it look-at-it")],
+    ),
+    (
+        "a list of ticks and crosses",
+        "# Work\n\n- ✅ Add login\n- ✔ Write docs\n- ❌ Ship it\n- 🚧 Measure it\n- Clean up\n",
+        &[
+            Tasks("add-login write-docs ship-it measure-it clean-up"),
+            Has("add-login", "mark", "\"done\""),
+            Lacks("ship-it", "mark"),
+            Has("measure-it", "mark", "\"partial\""),
+            Needs("measure-it", "ship-it"),
+            Warns("no box and no id"),
+        ],
+    ),
+    (
+        "lines that begin with ticks",
+        "✅ Add login\n✅ Write docs\n⬜ Ship it\n",
+        &[
+            Tasks("add-login write-docs ship-it"),
+            Has("write-docs", "mark", "\"done\""),
+            Lacks("ship-it", "mark"),
+        ],
+    ),
+    (
+        "steps as headings",
+        "# Move the mail\n\nSome words.\n\n## Step 1: Copy it\n\n- by hand\n\n## Step 2: Check it\n\n## Step 3: Delete it (after step 1)\n",
+        &[Tasks("1 2 3"), Needs("2", "1"), Warns("3 steps are taken as tasks")],
+    ),
+    (
+        "a numbered list",
+        "# Move the mail\n\n1. Copy it\n   - by hand\n2. Check it\n3. Delete it\n",
+        &[Tasks("1 2 3"), Needs("3", "2")],
+    ),
+    (
+        "lists below headings that speak of work",
+        "# Mail\n\n## Goals\n- fast\n- small\n\n## Tasks\n- Copy it\n- Check it\n\n## Risks\n1. Loss\n2. Noise\n",
+        &[Tasks("copy-it check-it"), Needs("check-it", "copy-it")],
+    ),
+    (
+        "a list in a file of things to do",
+        "# TODO\n\n## Page\n- Copy it\n* Check it\n\n## Done\n- Old thing\n",
+        &[Tasks("copy-it check-it old-thing"), Has("old-thing", "mark", "\"done\"")],
+    ),
+    (
+        "phases with lists, and one without",
+        "# Plan\n\n## Phase 1: Copy\n- Copy it\n- Check it\n\n**Risks:**\n- Loss\n\n## Phase 2: Ship it\n\nJust ship.\n",
+        &[Tasks("copy-it check-it phase-2-ship-it"), Needs("phase-2-ship-it", "phase-1")],
+    ),
+    (
+        "prose without steps is refused, and why",
+        "# Thoughts\n\nWe could move the mail.\n\n## Goals\n- fast\n- small\n",
+        &[Refused("no numbered step")],
+    ),
+    (
         "a section of verification tasks holds tasks",
         "## Build\n- [ ] Write it\n\n## Verification tasks\n- [ ] Measure it\n",
         &[Tasks("write-it measure-it")],

@@ -197,6 +197,43 @@ const SAID_OF_TASKS: &[Row] = &[
 
 const WHOLE_PLANS: &[Row] = &[
     (
+        "a task that can run at any time",
+        "## Phase 1: a\n- [ ] T001 a\n## Phase 2: b\n- [ ] T002 b\n- [ ] T003 Write the docs (can run at any time)\n- [ ] T004 c\n## Phase 3: d\n- [ ] T005 Draw a logo. Can be done anytime\n- [ ] T006 Let users cancel at any time\n\n## Dependencies\n\n- Phase 2 depends on Phase 1\n",
+        &[
+            ("T003", ""),
+            ("T002", "phase-1"),
+            ("T004", "T002 T003 phase-1"),
+            ("phase-2", ""),
+            ("T005", ""),
+            ("T006", "T005 phase-2"),
+        ],
+    ),
+    (
+        "a task that can run at any time behind another",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c (any time after T001)\n- [ ] T004 d (any time after lunch)\n",
+        &[("T003", "T001"), ("T004", "T002 T003")],
+    ),
+    (
+        "phases by what their titles count",
+        "## Phase 1: Base\n- [ ] T001 a\n## Phase 2: Module 1 - Walk\n- [ ] T002 b\n## Phase 3: Module 2 - Run\n- [ ] T003 c\n## Phase 4: Module 3 - Jump\n- [ ] T004 d\n## Phase 5: End\n- [ ] T005 e\n\n## Parallel Opportunities\n\n- Module 1, 2 and 3 can be developed in parallel\n",
+        &[("phase-3", "phase-1"), ("phase-4", "phase-1"), ("phase-5", "phase-2 phase-3 phase-4")],
+    ),
+    (
+        "a range of what titles count",
+        "## Phase 1: Base\n- [ ] T001 a\n## Phase 2: Module 1 - Walk\n- [ ] T002 b\n## Phase 3: Module 2 - Run\n- [ ] T003 c\n## Phase 4: Module 3 - Jump\n- [ ] T004 d\n\n## Dependencies\n\n- Module 3 depends on Module 1\n- Modules 1-2 depend on Phase 1\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-1"), ("phase-4", "phase-2")],
+    ),
+    (
+        "milestones by their word",
+        "## Milestone 1: a\n- [ ] T001 a\n## Milestone 2: b\n- [ ] T002 b\n## Milestone 3: c\n- [ ] T003 c\n\n## Dependencies\n\n- Milestone 3 depends on Milestone 1\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-1")],
+    ),
+    (
+        "a name that stands for tasks",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n\n## Dependencies\n\n- Program fixes (T002-T003) are sequential. Page fixes (T004-T005) can run in parallel with program fixes.\n",
+        &[("T003", "T002"), ("T004", "T001"), ("T005", "T001 T004")],
+    ),
+    (
         "waves in JSON",
         "- [ ] 1. a\n  - [ ] 1.1 b\n  - [ ] 1.2 c\n- [ ] 2. d\n  - [ ] 2.1 e\n  - [ ] 2.2 f\n- [ ] 3. g\n\n## Task Dependency Graph\n\n\
          ```json\n{ \"waves\": [\n  { \"id\": 0, \"tasks\": [\"1.1\", \"2.1\"] },\n  { \"id\": 1, \"tasks\": [\"1.2\", \"2.2\"] }\n] }\n```\n",

@@ -26,7 +26,7 @@ pub(super) struct Draft {
 }
 
 /// That a node waits for another.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct DraftNeed {
     pub(super) on: TaskId,
     /// Where that is said, or the place of the node that waits.

@@ -71,8 +71,8 @@ fn read_markdown(documents: &[(&str, &[u8])]) -> Result<Plan, PlanError> {
 }
 
 fn without_tasks(files: &[SpecFile<'_>], has_tasks: impl Fn(usize) -> bool) -> Vec<Problem> {
-    let fix =
-        "write tasks as '- [ ] T001 text'; git arborist plan --assign-ids gives ids to boxes that have none";
+    let what = "no task was found: there is no box, no id, no numbered step and no list below a heading such as 'Tasks'";
+    let fix = "write each task as '- [ ] text' or '- [ ] T001 text'";
     let empty = files.iter().enumerate().filter(|(at, _)| !has_tasks(*at));
-    empty.map(|(_, file)| file.problem(0, "no task with an id was found", fix)).collect()
+    empty.map(|(_, file)| file.problem(0, what, fix)).collect()
 }

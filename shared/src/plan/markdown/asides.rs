@@ -3,7 +3,10 @@
 use super::section::{counted_label, is_dependencies, phase_label};
 
 /// Words that only a list of checks is called by.
-const CHECK_LISTS: [&str; 17] = [
+const CHECK_LISTS: [&str; 20] = [
+    "legend",
+    "图例",
+    "凡例",
     "checklist",
     "checklists",
     "check list",
@@ -44,7 +47,7 @@ const CHECKS: [&str; 16] = [
 ];
 
 /// Whether a text has one of some words, as whole words where a script has such.
-fn has_word(text: &str, words: &[&str]) -> bool {
+pub(super) fn has_word(text: &str, words: &[&str]) -> bool {
     let lower = text.to_lowercase();
     let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
     words.iter().any(|word| {
@@ -60,6 +63,47 @@ pub(super) fn is_check_list(title: &str) -> bool {
     let is_counted = phase_label(title).is_some() || counted_label(title).is_some();
     let is_work = is_counted || has_word(title, &["task", "tasks"]);
     has_word(title, &CHECK_LISTS) || !is_work && has_word(title, &CHECKS)
+}
+
+/// Whether a heading can only mean a list of checks.
+pub(super) fn is_only_checks(title: &str) -> bool {
+    has_word(title, &CHECK_LISTS)
+}
+
+/// Whether the text of a box only tells what its mark means, as "[~] In progress" in a legend.
+pub(super) fn is_of_legend(text: &str) -> bool {
+    const STATES: [&str; 26] = [
+        "not started",
+        "not done",
+        "to do",
+        "todo",
+        "open",
+        "pending",
+        "planned",
+        "in progress",
+        "in-progress",
+        "ongoing",
+        "partial",
+        "partially done",
+        "partially complete",
+        "done",
+        "complete",
+        "completed",
+        "finished",
+        "blocked",
+        "skipped",
+        "cancelled",
+        "canceled",
+        "deferred",
+        "incomplete",
+        "task not started",
+        "未开始",
+        "已完成",
+    ];
+    let text = text.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    let text = text.split(['(', '—', '–', ':', '/']).next().unwrap_or_default();
+    let text = text.split(" - ").next().unwrap_or_default().trim_matches(|c: char| !c.is_alphanumeric());
+    STATES.contains(&text)
 }
 
 /// Whether a paragraph leads to a list of checks: "Acceptance criteria:", "**Checkpoint**: all of this works".

@@ -6,6 +6,7 @@ use super::{
     head::{Checkbox, Head},
     naming::virtual_id,
     outline::Builder,
+    prose::{ProseTask, tick_at},
     table,
 };
 use crate::plan::Mark;
@@ -74,6 +75,44 @@ impl<'a> Builder<'_, 'a> {
         self.mark(entry, mark, line.offset_of(mark));
         self.open.push((column, entry));
         self.owner = Some(entry);
+    }
+
+    /// A step of a plan that has neither boxes nor ids.
+    pub(super) fn prose_item(&mut self, at: usize, column: usize, task: ProseTask) {
+        let line = self.lines[at];
+        self.leave();
+        let text = tick_at(line.content()).map_or(line.content(), |(_, rest)| rest);
+        let form = if task.number.is_some() { Form::Bullet } else { Form::Plain };
+        if let Some(entry) = self.prose_entry(form, at, Head::plain(text), task) {
+            self.open.push((column, entry));
+            self.owner = Some(entry);
+        } else {
+            self.prose(at);
+        }
+    }
+
+    /// The same for a heading such as "Step 2: Add the table".
+    pub(super) fn prose_heading(&mut self, at: usize, title: &'a str, mut task: ProseTask) -> Option<usize> {
+        let is_ticked = title.trim_start().starts_with(TICKS) || title.trim_end().ends_with(TICKS);
+        if is_ticked {
+            task.mark = Mark::Done;
+        }
+        self.prose_entry(Form::Heading, at, Head::plain(title), task)
+    }
+
+    fn prose_entry(&mut self, form: Form, at: usize, head: Head<'a>, task: ProseTask) -> Option<usize> {
+        let line = self.lines[at];
+        let id = match &task.number {
+            Some(number) => number.parse().ok()?,
+            None => self.virtual_names.name(&virtual_id(&head.title))?,
+        };
+        let mut entry = Entry::new(form, id, head, line.offset_of(line.content()));
+        (entry.lines, entry.section) = (at..at + 1, self.section);
+        if entry.mark != Mark::Skipped {
+            entry.mark = task.mark;
+        }
+        self.outline.entries.push(entry);
+        Some(self.outline.entries.len() - 1)
     }
 
     pub(super) fn row(&mut self, at: usize, row: table::Row<'a>) {

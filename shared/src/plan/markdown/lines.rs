@@ -6,6 +6,12 @@ use super::{
     blocks::{block_kind, columns, front_matter_lines, heading_text, marker_len, opens},
 };
 
+/// The number of an ordered list item, if a line begins as one.
+pub(super) fn marker_number(text: &str) -> Option<u32> {
+    let len = marker_len(text)?;
+    text[..len].trim_end_matches(['.', ')']).parse().ok()
+}
+
 /// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {

@@ -30,6 +30,12 @@ pub(super) enum Name<'a> {
     AllAfter,
     /// A phase by its title, by position.
     Node(usize),
+    /// A phase by what its title counts, as "Module 2" of "Phase 3: Module 2 - Physics".
+    Part(&'a str, &'a str),
+    /// From one of these to another.
+    Parts(&'a str, &'a str, &'a str),
+    /// Tasks by a name that the plan gives them in brackets, by its number.
+    Group(usize),
 }
 
 /// A name with its place.
@@ -174,6 +180,7 @@ impl Mentions<'_> {
             },
             Piece::Number(label) => match before? {
                 Name::Phase(_) | Name::Phases(..) => phase_from(clause, at, label),
+                Name::Part(word, _) | Name::Parts(word, ..) => self.part_from(clause, at, word)?,
                 Name::Story(_) | Name::Stories(..) => story_from(clause, at, label)?,
                 _ => return None,
             },
@@ -210,6 +217,9 @@ impl Mentions<'_> {
             let is_task = TASK_WORDS.iter().any(|task| word.eq_ignore_ascii_case(task));
             self.known.is_label_word(word) || is_task && self.known.has_phase(label)
         };
+        if let Some((name, end)) = self.part_from(clause, at + 1, word) {
+            return Some(((name, place), behind_parenthesis(clause, end)));
+        }
         if matches!(next(1), Some(Piece::Number(label)) if counts(label)) {
             return self.member_at(clause, at + 1, Some(&Name::Phase(word)));
         }
@@ -228,6 +238,31 @@ impl Mentions<'_> {
         }
         let (node, end) = self.known.title_at(clause, at)?;
         Some(((Name::Node(node), place), behind_parenthesis(clause, end)))
+    }
+
+    /// The group of tasks whose name stands at a position. Only what a keyword speaks of is looked up: as the subject of a
+    /// sentence, the name mostly stands before the tasks themselves.
+    pub(super) fn group_at<'a>(&self, clause: &[Token<'a>], at: usize) -> Option<List<'a>> {
+        let (group, end) = self.known.group_named_at(clause, at).filter(|_| self.reads_titles)?;
+        Some(List::new(vec![(Name::Group(group), clause[at].at)], at, end))
+    }
+
+    /// "Module 2" or "Modules 2-4" of phases that are called "Phase 3: Module 2 - Physics". A phase that itself has the number
+    /// goes before it.
+    fn part_from<'a>(&self, clause: &[Token<'a>], at: usize, word: &'a str) -> Option<(Name<'a>, usize)> {
+        let number = |at: usize| match clause.get(at).map(|token| token.what) {
+            Some(Piece::Number(label) | Piece::Id(label)) => Some(label),
+            _ => None,
+        };
+        let first = number(at).filter(|first| self.known.part(word, first).is_some())?;
+        let last = match range_end(clause, at + 1) {
+            Some((Piece::Number(last) | Piece::Id(last), end)) => Some((last, end)),
+            _ => None,
+        };
+        Some(match last.filter(|(last, _)| self.known.part(word, last).is_some()) {
+            Some((last, end)) => (Name::Parts(word, first, last), end),
+            None => (Name::Part(word, first), at + 1),
+        })
     }
 
     /// The lists in some tokens, one behind the other.
@@ -281,9 +316,9 @@ fn is_open_end(clause: &[Token<'_>], at: usize) -> bool {
 }
 
 /// Words that may stand before the id of a task.
-const TASK_WORDS: [&str; 14] = [
-    "task", "tasks", "issue", "issues", "ticket", "tickets", "tarefa", "tarefas", "tarea", "tareas", "tâche",
-    "tâches", "aufgabe", "aufgaben",
+const TASK_WORDS: [&str; 16] = [
+    "step", "steps", "task", "tasks", "issue", "issues", "ticket", "tickets", "tarefa", "tarefas", "tarea",
+    "tareas", "tâche", "tâches", "aufgabe", "aufgaben",
 ];
 
 /// "P1 stories", "all P1 user stories".
@@ -307,10 +342,8 @@ fn all_at<'a>(clause: &[Token<'a>], at: usize, word: &str) -> Option<(Name<'a>, 
     /// What "all user story …" may go on with and still mean all of them.
     const STORY_WORK: [&str; 6] =
         ["entities", "work", "implementations", "implementation", "features", "components"];
-    if matches!(
-        word,
-        "所有用户故事" | "所有用戶故事" | "所有使用者故事" | "全部用户故事" | "すべてのユーザーストーリー"
-    ) {
+    let is_cjk_all = (word.starts_with("所有") || word.starts_with("全部")) && word.ends_with("故事");
+    if is_cjk_all || word == "すべてのユーザーストーリー" {
         return Some((Name::AllStories, at + 1));
     }
     let lower = word.to_lowercase();

@@ -25,6 +25,7 @@ mod numbering;
 mod outline;
 mod parallel_words;
 mod paths;
+mod prose;
 mod red;
 mod section;
 mod sentences;
@@ -98,10 +99,11 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (Found, Vec<Unread>, Vec
         found.problems.append(&mut page.outline.problems);
         found.warnings.append(&mut page.outline.warnings);
     }
-    let known = NodeIndex::new(&found.drafts, &roles);
+    let mut known = NodeIndex::new(&found.drafts, &roles);
     let family = Family::new(&found.drafts, |id| known.position(id));
-    let mut stated = stated::read(&pages, (&known, &roles), &family, &mut found);
+    let mut stated = stated::read(&pages, (&mut known, &roles), &family, &mut found);
     default_order::add_implied(&mut found.drafts, &roles, &family, &mut stated);
+    default_order::release(&mut found.drafts, &family, &stated.any_time);
     let unread = pages.iter().flat_map(unread).collect();
     let reds = pages.iter().flat_map(red::proposals).collect();
     (found, unread, reds)

@@ -17,6 +17,9 @@ use crate::{
     plan::assemble::{Draft, unknown_fix},
 };
 
+/// How many words the name of a group of tasks has at most.
+pub(super) const MOST_GROUP_WORDS: usize = 4;
+
 /// The nodes of a plan, by every name that a sentence may use.
 #[derive(Debug, Default)]
 pub(super) struct NodeIndex {
@@ -31,6 +34,11 @@ pub(super) struct NodeIndex {
     by_story: BTreeMap<String, Vec<usize>>,
     /// Words that headings count with, such as "group" in "Group 3", and "section" where they only have numbers.
     label_words: HashSet<String>,
+    /// Phases by what their titles count, as "module" and "2" of "Phase 3: Module 2 - Physics".
+    parts: HashMap<(String, String), usize>,
+    /// Names that stand for tasks, as "program fixes" in "Program fixes (T010-T016) …", with these tasks.
+    groups: Vec<Vec<usize>>,
+    by_group_name: HashMap<Vec<String>, usize>,
     by_priority: HashMap<String, Vec<usize>>,
     /// The phases whose titles have a word.
     by_word: HashMap<String, Vec<usize>>,
@@ -76,6 +84,9 @@ impl NodeIndex {
                     phases.push(at);
                 }
             }
+            if let Some(part) = &role.part {
+                known.parts.entry(part.clone()).or_insert(at);
+            }
             if let Some(priority) = role.priority.clone().filter(|_| role.kind == NodeKind::Story) {
                 known.by_priority.entry(priority).or_default().push(at);
             }
@@ -102,6 +113,12 @@ impl NodeIndex {
     fn add_counted(&mut self, roles: &[Role]) {
         let mut counted: HashMap<String, Option<usize>> = HashMap::new();
         for (at, role) in roles.iter().enumerate().filter(|(_, role)| role.kind != NodeKind::Task) {
+            // "Milestone 2" is a phase by its label and by its word.
+            if let (Some(_), Some((word, _))) = (&role.label, &role.counted)
+                && word != "section"
+            {
+                self.label_words.insert(word.clone());
+            }
             if let (None, Some((word, label))) = (&role.label, &role.counted) {
                 self.label_words.insert(word.clone());
                 counted.entry(label.clone()).and_modify(|found| *found = None).or_insert(Some(at));
@@ -117,6 +134,44 @@ impl NodeIndex {
         let word = word.to_lowercase();
         let singular = word.strip_suffix('s').unwrap_or(&word);
         self.label_words.contains(&word) || self.label_words.contains(singular)
+    }
+
+    /// The phase whose title counts "Module 2", for "Module" or "modules" and "2".
+    pub(super) fn part(&self, word: &str, label: &str) -> Option<usize> {
+        if self.parts.is_empty() {
+            return None;
+        }
+        let word = word.to_lowercase();
+        let find = |word: &str| self.parts.get(&(word.to_owned(), label.to_lowercase())).copied();
+        find(&word).or_else(|| find(word.strip_suffix('s')?))
+    }
+
+    /// Lets a name stand for tasks. One that stands for several groups is dropped.
+    pub(super) fn name_group(&mut self, name: Vec<String>, tasks: Vec<usize>) {
+        match self.by_group_name.get(&name) {
+            Some(known) if self.groups[*known] == tasks => {}
+            Some(known) => self.groups[*known].clear(),
+            None => {
+                self.by_group_name.insert(name, self.groups.len());
+                self.groups.push(tasks);
+            }
+        }
+    }
+
+    /// The name of a group of tasks at a position, the longest if there are several.
+    pub(super) fn group_named_at(&self, clause: &[Token<'_>], at: usize) -> Option<(usize, usize)> {
+        if self.by_group_name.is_empty() {
+            return None;
+        }
+        let word = |at: usize| match clause.get(at).map(|token| token.what) {
+            Some(Piece::Word(word)) => Some(word.to_lowercase()),
+            _ => None,
+        };
+        (2..=MOST_GROUP_WORDS).rev().find_map(|length| {
+            let words: Option<Vec<String>> = (at..at + length).map(word).collect();
+            let group = *self.by_group_name.get(&words?)?;
+            (!self.groups[group].is_empty()).then_some((group, at + length))
+        })
     }
 
     /// The one phase whose title has all these words: "Isolation/Parity" means "Isolation & Contract Parity".
@@ -160,6 +215,14 @@ impl NodeIndex {
     fn resolve<'n>(&self, name: &Name<'n>, subject: Option<usize>) -> (Vec<usize>, Option<Missing<'n>>) {
         let found = match name {
             Name::Node(node) => vec![*node],
+            Name::Part(word, label) => self.part(word, label).into_iter().collect(),
+            Name::Parts(word, first, last) => match (self.part(word, first), self.part(word, last)) {
+                (Some(first), Some(last)) => {
+                    self.phases.iter().map(|(at, _)| *at).filter(|at| (first..=last).contains(at)).collect()
+                }
+                _ => Vec::new(),
+            },
+            Name::Group(group) => self.groups[*group].clone(),
             Name::Phase(label) => self.phase(label).into_iter().collect(),
             Name::Phases(first, last) => self.phases(first, last),
             Name::PhasesFrom(first) => self.phases_from(first),

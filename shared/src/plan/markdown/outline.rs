@@ -12,6 +12,7 @@ use super::{
     lines::Kind,
     naming::Names,
     numbering::{counted_level, reads_families},
+    prose::{ProseTask, ProseTasks, prose_tasks},
     section::{Section, begins_with, is_about_parallel, is_dependencies, phase_label, says_needs},
     table,
 };
@@ -88,17 +89,14 @@ pub(super) struct Builder<'f, 'a> {
     pub(super) virtual_names: Names,
     /// What stands between the last task and here.
     pub(super) lead: Lead,
-    /// Whether `1.2` makes a task also where there is neither a box nor the word "Task".
-    reads_numbers: bool,
-    /// The level of headings whose plain numbers make tasks.
-    counted_level: Option<usize>,
+    reading: Reading,
     /// Whether `A1` and `DB-1` are ids.
     reads_families: bool,
 }
 
 /// The outline of a file. Numbers alone make tasks only in a file that has no others: "### 1.2 Add the table".
 pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[Line<'a>]) -> Outline<'a> {
-    let outline = outline_with(file, lines, (false, None));
+    let outline = outline_with(file, lines, Reading::default());
     let is_check = |entry: &Entry| {
         let mut chain = std::iter::successors(entry.section, |at| outline.sections[*at].parent);
         entry.form == Form::Plain
@@ -108,18 +106,38 @@ pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[Line<'a>]) -> Outline<'a
         return outline;
     }
     let level = counted_level(lines);
-    if outline.entries.is_empty() || level.is_some() {
-        outline_with(file, lines, (true, level))
-    } else {
+    let is_empty = outline.entries.is_empty();
+    if !is_empty && level.is_none() {
+        return outline;
+    }
+    let outline = outline_with(
+        file,
+        lines,
+        Reading { reads_numbers: true, counted_level: level, ..Reading::default() },
+    );
+    if !outline.entries.is_empty() || !is_empty {
+        return outline;
+    }
+    let prose = prose_tasks(file.label, lines);
+    if prose.is_empty() {
         outline
+    } else {
+        outline_with(file, lines, Reading { prose, ..Reading::default() })
     }
 }
 
-fn outline_with<'a>(
-    file: &SpecFile<'a>,
-    lines: &[Line<'a>],
-    (reads_numbers, counted_level): (bool, Option<usize>),
-) -> Outline<'a> {
+/// What makes a task beside boxes and ids with letters.
+#[derive(Default)]
+struct Reading {
+    /// Whether `1.2` makes a task also where there is neither a box nor the word "Task".
+    reads_numbers: bool,
+    /// The level of headings whose plain numbers make tasks.
+    counted_level: Option<usize>,
+    /// Lines that are tasks in a file without boxes and ids.
+    prose: ProseTasks,
+}
+
+fn outline_with<'a>(file: &SpecFile<'a>, lines: &[Line<'a>], reading: Reading) -> Outline<'a> {
     let mut builder = Builder {
         file,
         lines,
@@ -130,14 +148,14 @@ fn outline_with<'a>(
         is_after_blank: false,
         virtual_names: Names::default(),
         lead: Lead::None,
-        reads_numbers,
-        counted_level,
+        reading,
         reads_families: reads_families(lines),
     };
     let mut at = 0;
     while at < lines.len() {
         at = builder.line(at);
     }
+    builder.warn_of_prose();
     builder.outline
 }
 
@@ -170,7 +188,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// Ends the open items; lines then belong to the heading, if that is a task.
-    fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         self.open.clear();
         self.owner = self.section.and_then(|section| self.outline.sections[section].task);
     }
@@ -207,9 +225,12 @@ impl<'a> Builder<'_, 'a> {
         self.open.clear();
         self.owner = None;
         self.lead = Lead::None;
-        if level > 1
-            && let Some(task) = self.heading_task(at, line.content())
-        {
+        let task = match self.prose_task(at) {
+            Some(task) => self.prose_heading(at, line.content(), task),
+            None if level > 1 => self.heading_task(at, line.content()),
+            None => None,
+        };
+        if let Some(task) = task {
             self.outline.sections[own].task = Some(task);
             self.owner = Some(task);
         }
@@ -223,7 +244,8 @@ impl<'a> Builder<'_, 'a> {
             Some((Checkbox::Marked(mark), rest)) => (Some(mark), rest),
             _ => (None, content),
         };
-        let is_counted = self.counted_level.is_some_and(|level| self.lines[at].kind == Kind::Heading(level));
+        let is_counted =
+            self.reading.counted_level.is_some_and(|level| self.lines[at].kind == Kind::Heading(level));
         let is_id = |head: &Head<'_>| head.is_worded || self.is_bare_id(head.id) || is_counted;
         let head = Head::parse(rest).filter(is_id)?;
         // "### 3. Add the table ✅" is done as well.
@@ -245,12 +267,15 @@ impl<'a> Builder<'_, 'a> {
 
     /// Whether an id tells a task without a box or a word before it.
     fn is_bare_id(&self, id: &str) -> bool {
-        ids::lettered(id).is_some() || self.reads_numbers && id.contains('.')
+        ids::lettered(id).is_some() || self.reading.reads_numbers && id.contains('.')
     }
 
     fn item(&mut self, at: usize, column: usize) {
         let line = self.lines[at];
         let content = line.content();
+        if let Some(task) = self.prose_task(at) {
+            return self.prose_item(at, column, task);
+        }
         let is_nested = self.open.iter().any(|(column, _)| line.indent >= *column);
         if let Some((checkbox, rest)) = checkbox(content) {
             return self.boxed(at, (checkbox, rest), column);
@@ -284,6 +309,9 @@ impl<'a> Builder<'_, 'a> {
     fn text(&mut self, at: usize) {
         let line = self.lines[at];
         let content = line.content();
+        if let Some(task) = self.prose_task(at) {
+            return self.prose_item(at, line.indent + 2, task);
+        }
         // `-[ ] T001` and `• [ ] T001` are no list items for Markdown, but for people they are.
         let bare = content.trim_start_matches(['-', '*', '+', '•', '–', '·', '◦', ' ']);
         if let Some((mark, rest)) = checkbox(bare).filter(|(_, rest)| self.head(rest).is_some()) {
@@ -296,7 +324,7 @@ impl<'a> Builder<'_, 'a> {
         if let Some(title) = bold_part(content).filter(|_| self.section.is_some() && line.indent == 0) {
             return self.heading(at, BOLD_LEVEL, title);
         }
-        if self.reads_numbers
+        if self.reading.reads_numbers
             && line.indent == 0
             && !self.is_in_dependencies()
             && ids::numeric(content).is_some()
@@ -420,6 +448,19 @@ fn bold_part(content: &str) -> Option<&str> {
 }
 
 impl<'a> Builder<'_, 'a> {
+    fn prose_task(&self, at: usize) -> Option<ProseTask> {
+        self.reading.prose.get(&at).cloned()
+    }
+
+    /// Tells once that a plan has neither boxes nor ids, and what is taken as its tasks.
+    fn warn_of_prose(&mut self) {
+        let Some(first) = self.reading.prose.keys().next() else { return };
+        let count = self.reading.prose.len();
+        let what = format!("no box and no id was found; {count} steps are taken as tasks");
+        let fix = "write them as '- [ ] text' to be sure";
+        self.outline.warnings.push(self.file.problem(self.lines[*first].at, what, fix));
+    }
+
     /// A line of a section that lists dependencies; plain text goes on with what stands before it.
     fn dependency(&mut self, line: Line<'a>) {
         if line.kind == Kind::Row {

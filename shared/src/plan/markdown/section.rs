@@ -132,6 +132,14 @@ pub(super) fn counted_label(title: &str) -> Option<(String, String)> {
     (is_label && is_apart).then(|| (word.to_owned(), label.to_owned()))
 }
 
+/// The word and the number that a heading counts with behind the label of its phase: `module` and `2` of "Phase 3: Module 2 -
+/// Physics". Stories have names of their own.
+pub(super) fn counted_part(title: &str) -> Option<(String, String)> {
+    phase_label(title)?;
+    let (_, rest) = title.split_once([':', '：', '—', '–', '-'])?;
+    counted_label(rest).filter(|(word, _)| !matches!(word.as_str(), "section" | "us" | "story" | "p"))
+}
+
 /// The priority that a heading states: `P1` of "User Story 1 - Login (Priority: P1)".
 pub(super) fn priority(title: &str) -> Option<&str> {
     let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::{
-    asides::{is_check_list, is_for_later, is_history, is_summary},
+    asides::{has_word, is_check_list, is_for_later, is_history, is_of_legend, is_only_checks, is_summary},
     entry::{Entry, Form, Lead, Why},
     naming::{Names, stable_hash, virtual_id},
     outline::{Checks, Outline},
@@ -150,6 +150,8 @@ struct PlainBoxes<'o, 'a> {
     with_ids: HashSet<Option<usize>>,
     /// Sections that hold tasks with ids, in themselves or below.
     with_tasks: HashSet<usize>,
+    /// Sections that tell what at least two marks mean.
+    legends: HashSet<Option<usize>>,
 }
 
 impl PlainBoxes<'_, '_> {
@@ -161,8 +163,8 @@ impl PlainBoxes<'_, '_> {
     /// In a file without ids every box is a task that no check list holds. Beside tasks with ids, it is a task in their
     /// list, in a phase of its own, and in any other section that is not about something else.
     fn meaning(&self, entry: &Entry) -> Meaning {
-        let is_check = entry.lead == Lead::Checks
-            || self.chain(entry.section).any(|section| is_check_list(&section.title));
+        let is_check =
+            entry.lead == Lead::Checks || self.is_in_checks(entry.section) || self.is_of_legend(entry);
         match self.form {
             Form::Plain if is_check => Meaning::Check,
             Form::Plain => Meaning::Task,
@@ -172,6 +174,24 @@ impl PlainBoxes<'_, '_> {
             Form::Box => self.beside_ids(entry),
             _ => Meaning::LikelyCheck,
         }
+    }
+
+    /// Whether a section is a list of checks, or stands in one. "UI verification" below "Verification tasks" is none.
+    fn is_in_checks(&self, section: Option<usize>) -> bool {
+        for section in self.chain(section) {
+            if is_only_checks(&section.title) {
+                return true;
+            }
+            if has_word(&section.title, &["task", "tasks"]) {
+                return false;
+            }
+        }
+        self.chain(section).any(|section| is_check_list(&section.title))
+    }
+
+    /// A legend names at least two states.
+    fn is_of_legend(&self, entry: &Entry) -> bool {
+        is_of_legend(&entry.text) && self.legends.contains(&entry.section)
     }
 
     fn beside_ids(&self, entry: &Entry) -> Meaning {
@@ -202,6 +222,7 @@ fn settle_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form
             .map(|(entry, _)| entry.section)
             .collect(),
         with_tasks: tasks().flat_map(|(entry, _)| std::iter::successors(entry.section, parent)).collect(),
+        legends: legends(outline),
     };
     let plain = (0..outline.entries.len()).filter(|at| outline.entries[*at].form == Form::Plain);
     let mut meant: Vec<(usize, Meaning)> =
@@ -217,6 +238,14 @@ fn settle_plain_boxes(file: &SpecFile<'_>, outline: &mut Outline<'_>, form: Form
         }
     }
     warn_of_doubts(file, outline, &meant);
+}
+
+fn legends(outline: &Outline<'_>) -> HashSet<Option<usize>> {
+    let mut count: HashMap<Option<usize>, usize> = HashMap::new();
+    let states =
+        outline.entries.iter().filter(|entry| entry.form == Form::Plain && is_of_legend(&entry.text));
+    states.for_each(|entry| *count.entry(entry.section).or_default() += 1);
+    count.into_iter().filter(|(_, count)| *count > 1).map(|(section, _)| section).collect()
 }
 
 /// Tells once for each section what its boxes were taken for, where that is a guess.

@@ -7,7 +7,13 @@ const PHASES: [&str; 8] = ["phase", "phases", "fase", "fases", "阶段", "階段
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
 /// of their characters is cut at these words; longer ones stand first.
-const CJK_WORDS: [&str; 52] = [
+const CJK_WORDS: [&str; 58] = [
+    "所有期望的用户故事",
+    "所有期望的用戶故事",
+    "所有期望的使用者故事",
+    "所有需要的用户故事",
+    "所有需要的用戶故事",
+    "所有需要的使用者故事",
     "所有用户故事",
     "所有使用者故事",
     "全部用户故事",

@@ -11,9 +11,9 @@ use super::{
     parallel_words::{named_in_parallel, telling_words},
     paths::paths,
     section::{
-        Purpose, Section, begins_with, begins_with_story, counted_label, is_step, phase_label, priority,
-        purpose, says_apart, slug, spoken_names, states_needs, stories_told, story_numbers, title_words,
-        without_brackets,
+        Purpose, Section, begins_with, begins_with_story, counted_label, counted_part, is_step, phase_label,
+        priority, purpose, says_apart, slug, spoken_names, states_needs, stories_told, story_numbers,
+        title_words, without_brackets,
     },
     settle::Standing,
 };
@@ -46,6 +46,8 @@ pub(super) struct Role {
     pub(super) label: Option<String>,
     /// The word and the number that a heading other than "Phase 3" counts with: "Group 3", "3. Auth".
     pub(super) counted: Option<(String, String)>,
+    /// The same of a title behind "Phase 3": "Module" and `2` of "Phase 3: Module 2 - Physics".
+    pub(super) part: Option<(String, String)>,
     /// The priority in its title, such as `P1`.
     pub(super) priority: Option<String>,
     /// The words of its title in lower case.
@@ -330,6 +332,7 @@ impl TreeBuilder<'_, '_> {
             kind,
             label: phase_label(title),
             counted: counted_label(title),
+            part: counted_part(title),
             priority: priority(title).map(str::to_owned),
             words: title_words(title),
             stories,

@@ -78,6 +78,9 @@ pub(super) fn is_permission(between: &[Token<'_>], is_of_tasks: bool) -> bool {
         "are",
         "then",
         "built",
+        "content",
+        "work",
+        "development",
         // Portuguese, Spanish, French, Italian
         "podem",
         "pode",
@@ -164,19 +167,92 @@ impl<'a> ClauseReader<'_, 'a> {
             return;
         }
         self.said.is_free = true;
-        match topic {
-            // What the clause itself names goes before what the item is about.
-            Some(_) if self.voice == Voice::Section && self.mentions.list_at(self.clause, 0).is_some() => {
-                let list = self.mentions.list_at(self.clause, 0);
-                self.said.free.extend(list.into_iter().flat_map(|list| list.members));
-            }
-            Some(topic) => self.said.free.extend(topic.iter().cloned()),
-            None if self.voice == Voice::Section => {
-                let list = self.mentions.list_at(self.clause, 0);
-                self.said.free.extend(list.into_iter().flat_map(|list| list.members));
-            }
-            None => {}
+        // What the clause itself names goes before what the item is about.
+        let own = self.mentions.list_at(self.clause, 0).filter(|_| self.voice == Voice::Section);
+        let names = own.map(|list| list.members).or_else(|| topic.map(<[_]>::to_vec)).unwrap_or_default();
+        if self.any_time().is_some() {
+            self.said.any_time.extend(names.iter().cloned());
         }
+        self.said.free.extend(names);
+    }
+
+    /// "Write the docs (can be done anytime)": what a task says of itself stands apart from its title, so "users can cancel at
+    /// any time" is none. "any time after T003" counts only if what comes first can be read.
+    pub(super) fn note_any_time(&mut self) {
+        const MODALS: [&str; 3] = ["can", "may", "could"];
+        const WORDS: [&str; 26] = [
+            "at",
+            "be",
+            "done",
+            "run",
+            "start",
+            "started",
+            "begin",
+            "executed",
+            "implemented",
+            "written",
+            "happen",
+            "worked",
+            "on",
+            "in",
+            "parallel",
+            "also",
+            "this",
+            "it",
+            "task",
+            "safely",
+            "and",
+            "independent",
+            "independently",
+            "any",
+            "time",
+            "proceed",
+        ];
+        let Some((at, end)) = self.any_time().filter(|_| self.voice == Voice::Task) else { return };
+        let word = |at: usize| match self.clause[at].what {
+            Piece::Word(word) => Some(word),
+            _ => None,
+        };
+        let is_among = |at: usize, words: &[&str]| {
+            word(at).is_some_and(|word| words.iter().any(|known| word.eq_ignore_ascii_case(known)))
+        };
+        let start = (0..at)
+            .rev()
+            .take_while(|at| is_among(*at, &WORDS) || is_among(*at, &MODALS))
+            .last()
+            .unwrap_or(at);
+        let is_bracketed = start
+            .checked_sub(1)
+            .is_some_and(|before| matches!(self.clause[before].what, Piece::Open | Piece::OpenSquare));
+        let says_can = (start..at).any(|at| is_among(at, &MODALS))
+            || is_bracketed
+            || word(at).is_some_and(|word| !word.is_ascii());
+        let is_end = match self.clause.get(end).map(|token| token.what) {
+            Some(Piece::Word(word)) => match keyword_at(self.clause, end, self.voice) {
+                Some(keyword) => self.object_at(keyword, None).is_some(),
+                None => matches!(word, "in" | "and" | "independently" | "as" | "since" | "because"),
+            },
+            Some(Piece::Id(_)) => false,
+            _ => true,
+        };
+        if says_can && is_end && self.is_apart(start) {
+            self.said.is_any_time = true;
+        }
+    }
+
+    /// Where "anytime", "any time" or "any point" stands, and where it ends.
+    fn any_time(&self) -> Option<(usize, usize)> {
+        const CJK: [&str; 3] = ["随时", "隨時", "いつでも"];
+        let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        (0..self.clause.len()).find_map(|at| match self.clause[at].what {
+            Piece::Word(word)
+                if word.eq_ignore_ascii_case("anytime") || CJK.iter().any(|known| word.contains(known)) =>
+            {
+                Some((at, at + 1))
+            }
+            Piece::Word(_) if is(at, &["any"]) && is(at + 1, &["time", "point"]) => Some((at, at + 2)),
+            _ => None,
+        })
     }
 
     /// "Phase 10: independent, can run anytime", "T009 — fully independent".
@@ -195,11 +271,9 @@ impl<'a> ClauseReader<'_, 'a> {
             matches!(what(at), None | Some(Piece::Dash | Piece::Pause | Piece::Close | Piece::Comma))
                 || is(at, &["can", "and", "start"])
         };
-        (0..self.clause.len()).any(|at| {
-            is(at, &["independent", "independently"]) && is_predicate(at) && is_end(at + 1)
-                || is(at, &["anytime"])
-                || is(at, &["any"]) && is(at + 1, &["time"])
-        })
+        (0..self.clause.len())
+            .any(|at| is(at, &["independent", "independently"]) && is_predicate(at) && is_end(at + 1))
+            || self.any_time().is_some()
     }
 
     /// "Sequential P1 → P2 → P3": the stories of each priority wait for those before. Where that is only one of two ways,

@@ -57,6 +57,10 @@ pub(super) struct Said<'a> {
     pub(super) free: Vec<Placed<'a>>,
     /// Whether anything is.
     pub(super) is_free: bool,
+    /// Names of what is said to run at any time.
+    pub(super) any_time: Vec<Placed<'a>>,
+    /// Whether what the sentence stands in is.
+    pub(super) is_any_time: bool,
     /// What is said to wait for some others only.
     pub(super) only: Vec<(Vec<Placed<'a>>, Vec<Placed<'a>>)>,
     /// Sentences that surely speak of order and cannot be read.
@@ -96,8 +100,9 @@ struct ClauseReader<'c, 'a> {
     /// The list that was named last, and the one before it.
     last: Option<List<'a>>,
     last_but_one: Option<List<'a>>,
-    /// "After Phase 2, …": what the subject that is still to come waits for, and where that ends.
-    waited_for: Option<(Vec<Placed<'a>>, usize)>,
+    /// "After Phase 2, …": what the subject that is still to come waits for, where that ends, and where the keyword stands
+    /// if a sentence with it surely speaks of order.
+    waited_for: Option<(Vec<Placed<'a>>, usize, Option<Offset>)>,
     /// Whether the clause stands in brackets.
     is_remark: bool,
     /// Whether it says "while" anywhere, or speaks of what belongs together. A clause may be as long as the file, so it is
@@ -140,12 +145,17 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
 impl<'a> ClauseReader<'_, 'a> {
     fn read(&mut self, topic: Option<&[Placed<'a>]>) {
         self.note_freedom(topic);
+        self.note_any_time();
         self.note_priorities();
         self.note_bare_needs(topic);
         self.note_bars();
         let mut at = 0;
         while at < self.clause.len() {
             at = self.step(at, topic);
+        }
+        // "The API layer depends on T003": nothing that the plan knows waits for it.
+        if let Some((_, _, Some(place))) = self.waited_for.take() {
+            self.said.unread.push(place);
         }
     }
 
@@ -226,7 +236,7 @@ impl<'a> ClauseReader<'_, 'a> {
 
     fn list(&mut self, at: usize, list: List<'a>) -> usize {
         // In "after foundational setup" the second title goes on with the first; it is no subject.
-        if let Some((on, _)) = self.waited_for.take_if(|(_, end)| *end < at) {
+        if let Some((on, ..)) = self.waited_for.take_if(|(_, end, _)| *end < at) {
             let force = self.force();
             self.said.claims.push(Claim { who: list.members.clone(), on, force });
         }
@@ -325,8 +335,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let who = self.subject_of(at, keyword.sense, topic);
         let object = object.or_else(|| self.object_of_next(keyword, kind.as_ref()));
         let Some((object, end)) = object else {
-            let is_of_section = self.voice == Voice::Section && !self.is_remark && !who.is_empty();
-            if keyword.is_certain && (is_of_section || self.is_about_itself(at)) {
+            if self.states_unread_order(at, keyword) {
                 self.said.unread.push(self.clause[at].at);
             }
             return keyword.end;
@@ -355,7 +364,8 @@ impl<'a> ClauseReader<'_, 'a> {
                 self.said.claims.push(Claim { who, on, force });
             }
         } else if keyword.sense == Sense::Waits && !self.is_remark {
-            self.waited_for = Some((object, end));
+            let place = keyword.is_certain.then(|| self.clause[at].at);
+            self.waited_for = Some((object, end, place));
         }
         end
     }
@@ -366,21 +376,47 @@ impl<'a> ClauseReader<'_, 'a> {
         is(keyword) || is(keyword + 1) || is(end)
     }
 
-    /// "(depends on the schema)", "…; depends on the schema": what a task says of itself stands apart from its title. In
-    /// "the view that depends on the store" it speaks of something else.
-    fn is_about_itself(&self, at: usize) -> bool {
+    /// Whether a keyword without an object that can be read surely states an order, which then is told.
+    fn states_unread_order(&self, at: usize, keyword: Keyword) -> bool {
+        let Piece::Word(word) = self.clause[at].what else { return false };
+        let is = |known: &[&str]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
+        // "depending on the flag" is a condition.
+        if !keyword.is_certain || is(&["depending"]) || self.says_none(at) {
+            return false;
+        }
+        if self.voice != Voice::Task {
+            return true;
+        }
+        is(&["depends"]) && !self.is_about_a_thing(at)
+            || is(&["depends", "depend", "blocked"]) && self.is_apart(at)
+    }
+
+    /// "Depends on: (none — can start at once)".
+    fn says_none(&self, at: usize) -> bool {
+        const SHORTLY: usize = 6;
+        const NONE: [&str; 9] =
+            ["none", "nothing", "nenhuma", "ninguna", "aucune", "keine", "brak", "无", "なし"];
+        let end = self.clause.len().min(at + SHORTLY);
+        self.clause[at..end].iter().any(|token| matches!(token.what, Piece::Word(word) if NONE.iter().any(|none| word.eq_ignore_ascii_case(none))))
+    }
+
+    /// "(depends on the schema)", "…; depends on the schema": apart from the title of the task.
+    fn is_apart(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
-        let is_apart = before.is_none_or(|token| {
+        before.is_none_or(|token| {
             matches!(
                 token.what,
                 Piece::Open | Piece::OpenSquare | Piece::Dash | Piece::Pause | Piece::Comma | Piece::Colon
             )
-        });
-        const WORDS: [&str; 3] = ["depends", "depend", "blocked"];
-        let is_plain = matches!(self.clause[at].what, Piece::Word(word) if WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)));
-        // "Depends on: (none — can start at once)".
-        let is_none = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if ["none", "nothing"].iter().any(|none| word.eq_ignore_ascii_case(none)));
-        self.voice == Voice::Task && is_apart && is_plain && !self.clause[at..].iter().take(6).any(is_none)
+        })
+    }
+
+    /// "the view that depends on the store", "what depends on it": the text of a task speaks of a thing, not of the task.
+    /// "…, which depends on the schema" may speak of the task.
+    fn is_about_a_thing(&self, at: usize) -> bool {
+        const BEFORE: [&str; 6] = ["that", "what", "anything", "everything", "who", "longer"];
+        let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
+        before.is_some_and(|token| matches!(token.what, Piece::Word(word) if BEFORE.iter().any(|known| word.eq_ignore_ascii_case(known))))
     }
 
     /// In the text of a task, "behaves the same after the T030 extraction" tells about something else than "(after T030)"
@@ -425,7 +461,7 @@ impl<'a> ClauseReader<'_, 'a> {
             None => {
                 self.subject = None;
                 // `Phase 2完成后US1…`: here the subject may follow at once.
-                self.waited_for = Some((object.members, 0));
+                self.waited_for = Some((object.members, 0, None));
             }
         }
         keyword.end

@@ -41,7 +41,10 @@ impl<'a> ClauseReader<'_, 'a> {
             Piece::Id(id) if id.bytes().all(|byte| byte.is_ascii_digit()) => {
                 self.mentions.list_at(self.clause, at)?
             }
-            _ => return self.mentions.list_at(self.clause, at),
+            _ => {
+                let list = self.mentions.list_at(self.clause, at);
+                return list.or_else(|| self.mentions.group_at(self.clause, at));
+            }
         };
         (!self.is_counted(list.end)).then_some(list)
     }

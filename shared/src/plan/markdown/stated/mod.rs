@@ -2,6 +2,7 @@
 
 mod arrows;
 mod batches;
+mod groups;
 mod reader;
 
 use std::{
@@ -47,6 +48,8 @@ pub(super) struct Stated {
     pub(super) replaced: Vec<bool>,
     /// Pairs of nodes of which the first need not wait for the second.
     pub(super) unrelated: HashSet<(usize, usize)>,
+    /// Tasks that are said to run at any time.
+    pub(super) any_time: HashSet<usize>,
     pub(super) precedence: Precedence,
 }
 
@@ -109,6 +112,8 @@ struct Statements {
     declared: HashSet<usize>,
     /// Phases that are said to wait for nothing.
     free: Vec<usize>,
+    /// Tasks that are said to run at any time: what their phases wait for does not matter to them.
+    any_time: HashSet<usize>,
     /// Nodes that are said to have nothing to do with others.
     unrelated: HashSet<(usize, usize)>,
     /// Tasks that stand in a list of waves, which tells all that they wait for.
@@ -123,11 +128,13 @@ struct Statements {
 /// Reads what the pages state into the drafts' `needs`.
 pub(super) fn read(
     pages: &[Page<'_, '_>],
-    (known, roles): (&NodeIndex, &[Role]),
+    (known, roles): (&mut NodeIndex, &[Role]),
     family: &Family,
     found: &mut Found,
 ) -> Stated {
     let mut statements = Statements::default();
+    groups::name_groups(pages, known);
+    let known = &*known;
     for page in pages {
         let is_id = |id: &str| known.find(id).is_some();
         let tokenizer = Tokenizer { is_id: &is_id };
@@ -149,6 +156,7 @@ fn take(
         needs: vec![Vec::new(); roles.len()],
         replaced: vec![false; roles.len()],
         unrelated: statements.unrelated,
+        any_time: statements.any_time,
         precedence: Precedence::new(&family.children, &family.roots),
     };
     // Where two phases are said to wait for each other, the order of the file tells which is meant.

@@ -61,6 +61,10 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             }
             said.claims.iter().for_each(|claim| self.claim(claim, Some(own), Weight::Task));
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, Some(own)));
+            if said.is_any_time {
+                self.statements.free.push(own);
+                self.statements.any_time.insert(own);
+            }
             said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
         }
     }
@@ -77,6 +81,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
                 self.statements.free.push(own);
             }
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, Some(own)));
+            said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
         }
     }
 
@@ -170,6 +175,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             said.claims.append(&mut more.claims);
             said.arrows.append(&mut more.arrows);
             said.free.append(&mut more.free);
+            said.any_time.append(&mut more.any_time);
             said.unrelated.append(&mut more.unrelated);
             said.unread.append(&mut more.unread);
             said.chains.append(&mut more.chains);
@@ -204,6 +210,8 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         said.abreast.iter().for_each(|list| self.abreast(list));
         let (free, _) = self.known.resolve_all(&said.free, None);
         self.statements.free.extend(free.into_iter().map(|(at, _)| at));
+        let any_time = self.known.nodes(&said.any_time).into_iter().filter(|at| self.known.is_task(*at));
+        self.statements.any_time.extend(any_time);
         said.unread.into_iter().for_each(|at| self.warn_of_unread(at));
     }
 
