@@ -122,6 +122,11 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
         &[Tasks("1 2 3"), Needs("3", "2")],
     ),
     (
+        "a numbered list whose steps have boxes",
+        "# Update the readme\n\n1. **Fix it** ✅\n2. **Try it**: each way\n   - [x] by hand\n   - [ ] by script\n3. **Ship it**\n",
+        &[Tasks("1 2 3"), Has("1", "mark", "\"done\""), Needs("3", "2")],
+    ),
+    (
         "lists below headings that speak of work",
         "# Mail\n\n## Goals\n- fast\n- small\n\n## Tasks\n- Copy it\n- Check it\n\n## Risks\n1. Loss\n2. Noise\n",
         &[Tasks("copy-it check-it"), Needs("check-it", "copy-it")],

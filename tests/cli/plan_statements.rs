@@ -197,6 +197,46 @@ const SAID_OF_TASKS: &[Row] = &[
 
 const WHOLE_PLANS: &[Row] = &[
     (
+        "names with tasks in brackets that run beside each other",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n- [ ] T006 f\n\n## Dependencies\n\n- Models (T002-T003) and pages (T004), panels (T005, T006) can be built in parallel\n",
+        &[("T003", "T002"), ("T004", "T001"), ("T005", "T001"), ("T006", "T001")],
+    ),
+    (
+        "the same in Japanese",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n\n## 依存関係\n\n- モデル (T002-T003) と画面 (T004) は並列実行可能\n",
+        &[("T003", "T002"), ("T004", "T001")],
+    ),
+    (
+        "tasks of which brackets say that they run in parallel",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n\n## Task Dependency Chain\n\n```\nT002, T003 (parallel)\n```\n",
+        &[("T002", "T001"), ("T003", "T001")],
+    ),
+    (
+        "Chinese, traditional: parallel",
+        "## 第一階段：基礎建設 (Foundational)\n- [ ] T001 a\n## 第二階段：User Story 1 - x\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n## 第三階段：User Story 2 - y\n- [ ] T005 e\n## 第四階段：User Story 3 - z\n- [ ] T006 f\n\n## 依賴關係\n\n- T003-T004 可平行執行\n- **User Story 2**：Foundational 完成後即可開始 - 可與 US1 平行\n- **US1**: US3 的前置條件\n",
+        &[("phase-2", "phase-1"), ("phase-3", "phase-1"), ("phase-4", "phase-1 phase-2"), ("T004", "T002")],
+    ),
+    (
+        "an arrow that leads to a remark",
+        "## Phase 1: Foundational\n- [ ] T001 a\n## Phase 2: User Story 1\n- [ ] T002 b\n## Phase 3: User Story 2\n- [ ] T003 c\n## Phase 4: User Story 3\n- [ ] T004 d\n\n## Dependencies\n\n```\nUS1 → [All other stories can parallelize]\nUS3 ← (depends on US2 for its data)\n```\n\n- US2 can run in parallel with US1\n",
+        &[("phase-3", "phase-1"), ("phase-4", "phase-2 phase-3")],
+    ),
+    (
+        "what can begin once another is done, beside the dependencies",
+        "## 1. Base\n- [ ] 1.1 a\n## 2. Page\n- [ ] 2.1 b\n## 3. Build\n- [ ] 3.1 c\n\n## Parallelizable work\n\n- The build (Task 3) can be set up once Task 1 is complete\n",
+        &[("2-page", "1-base"), ("3-build", "1-base")],
+    ),
+    (
+        "a table of numbered rows",
+        "# Plan\n\n| # | Module | Depends on | Status |\n|---|---|---|---|\n| 1 | a | — | done |\n| 2 | b | 1 | open |\n| 3 | c | 1 | open |\n| 4 | d | 2, 3 | open |\n",
+        &[("1", ""), ("2", "1"), ("3", "1"), ("4", "2 3")],
+    ),
+    (
+        "the number of a wave is no task",
+        "- [ ] 1. a\n- [ ] 2. b\n- [ ] 3. c\n\n## Execution waves\n\n| Wave | Tasks | Dependencies |\n|---|---|---|\n| 2 | 3. c | Wave 1 |\n| 3 | 1. a | Wave 2 |\n",
+        &[("2", "1"), ("3", "2")],
+    ),
+    (
         "a task that can run at any time",
         "## Phase 1: a\n- [ ] T001 a\n## Phase 2: b\n- [ ] T002 b\n- [ ] T003 Write the docs (can run at any time)\n- [ ] T004 c\n## Phase 3: d\n- [ ] T005 Draw a logo. Can be done anytime\n- [ ] T006 Let users cancel at any time\n\n## Dependencies\n\n- Phase 2 depends on Phase 1\n",
         &[

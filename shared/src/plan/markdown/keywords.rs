@@ -31,6 +31,8 @@ pub(super) enum Sense {
     Then,
     /// The subject waits for what was named last; the keyword stands behind it.
     Postfix,
+    /// What was named last waits for the subject; the keyword stands behind it.
+    PostfixBlocks,
     /// The two have nothing to do with each other.
     Unrelated,
 }
@@ -85,7 +87,7 @@ fn words(
     is_label: bool,
 ) -> Option<(Sense, Reach, usize, bool)> {
     use Reach::{Far, Near};
-    use Sense::{Blocks, Postfix, Then, Unrelated, Waits};
+    use Sense::{Blocks, Postfix, PostfixBlocks, Then, Unrelated, Waits};
     // A task's own text says "after" and "needs" about much else; a dependency section does not.
     let is_section = voice == Voice::Section;
     let reach = if is_section { Far } else { Near };
@@ -132,6 +134,9 @@ fn words(
         "依存" => (Waits, Near, 1, false),
         "に依存" | "之后" | "之後" | "完成后" | "完成後" | "完成之后" | "完了後" | "の後" | "后" | "後"
         | "후" | "이후" | "의존" => (Postfix, Near, 1, false),
+        "前置條件" | "前置条件" | "先決條件" | "先决条件" if is_section => {
+            (PostfixBlocks, Near, 1, false)
+        }
         "dependency" | "dependencies" if follows(&["on", "upon"]) => (Waits, Near, 2, false),
         "dependencies"
         | "dependency"

@@ -478,6 +478,7 @@ fn behind_joint(clause: &[Token<'_>], at: usize) -> Option<(usize, bool)> {
                 | "i"
                 | "和"
                 | "与"
+                | "與"
                 | "及"
                 | "と"
                 | "과"

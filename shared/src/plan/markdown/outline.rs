@@ -12,7 +12,7 @@ use super::{
     lines::Kind,
     naming::Names,
     numbering::{counted_level, reads_families},
-    prose::{ProseTask, ProseTasks, prose_tasks},
+    prose::{self, ProseTask, ProseTasks, prose_tasks},
     section::{Section, begins_with, is_about_parallel, is_dependencies, phase_label, says_needs},
     table,
 };
@@ -102,6 +102,11 @@ pub(super) fn outline<'a>(file: &SpecFile<'a>, lines: &[Line<'a>]) -> Outline<'a
         entry.form == Form::Plain
             && (entry.lead == Lead::Checks || chain.any(|at| is_check_list(&outline.sections[at].title)))
     };
+    // Steps of a numbered list may have boxes below them.
+    let steps = prose::steps_with_boxes(lines);
+    if !steps.is_empty() {
+        return outline_with(file, lines, Reading { prose: steps, ..Reading::default() });
+    }
     if !outline.entries.iter().all(is_check) {
         return outline;
     }

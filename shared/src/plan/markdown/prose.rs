@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, HashSet};
 use super::{
     Line,
     asides::{has_word, is_check_list, is_history, is_summary},
+    boxes::TICKS,
+    head::{Head, checkbox},
     lines::{Kind, marker_number},
     section::{counted_label, is_step, phase_label},
 };
@@ -78,6 +80,22 @@ pub(super) fn prose_tasks(label: &str, lines: &[Line<'_>]) -> ProseTasks {
     found.into_iter().find(|tasks| tasks.len() > 1).unwrap_or_default()
 }
 
+/// The items of a numbered list whose boxes all stand below them and have no ids: these are steps of the items. Empty if
+/// a file has any other box.
+pub(super) fn steps_with_boxes(lines: &[Line<'_>]) -> ProseTasks {
+    let boxes = lines.iter().filter(|line| matches!(line.kind, Kind::Item(_) | Kind::Text));
+    let mut boxes = boxes.filter_map(|line| Some((line, checkbox(line.content())?.1))).peekable();
+    if boxes.peek().is_none() || !boxes.all(|(line, rest)| line.indent > 1 && Head::parse(rest).is_none()) {
+        return ProseTasks::new();
+    }
+    let (_, items) = survey(lines);
+    let has_title = |item: &Item| !matches!(item.title, Title::Aside);
+    let tasks = items_where(&items, |item| item.number.is_some() && has_title(item));
+    let is_counted = tasks.len() > 1 && tasks.values().all(|task| task.number.is_some());
+    let is_whole = items.iter().filter(|item| has_title(item)).all(|item| item.number.is_some());
+    if is_counted && is_whole { tasks } else { ProseTasks::new() }
+}
+
 /// What the mark at the start of a text says, and the text behind it. A cross stands before what is still to do.
 pub(super) fn tick_at(text: &str) -> Option<(Mark, &str)> {
     const DONE: [char; 6] = ['✅', '✔', '✓', '☑', '🗹', '🟢'];
@@ -94,6 +112,11 @@ pub(super) fn tick_at(text: &str) -> Option<(Mark, &str)> {
     // Many of these signs are followed by a mark that makes them pictures.
     let rest = text[first.len_utf8()..].trim_start_matches(['\u{fe0e}', '\u{fe0f}', '*', '_']).trim_start();
     (!rest.is_empty()).then_some((mark, rest))
+}
+
+/// "Write the docs ✅".
+fn tick_behind(text: &str) -> Option<Mark> {
+    text.trim_end().ends_with(TICKS).then_some(Mark::Done)
 }
 
 /// Goes through a file once and notes its headings and outer list items.
@@ -135,7 +158,7 @@ fn item(at: usize, line: &Line<'_>, (headings, open): (&[Heading], &[usize]), la
     Item {
         line: at,
         number: marker_number(line.text.trim_start()).filter(|_| matches!(line.kind, Kind::Item(_))),
-        tick: tick_at(line.content()).map(|(mark, _)| mark),
+        tick: tick_at(line.content()).map(|(mark, _)| mark).or_else(|| tick_behind(line.content())),
         heading: open.last().copied(),
         title: titles.find(|title| *title != Title::Other).unwrap_or(Title::Other),
     }
@@ -362,8 +385,13 @@ fn items_where(items: &[Item], is_meant: impl Fn(&Item) -> bool) -> ProseTasks {
     let meant: Vec<&Item> = items.iter().filter(|item| is_meant(item)).collect();
     let is_counted = meant.iter().enumerate().all(|(at, item)| item.number == u32::try_from(at + 1).ok());
     if is_counted {
-        let numbers = meant.iter().map(|item| (item.line, item.number.map(|number| number.to_string())));
-        return with_numbers(numbers.collect());
+        let mut tasks = unnumbered(meant.iter().copied());
+        for item in meant {
+            tasks
+                .entry(item.line)
+                .and_modify(|task| task.number = item.number.map(|number| number.to_string()));
+        }
+        return tasks;
     }
     unnumbered(meant.into_iter())
 }

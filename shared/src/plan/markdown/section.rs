@@ -289,13 +289,15 @@ pub(super) fn spoken_names(title: &str) -> Vec<Vec<String>> {
     if (1..=MOST_WORDS).contains(&own.len()) && !is_generic && !is_story && own.concat().len() > 3 {
         names.push(own.clone());
     }
+    // "基礎建設 (Foundational)" is called by what stands in the brackets.
+    let bracketed = title.split_once(['(', '（']).map_or("", |(_, inner)| inner.trim_start()).to_lowercase();
     let lower = bare.to_lowercase();
     for (part, aliases) in [
         ("foundation", ["foundational", "foundation", "foundations"]),
         ("setup", ["setup", "setup", "setup"]),
         ("polish", ["polish", "polish", "polish"]),
     ] {
-        if lower.contains(part) && !is_story {
+        if (lower.contains(part) || bracketed.starts_with(part)) && !is_story {
             names.extend(aliases.iter().map(|alias| vec![(*alias).to_owned()]));
         }
     }
@@ -370,8 +372,8 @@ pub(super) fn is_dependencies(title: &str) -> bool {
 
 /// Whether a heading opens a list of what can run at once. One that is a phase does not.
 pub(super) fn is_about_parallel(title: &str) -> bool {
-    const PARALLEL: [&str; 9] =
-        ["parallel", "paralel", "równoleg", "parallèl", "concurren", "并行", "並行", "並列", "병렬"];
+    const PARALLEL: [&str; 10] =
+        ["parallel", "paralel", "równoleg", "parallèl", "concurren", "并行", "並行", "並列", "平行", "병렬"];
     let lower = title.to_lowercase();
     phase_label(title).is_none() && PARALLEL.iter().any(|word| lower.contains(word))
 }

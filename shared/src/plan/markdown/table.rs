@@ -3,6 +3,7 @@
 use super::{
     Line, Offset,
     head::{Checkbox, Head, checkbox},
+    ids,
     outline::Cell,
 };
 use crate::plan::Mark;
@@ -44,15 +45,38 @@ pub(super) fn rows<'a>(lines: &[Line<'a>]) -> Table<'a> {
     }
     let titles = cells(heading.text);
     let columns: Vec<Column> = titles.iter().map(|title| column(title)).collect();
+    let says_tasks = columns.iter().any(|column| matches!(column, Column::Needs | Column::Status));
+    let is_counted = says_tasks && titles.first().is_some_and(|title| is_number_column(title));
     Table {
-        rows: body.iter().filter_map(|line| row(line, &titles)).collect(),
-        cells: body.iter().flat_map(|line| needs(line, &columns)).collect(),
+        rows: body.iter().filter_map(|line| row(line, &titles, is_counted)).collect(),
+        cells: body.iter().flat_map(|line| needs(line, &columns, &titles)).collect(),
     }
 }
 
+/// Whether a column holds the numbers of tasks.
+fn is_number_column(title: &str) -> bool {
+    const TITLES: [&str; 14] = [
+        "#", "id", "no", "no.", "nr", "nr.", "№", "step", "task", "task #", "module", "编号", "序号", "項目",
+    ];
+    TITLES.contains(&title.trim_matches(['*', ' ']).to_lowercase().as_str())
+}
+
+/// Whether a column counts waves: its numbers are no tasks.
+fn is_wave_column(title: &str) -> bool {
+    const WAVES: [&str; 10] =
+        ["wave", "batch", "sprint", "week", "day", "round", "level", "tier", "波次", "批次"];
+    let title = title.to_lowercase();
+    WAVES.iter().any(|wave| title.contains(wave))
+}
+
 /// The cells of a row that name dependencies. The first cell says whose.
-fn needs<'a>(line: &Line<'a>, columns: &[Column]) -> Vec<Cell<'a>> {
+fn needs<'a>(line: &Line<'a>, columns: &[Column], titles: &[&str]) -> Vec<Cell<'a>> {
     let cells = cells(line.text);
+    let is_wave = titles.first().is_some_and(|title| is_wave_column(title));
+    let is_number = cells.first().is_some_and(|cell| cell.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_wave && is_number {
+        return Vec::new();
+    }
     let is_need = |at: usize| matches!(columns.get(at), Some(Column::Needs | Column::Blocks));
     let has_id = |at: &usize| id_cell(cells[*at]).is_some();
     let subject = (0..cells.len().min(2)).find(has_id).unwrap_or(0);
@@ -146,10 +170,13 @@ fn column(title: &str) -> Column {
     }
 }
 
-fn row<'a>(line: &Line<'a>, titles: &[&str]) -> Option<Row<'a>> {
+fn row<'a>(line: &Line<'a>, titles: &[&str], is_counted: bool) -> Option<Row<'a>> {
     let cells = cells(line.text);
-    let id_at = (0..cells.len().min(2)).find(|at| id_cell(cells[*at]).is_some())?;
-    let (head, boxed) = id_cell(cells[id_at])?;
+    let number =
+        cells.first().and_then(|cell| ids::numeric(cell).filter(|id| is_counted && id.len() == cell.len()));
+    let id_at = (0..cells.len().min(2)).find(|at| id_cell(cells[*at]).is_some()).or(number.map(|_| 0))?;
+    let counted = number.map(|id| (Head { id, ..Head::default() }, None));
+    let (head, boxed) = id_cell(cells[id_at]).or(counted)?;
     let mut row = Row {
         at: line.offset_of(cells[id_at]),
         mark: boxed.and_then(read_box).unwrap_or_default(),

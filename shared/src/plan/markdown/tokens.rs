@@ -7,7 +7,7 @@ const PHASES: [&str; 8] = ["phase", "phases", "fase", "fases", "阶段", "階段
 
 /// Words of Chinese and Japanese that sentences about order are made of. These languages write no spaces, so a run
 /// of their characters is cut at these words; longer ones stand first.
-const CJK_WORDS: [&str; 58] = [
+const CJK_WORDS: [&str; 65] = [
     "所有期望的用户故事",
     "所有期望的用戶故事",
     "所有期望的使用者故事",
@@ -44,6 +44,13 @@ const CJK_WORDS: [&str; 58] = [
     "并行",
     "並行",
     "並列",
+    "平行",
+    "前置條件",
+    "前置条件",
+    "先決條件",
+    "先决条件",
+    "的",
+    "與",
     "依赖",
     "依賴",
     "依存",

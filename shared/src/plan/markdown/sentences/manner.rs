@@ -365,6 +365,34 @@ impl<'a> ClauseReader<'_, 'a> {
         }
     }
 
+    /// "T188, T189, T190 (parallel)": the brackets behind a list say how its members run.
+    pub(super) fn note_parallel_remark(&mut self, list: &List<'a>) {
+        const WORDS: [&str; 6] = ["in", "can", "run", "be", "done", "all"];
+        let is_close = |at: usize| self.clause.get(at).is_some_and(|token| token.what == Piece::Close);
+        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        if self.voice != Voice::Section
+            || list.members.len() < 2
+            || !is_close(list.end - 1)
+            || !list.members.iter().all(is_task)
+        {
+            return;
+        }
+        let open = (list.last..list.end).rev().find(|at| self.clause[*at].what == Piece::Open);
+        let Some(inner) = open.map(|open| &self.clause[open + 1..list.end - 1]) else { return };
+        let word = |token: &Token<'a>| match token.what {
+            Piece::Word(word) => word.to_lowercase(),
+            _ => String::new(),
+        };
+        let first = inner.iter().map(word).position(|word| !WORDS.contains(&word.as_str()));
+        let is_parallel = |at: usize| {
+            matches!(word(&inner[at]).as_str(), "parallel" | "并行" | "並行" | "並列" | "平行" | "병렬")
+        };
+        let goes_on = |at: usize| inner.get(at + 1).is_some_and(|token| matches!(token.what, Piece::Word(_)));
+        if first.is_some_and(|at| is_parallel(at) && !goes_on(at)) {
+            self.said.abreast.push(list.members.clone());
+        }
+    }
+
     /// Whether what stands behind a list speaks of pairs that run in parallel.
     fn speaks_of_pairs(&self, at: usize) -> bool {
         const SHORTLY: usize = 20;
@@ -426,8 +454,10 @@ impl<'a> ClauseReader<'_, 'a> {
                 .last
                 .checked_sub(1)
                 .is_some_and(|at| matches!(self.clause[at].what, Piece::Word("与" | "和" | "跟" | "與")));
-        if let Some(first) = self.last_but_one.as_ref().filter(|_| is_beside).map(|list| list.members.clone())
-            && matches!(word, "并行" | "並行")
+        let first =
+            self.last_but_one.as_ref().map(|list| list.members.clone()).or_else(|| self.subject.clone());
+        if let Some(first) = first.filter(|first| is_beside && *first != list.members)
+            && matches!(word, "并行" | "並行" | "平行")
         {
             self.said.unrelated.push((first.clone(), list.members.clone()));
             self.said.unrelated.push((list.members.clone(), first));
@@ -442,9 +472,16 @@ impl<'a> ClauseReader<'_, 'a> {
                 self.said.chains.push(list.members.clone());
             }
             "parallel" | "simultaneously" | "concurrently" | "paralelo" | "parallèle" | "parallelo"
-            | "równolegle" | "parallelly" | "并行" | "並行" | "並列" | "병렬"
+            | "równolegle" | "parallelly" | "并行" | "並行" | "並列" | "平行" | "병렬"
                 if is_permission(between, is_of_tasks && !is_of_ranges) =>
             {
+                if self.named.len() > 1 {
+                    let groups = std::mem::take(&mut self.named);
+                    self.abreast_groups(&groups);
+                    let lists = groups.into_iter().filter(|group| group.len() > 1);
+                    self.said.abreast.extend(lists);
+                    return;
+                }
                 // "T007-T012, T013-T017 can run in parallel": each range is worked through in its order.
                 if is_of_ranges {
                     let groups: Vec<_> = list.members.iter().map(|range| vec![range.clone()]).collect();

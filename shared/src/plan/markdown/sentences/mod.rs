@@ -100,6 +100,8 @@ struct ClauseReader<'c, 'a> {
     /// The list that was named last, and the one before it.
     last: Option<List<'a>>,
     last_but_one: Option<List<'a>>,
+    /// Lists in brackets behind names, as in "Models (T001-T003) and pages (T004)".
+    named: Vec<Vec<Placed<'a>>>,
     /// "After Phase 2, …": what the subject that is still to come waits for, where that ends, and where the keyword stands
     /// if a sentence with it surely speaks of order.
     waited_for: Option<(Vec<Placed<'a>>, usize, Option<Offset>)>,
@@ -134,6 +136,7 @@ impl<'c, 'a> ClauseReader<'c, 'a> {
             subject,
             last,
             last_but_one,
+            named: Vec::new(),
             waited_for,
             is_remark,
             has_while,
@@ -249,6 +252,8 @@ impl<'a> ClauseReader<'_, 'a> {
         if self.voice == Voice::Section && self.is_arrow(self.behind_words(end)) {
             return self.arrows(list);
         }
+        self.named.clear();
+        self.note_parallel_remark(&list);
         self.last_but_one = self.last.replace(list);
         end
     }
@@ -284,6 +289,14 @@ impl<'a> ClauseReader<'_, 'a> {
             return at + 1;
         }
         let inner = &self.clause[at + 1..end - 1];
+        // "US10 ← (depends on US8)": the arrow leads to what the brackets say.
+        if at.checked_sub(1).is_some_and(|before| self.is_arrow(before)) && self.last.is_some() {
+            let subject = self.last.as_ref().map(|list| list.members.clone());
+            let mut reader = ClauseReader::new(self.mentions, inner, (self.voice, false), &mut *self.said);
+            reader.subject = subject;
+            reader.read(None);
+            return end;
+        }
         if let Some(list) = self.mentions.list_at(inner, 0) {
             let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
             let is_whole = list.end == inner.len();
@@ -292,6 +305,7 @@ impl<'a> ClauseReader<'_, 'a> {
             self.subject.get_or_insert_with(|| list.members.clone());
             if is_whole && list.members.iter().all(is_task) {
                 // "US1: fixes (T008-T011) are sequential".
+                self.named.push(list.members.clone());
                 self.last = Some(List { end, last: at + 1, ..list });
                 return end;
             }
@@ -304,8 +318,10 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     fn keyword(&mut self, at: usize, keyword: Keyword, topic: Option<&[Placed<'a>]>) -> usize {
-        if keyword.sense == Sense::Postfix {
-            return self.postfix(at, keyword);
+        match keyword.sense {
+            Sense::Postfix => return self.postfix(at, keyword),
+            Sense::PostfixBlocks => return self.postfix_blocks(at, keyword),
+            _ => self.named.clear(),
         }
         let kind = self.kind_of_numbers(topic);
         let object = self.object_at(keyword, kind.as_ref());
@@ -451,7 +467,11 @@ impl<'a> ClauseReader<'_, 'a> {
 
     /// `T003はT001に依存`, `Phase 2完成后`: what was named last is waited for.
     fn postfix(&mut self, at: usize, keyword: Keyword) -> usize {
-        let Some(object) = self.last.take().filter(|list| at - list.end <= 2) else { return keyword.end };
+        // In "US4: the base 完成後" the base is waited for, whatever it is, and not the story.
+        let is_near = |list: &List<'a>| {
+            at - list.end <= 2 && !self.clause[list.end..at].iter().any(|token| token.what == Piece::Colon)
+        };
+        let Some(object) = self.last.take().filter(is_near) else { return keyword.end };
         let subject = self.subject.clone().filter(|subject| *subject != object.members);
         match subject {
             Some(who) => self.said.claims.push(Claim { who, on: object.members, force: Force::Firm }),
@@ -463,6 +483,17 @@ impl<'a> ClauseReader<'_, 'a> {
                 // `Phase 2完成后US1…`: here the subject may follow at once.
                 self.waited_for = Some((object.members, 0, None));
             }
+        }
+        keyword.end
+    }
+
+    /// `US2: US3、US4 的前置條件`: what was named last waits for the subject.
+    fn postfix_blocks(&mut self, at: usize, keyword: Keyword) -> usize {
+        const NEAR: usize = 2;
+        let who = self.last.take().filter(|list| at - list.end <= NEAR).map(|list| list.members);
+        let on = self.subject.clone().filter(|subject| who.as_ref() != Some(subject));
+        if let (Some(who), Some(on)) = (who, on) {
+            self.said.claims.push(Claim { who, on, force: Force::Blocking });
         }
         keyword.end
     }

@@ -100,7 +100,7 @@ fn opens_batch(text: &str) -> bool {
     }
     let lower = text.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    has(&["parallel", "together", "simultaneously", "并行", "並列"])
+    has(&["parallel", "together", "simultaneously", "并行", "並行", "並列", "平行"])
         && !has(&[
             "track",
             "stream",

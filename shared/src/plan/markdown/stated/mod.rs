@@ -172,7 +172,8 @@ fn take(
         if is_vague && statements.only.get(&who).is_some_and(|only| !only.contains(&on)) {
             continue;
         }
-        let is_denied = weight == Weight::Remark && stated.unrelated.contains(&(who, on));
+        let is_weak = weight == Weight::Remark || is_drawn && is_general;
+        let is_denied = is_weak && stated.unrelated.contains(&(who, on));
         if is_denied {
             continue;
         }

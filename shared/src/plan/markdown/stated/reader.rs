@@ -138,6 +138,10 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
             let said = sentences::read(&mentions, &tokens, Voice::Section);
             said.abreast.iter().for_each(|list| self.abreast(list));
             said.unrelated.iter().for_each(|(who, others)| self.unrelated(who, others, None));
+            // "The build (Task 12) can be set up once Task 1 is complete" lets it begin then.
+            if line.text.contains(" can ") && line.text.contains(" once ") {
+                said.claims.iter().for_each(|claim| self.claim(claim, None, Weight::Section));
+            }
         }
         self.batches(self.page.outline.parallel_lines.iter());
     }
