@@ -137,6 +137,16 @@ const ROWS: &[(&str, &str, &[Wanted])] = &[
         &[Tasks("copy-it check-it old-thing"), Has("old-thing", "mark", "\"done\"")],
     ),
     (
+        "things to do that are told in words",
+        "# TODO\n\n## Metrics port\n\nChange the port. Update in:\n- `a.py`\n- `b.py`\n\n## Titles\n\nMake them tell more. Ways:\n- one\n- two\n",
+        &[Tasks("metrics-port titles"), Needs("titles", "metrics-port")],
+    ),
+    (
+        "numbered headings of a plan",
+        "# Implementation plan\n\n## Changes\n\n### 1. Add the table\n- a\n\n### 2. Fill it\n\n### 3. Show it\n",
+        &[Tasks("1 2 3"), Needs("3", "2")],
+    ),
+    (
         "phases with lists, and one without",
         "# Plan\n\n## Phase 1: Copy\n- Copy it\n- Check it\n\n**Risks:**\n- Loss\n\n## Phase 2: Ship it\n\nJust ship.\n",
         &[Tasks("copy-it check-it phase-2-ship-it"), Needs("phase-2-ship-it", "phase-1")],

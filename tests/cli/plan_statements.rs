@@ -519,6 +519,35 @@ const WHOLE_PLANS: &[Row] = &[
         "## Phase 1: Setup\n- [ ] T001 [US1] a\n## Phase 2: Units\n- [ ] T002 [US1] b\n## Phase 3: Pages\n- [ ] T003 [US1] c\n\n## Dependencies\n\n- US1 depends on all Phase 2 & 3 tasks\n",
         &[("phase-2", "phase-1"), ("phase-3", "phase-1 phase-2")],
     ),
+    (
+        "tasks of a phase that run in parallel",
+        "## Phase 1: Setup\n- [ ] T001 a\n- [ ] T002 b\n## Phase 2: User Story 1\n- [ ] T003 c\n- [ ] T004 d\n\n## Parallel Execution\n\n- Tasks T001-T002 in Phase 1 can be executed in parallel as they create separate files.\n- T003, T004 in User Story 1 can all start simultaneously\n",
+        &[("T002", ""), ("T004", ""), ("phase-2", "phase-1")],
+    ),
+    (
+        "ranges and tasks with names beside each other",
+        "## Phase 1: a\n- [ ] T001 a\n- [ ] T002 b\n- [ ] T003 c\n- [ ] T004 d\n- [ ] T005 e\n- [ ] T006 f\n\n## Dependencies\n\n- T001-T002 (form), T003-T004 (hook), T005 (page) can be done in parallel\n",
+        &[("T002", "T001"), ("T003", ""), ("T004", "T003"), ("T005", ""), ("T006", "T002 T004 T005")],
+    ),
+];
+
+/// Whole plans whose sentences leave something open, or name parts of stories.
+const OF_STORIES: &[Row] = &[
+    (
+        "parts of two stories",
+        "- **Phase 5 (US3)**: after Phase 2; depends on US2 components (card, chip) and US1 shell\n",
+        &[("phase-5", "phase-2 phase-3 phase-4")],
+    ),
+    (
+        "one way of two",
+        "- US2 and US3 can proceed after Phase 2, or after US1\n- US3 is P2 - can proceed after US1 or in parallel\n",
+        &[("phase-4", "phase-2"), ("phase-5", "phase-2")],
+    ),
+    (
+        "a story that is independent, and a thing of it that is not",
+        "- **US2**: Independent after Foundational - needs US1 data to show\n- **US3**: Independent after Foundational — may start US3 dialog after US2 form exists\n",
+        &[("phase-4", "phase-2"), ("phase-5", "phase-2")],
+    ),
 ];
 
 /// What is wrong with the order of a plan.
@@ -543,7 +572,7 @@ fn misses(garden: &Garden, text: &str, (what, _, wanted): &Row) -> Vec<String> {
 #[test]
 fn statements_about_order_become_the_edges_that_they_mean() {
     let garden = Garden::sprout();
-    let of_stories = SAID_OF_STORIES.iter().map(|row| (format!("{STORIES}{}", row.1), row));
+    let of_stories = SAID_OF_STORIES.iter().chain(OF_STORIES).map(|row| (format!("{STORIES}{}", row.1), row));
     let of_tasks = SAID_OF_TASKS.iter().map(|row| (format!("{TASKS}\n{}", row.1), row));
     let whole = WHOLE_PLANS.iter().map(|row| (row.1.to_owned(), row));
     let misses: Vec<String> =

@@ -9,7 +9,7 @@ use super::{
     boxes::TICKS,
     head::{Head, checkbox},
     lines::{Kind, marker_number},
-    section::{counted_label, is_step, phase_label},
+    section::{counted_label, is_step, phase_label, without_brackets},
 };
 use crate::plan::Mark;
 
@@ -62,20 +62,24 @@ struct Heading {
     title: Title,
     /// The headings around it, innermost first.
     around: Vec<usize>,
+    /// Whether a paragraph leads to its first list.
+    is_told: bool,
 }
 
 /// The tasks of a file that has neither boxes nor ids. Empty if nothing in it is surely a list of tasks.
 pub(super) fn prose_tasks(label: &str, lines: &[Line<'_>]) -> ProseTasks {
     let (headings, items) = survey(lines);
-    let is_list = is_list_of_tasks(label, lines);
+    let is_list =
+        is_called(label, lines, &["todo", "to do", "to-do", "todos", "tasks", "task list", "待办", "任务"]);
+    let is_plan = is_called(label, lines, &["implementation plan", "action plan", "plan"]);
     let found = [
         steps(lines, &headings, &items),
         phases(&headings, &items),
         ticked(&items),
         items_where(&items, |item| matches!(item.title, Title::Work | Title::Done)),
-        items_where(&items, |item| is_list && item.title != Title::Aside),
+        if is_list || is_plan { numbered_headings(lines, &headings) } else { ProseTasks::new() },
+        if is_list { listed(&headings, &items) } else { ProseTasks::new() },
         numbered_items(&headings, &items),
-        if is_list { numbered_headings(lines, &headings) } else { ProseTasks::new() },
     ];
     found.into_iter().find(|tasks| tasks.len() > 1).unwrap_or_default()
 }
@@ -131,7 +135,13 @@ fn survey(lines: &[Line<'_>]) -> (Vec<Heading>, Vec<Item>) {
             Kind::Heading(level) => {
                 open.retain(|own| headings[*own].level < level);
                 let around = open.iter().rev().copied().collect();
-                headings.push(Heading { line: at, level, title: title_of(line.content(), level), around });
+                headings.push(Heading {
+                    line: at,
+                    level,
+                    title: title_of(line.content(), level),
+                    around,
+                    is_told: false,
+                });
                 open.push(headings.len() - 1);
                 (label, column) = (None, None);
             }
@@ -144,6 +154,12 @@ fn survey(lines: &[Line<'_>]) -> (Vec<Heading>, Vec<Item>) {
                 items.push(item(at, line, (&headings, &open), label));
             }
             Kind::Text if column.is_none_or(|column| line.indent < column) => {
+                if let Some(own) =
+                    open.last().filter(|own| items.last().is_none_or(|item| item.heading != Some(**own)))
+                {
+                    headings[*own].is_told |=
+                        label_of(line.content()).is_none_or(|title| title == Title::Other);
+                }
                 (label, column) = (label_of(line.content()).or(label), None);
             }
             _ => {}
@@ -257,7 +273,8 @@ fn title_of(title: &str, level: usize) -> Title {
         Title::Phase
     } else if level == 1 {
         Title::Other
-    } else if is_check_list(title) || is_history(title) || is_summary(title) || has_word(title, &ASIDE) {
+    } else if is_check_list(title) || is_history(title) || is_summary(title) || ends_with_word(title, &ASIDE)
+    {
         Title::Aside
     } else if has_word(title, &DONE) {
         Title::Done
@@ -266,6 +283,15 @@ fn title_of(title: &str, level: usize) -> Title {
     } else {
         Title::Other
     }
+}
+
+/// "Success metrics" ends with such a word, "Metrics port" does not. "Files to change" begins with one.
+fn ends_with_word(title: &str, words: &[&str]) -> bool {
+    let title = without_brackets(title).to_lowercase();
+    let mut parts = title.split(|c: char| !(c.is_alphanumeric() || c == '-')).filter(|part| !part.is_empty());
+    let first = parts.next().unwrap_or_default();
+    let last = parts.next_back().unwrap_or(first);
+    words.contains(&last) || first == "files"
 }
 
 /// What a line such as "**Tasks:**" or "Deliverables:" says about the list below it.
@@ -281,14 +307,12 @@ fn label_of(content: &str) -> Option<Title> {
         .filter(|title| is_short || *title == Title::Aside)
 }
 
-/// Whether a file is called "TODO" or "Tasks", by its name or its first heading.
-fn is_list_of_tasks(label: &str, lines: &[Line<'_>]) -> bool {
-    const NAMES: [&str; 9] =
-        ["todo", "to do", "to-do", "todos", "tasks", "task list", "待办", "任务", "implementation plan"];
+/// Whether the name of a file or its first heading has one of some words.
+fn is_called(label: &str, lines: &[Line<'_>], names: &[&str]) -> bool {
     let name = label.rsplit(['/', '\\']).next().unwrap_or(label);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem).replace(['_', '-'], " ");
     let first = lines.iter().find(|line| matches!(line.kind, Kind::Heading(1)));
-    has_word(&stem, &NAMES) || first.is_some_and(|line| has_word(line.content(), &NAMES))
+    has_word(&stem, names) || first.is_some_and(|line| has_word(line.content(), names))
 }
 
 /// Items with ticks and crosses, and the others of their lists.
@@ -366,6 +390,20 @@ fn numbered_items(headings: &[Heading], items: &[Item]) -> ProseTasks {
     let tasks = items_where(items, is_meant);
     let is_counted = tasks.values().all(|task| task.number.is_some());
     if is_counted || leaves > 0 && of_lists.len() * 2 > leaves { tasks } else { ProseTasks::new() }
+}
+
+/// The lists of a file of things to do. Where a section tells in words what is to be done, and lists where, it is one task.
+fn listed(headings: &[Heading], items: &[Item]) -> ProseTasks {
+    let is_told = |item: &Item| item.heading.filter(|own| headings[*own].is_told && headings[*own].level > 1);
+    if items.iter().all(|item| is_told(item).is_none()) {
+        return items_where(items, |item| item.title != Title::Aside);
+    }
+    let meant: Vec<&Item> = items.iter().filter(|item| item.title != Title::Aside).collect();
+    let mut tasks = unnumbered(meant.iter().copied().filter(|item| is_told(item).is_none()));
+    for own in meant.iter().filter_map(|item| is_told(item)) {
+        tasks.insert(headings[own].line, ProseTask { number: None, mark: Mark::Todo });
+    }
+    tasks
 }
 
 /// "## 1. Create the table", "## 2. Fill it".

@@ -47,11 +47,26 @@ pub(super) fn offers_choice(between: &[Token<'_>]) -> bool {
     between.iter().any(|token| matches!(token.what, Piece::Word("or" | "parallel")))
 }
 
-/// Whether nothing stands between a list and "parallel" but words like "can run in". Tasks that may only start
-/// together may still need each other's results.
-pub(super) fn is_permission(between: &[Token<'_>], is_of_tasks: bool) -> bool {
-    const STARTS: &[&str] = &["start", "begin", "proceed", "iniciar", "começar"];
+/// Whether nothing stands between a list and "parallel" but words like "can run in", and before these a few words that tell
+/// what the tasks are.
+pub(super) fn is_permission(between: &[Token<'_>]) -> bool {
+    const MODALS: [&str; 3] = ["can", "may", "could"];
+    /// How many words may tell what the tasks are: "T001-T005 for the first page can run in parallel".
+    const MOST_WORDS: usize = 6;
+    let is_modal = |token: &Token<'_>| matches!(token.what, Piece::Word(word) if MODALS.iter().any(|modal| word.eq_ignore_ascii_case(modal)));
+    let is_plain = |at: usize| {
+        matches!(between[at].what, Piece::Word(_))
+            && keyword_at(between, at, Voice::Section).is_none()
+            && !is_denied(between, at + 1)
+    };
+    let modal = between.iter().position(is_modal).filter(|at| *at <= MOST_WORDS && (0..*at).all(is_plain));
+    let between = &between[modal.unwrap_or(0)..];
     const WORDS: &[&str] = &[
+        "start",
+        "begin",
+        "proceed",
+        "iniciar",
+        "começar",
         "tasks",
         "tests",
         "can",
@@ -131,7 +146,7 @@ pub(super) fn is_permission(between: &[Token<'_>], is_of_tasks: bool) -> bool {
         "tâches",
     ];
     let is_among = |words: &[&str], word: &str| words.iter().any(|known| known.eq_ignore_ascii_case(word));
-    let is_word = |word: &str| is_among(WORDS, word) || !is_of_tasks && is_among(STARTS, word);
+    let is_word = |word: &str| is_among(WORDS, word);
     // Chinese, Japanese and Korean tell what the tasks are right behind their ids.
     let is_noun =
         |word: &str| word.chars().all(is_cjk) && !word.starts_with(['不', '非', '无', '無', '没', '沒']);
@@ -158,6 +173,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_free = says(&["no", "zero"], &["dependencies", "deps", "dependency", "prerequisites"])
             || says(&["start", "starts", "begin"], &["immediately"])
             || (0..self.clause.len()).any(|at| matches!(word(at).as_str(), "无依赖" | "無依賴"))
+            || says(&["fully", "completely", "totally"], &["independent"])
             || self.says_independent();
         let has_keyword = (0..self.clause.len()).any(|at| {
             keyword_at(self.clause, at, self.voice).is_some_and(|k| k.sense != Sense::Unrelated)
@@ -465,6 +481,9 @@ impl<'a> ClauseReader<'_, 'a> {
         }
         let is_range = |(name, _): &Placed<'a>| matches!(name, Name::Range(..));
         let is_of_ranges = list.members.len() > 1 && list.members.iter().all(is_range);
+        let names = (list.last..list.end).any(|at| self.clause[at].what == Piece::Open);
+        let is_of_named_ranges =
+            names && list.members.len() > 1 && list.members.iter().filter(|name| is_range(name)).count() > 1;
         match word.to_ascii_lowercase().as_str() {
             "sequential" | "sequentially"
                 if is_of_tasks && !offers_choice(between) && !offers_choice(behind) =>
@@ -473,7 +492,7 @@ impl<'a> ClauseReader<'_, 'a> {
             }
             "parallel" | "simultaneously" | "concurrently" | "paralelo" | "parallèle" | "parallelo"
             | "równolegle" | "parallelly" | "并行" | "並行" | "並列" | "平行" | "병렬"
-                if is_permission(between, is_of_tasks && !is_of_ranges) =>
+                if is_permission(between) =>
             {
                 if self.named.len() > 1 {
                     let groups = std::mem::take(&mut self.named);
@@ -482,8 +501,9 @@ impl<'a> ClauseReader<'_, 'a> {
                     self.said.abreast.extend(lists);
                     return;
                 }
-                // "T007-T012, T013-T017 can run in parallel": each range is worked through in its order.
-                if is_of_ranges {
+                // "T007-T012, T013-T017 can run in parallel": each range is worked through in its order. So is
+                // "T007-T012 (form), T013 (page)".
+                if is_of_ranges || is_of_named_ranges {
                     let groups: Vec<_> = list.members.iter().map(|range| vec![range.clone()]).collect();
                     self.abreast_groups(&groups);
                 } else if let Some(groups) = list.grouped() {

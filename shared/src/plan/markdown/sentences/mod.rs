@@ -238,6 +238,11 @@ impl<'a> ClauseReader<'_, 'a> {
     }
 
     fn list(&mut self, at: usize, list: List<'a>) -> usize {
+        if self.is_place(at, &list) {
+            let end = list.end;
+            self.last.iter_mut().for_each(|last| last.end = end);
+            return end;
+        }
         // In "after foundational setup" the second title goes on with the first; it is no subject.
         if let Some((on, ..)) = self.waited_for.take_if(|(_, end, _)| *end < at) {
             let force = self.force();
@@ -256,6 +261,18 @@ impl<'a> ClauseReader<'_, 'a> {
         self.note_parallel_remark(&list);
         self.last_but_one = self.last.replace(list);
         end
+    }
+
+    /// In "T006-T020 in User Story 1 can run in parallel" the story only tells where the tasks stand.
+    fn is_place(&self, at: usize, list: &List<'a>) -> bool {
+        const BEFORE: [&str; 4] = ["in", "within", "of", "from"];
+        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        let is_before = |at: usize| matches!(self.clause[at].what, Piece::Word(word) if BEFORE.iter().any(|known| word.eq_ignore_ascii_case(known)));
+        let of_tasks =
+            |last: &List<'a>| last.members.iter().all(is_task) && last.end + 1 == at && is_before(last.end);
+        self.voice == Voice::Section
+            && self.last.as_ref().is_some_and(of_tasks)
+            && !list.members.iter().any(is_task)
     }
 
     /// The "with" of "T008 [P] with T005/T006".
@@ -348,6 +365,15 @@ impl<'a> ClauseReader<'_, 'a> {
             self.said.unread.push(self.clause[at].at);
             return object.map_or(keyword.end, |(_, end)| end);
         }
+        if self.voice == Voice::Section && self.leaves_open(at, object.as_ref().map(|(_, end)| *end)) {
+            return object.map_or(keyword.end, |(_, end)| end);
+        }
+        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        let of_tasks = object.as_ref().is_some_and(|(object, _)| object.iter().all(is_task));
+        if self.voice == Voice::Section && !of_tasks && self.is_of_a_thing(at, topic) {
+            self.said.unread.push(self.clause[at].at);
+            return object.map_or(keyword.end, |(_, end)| end);
+        }
         let who = self.subject_of(at, keyword.sense, topic);
         let object = object.or_else(|| self.object_of_next(keyword, kind.as_ref()));
         let Some((object, end)) = object else {
@@ -384,6 +410,45 @@ impl<'a> ClauseReader<'_, 'a> {
             self.waited_for = Some((object, end, place));
         }
         end
+    }
+
+    /// "can proceed after US1 or in parallel", "after Phase 2, or after US1": one way of two is no dependency.
+    fn leaves_open(&self, at: usize, end: Option<usize>) -> bool {
+        let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let is_second = at > 0 && is(at - 1, &["or"]) && is(at, &["after", "once"]);
+        let is_first = end.is_some_and(|end| {
+            is(end, &["or"])
+                && (is(end + 1, &["in"]) && is(end + 2, &["parallel"])
+                    || is(end + 1, &["concurrently", "simultaneously"]))
+        });
+        is_second || is_first
+    }
+
+    /// "US3: independent — may start the US3 dialog after US2", "US5: independent but needs US1 data": what the item is about
+    /// does not wait as a whole.
+    fn is_of_a_thing(&self, at: usize, topic: Option<&[Placed<'a>]>) -> bool {
+        const NEEDS: [&str; 4] = ["needs", "need", "requires", "require"];
+        const WHOLE: [&str; 10] =
+            ["implementation", "work", "story", "phase", "tasks", "starts", "start", "begins", "runs", "is"];
+        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
+            Some(Piece::Word(word)) => word.to_ascii_lowercase(),
+            _ => String::new(),
+        };
+        let says_independent = (0..at).any(|at| word(at) == "independent");
+        if says_independent && NEEDS.contains(&word(at).as_str()) {
+            return true;
+        }
+        let is_topic = |list: &List<'a>| {
+            topic.is_some_and(|topic| {
+                topic.iter().map(|(name, _)| name).eq(list.members.iter().map(|(name, _)| name))
+            })
+        };
+        let is_again =
+            self.last.as_ref().is_some_and(|list| is_topic(list) && list.end + 1 == at && list.last > 0);
+        is_again
+            && self.last_but_one.is_some()
+            && matches!(word(at).as_str(), "after" | "once")
+            && !WHOLE.contains(&word(at - 1).as_str())
     }
 
     /// "depends on Foundational only", "depends only on Phase 2".
@@ -453,7 +518,7 @@ impl<'a> ClauseReader<'_, 'a> {
         let is_near = |list: &List<'a>| match sense {
             Sense::Then => true,
             // "T037 can run in parallel with T038".
-            Sense::Unrelated => list.end <= at && is_permission(&self.clause[list.end..at], false),
+            Sense::Unrelated => list.end <= at && is_permission(&self.clause[list.end..at]),
             _ => list.end == at,
         };
         let last = self.last.as_ref().filter(|list| is_near(list));

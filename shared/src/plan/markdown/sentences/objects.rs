@@ -3,7 +3,7 @@
 use super::{
     super::{
         keywords::{Keyword, Reach, Sense, Voice, is_denied, is_filler, keyword_at},
-        mentions::{List, Name, Placed},
+        mentions::{List, Name, Placed, behind_parenthesis},
         tokens::{Piece, Token},
     },
     ClauseReader,
@@ -99,16 +99,40 @@ impl<'a> ClauseReader<'_, 'a> {
         if is_for { at + (at..at + MOST_WORDS).take_while(is_within).count() } else { at }
     }
 
+    /// Behind the words that tell which part of a member is needed, as in "US2 components (card, chip) and US1 shell".
+    fn behind_thing(&self, at: usize) -> usize {
+        const MOST_WORDS: usize = 3;
+        let is_word = |at: &usize| match self.clause.get(*at).map(|token| token.what) {
+            Some(Piece::Word(word)) => {
+                !word.eq_ignore_ascii_case("and")
+                    && !self.begins_sentence(*at)
+                    && keyword_at(self.clause, *at, self.voice).is_none()
+            }
+            _ => false,
+        };
+        let words = (at..at + MOST_WORDS).take_while(is_word).count();
+        if words == 0 { at } else { behind_parenthesis(self.clause, at + words) }
+    }
+
+    /// Whether a word at a position is a verb, so that what stands before it is a subject.
+    fn begins_sentence(&self, at: usize) -> bool {
+        const VERBS: [&str; 12] =
+            ["can", "may", "must", "should", "could", "will", "is", "are", "has", "have", "but", "or"];
+        let is_verb = matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if VERBS.iter().any(|verb| word.eq_ignore_ascii_case(verb)));
+        is_verb || at < self.clause.len() && keyword_at(self.clause, at, self.voice).is_some()
+    }
+
     /// Adds what "… + Recipe entity from US1" names behind a list.
     fn add_origins(&self, members: &mut Vec<Placed<'a>>, end: &mut usize) {
         loop {
-            let joint = self.behind_purpose(*end);
+            let joint = self.behind_thing(self.behind_purpose(*end));
             let goes_on = match self.clause.get(joint).map(|token| token.what) {
                 Some(Piece::Plus | Piece::Comma) => true,
                 Some(Piece::Word(word)) => word.eq_ignore_ascii_case("and"),
                 _ => false,
             };
-            let next = self.mentions.list_at(self.clause, joint + 1).filter(|_| joint > *end);
+            let next = self.mentions.list_at(self.clause, joint + 1);
+            let next = next.filter(|list| joint > *end && !self.begins_sentence(list.end));
             let Some(list) = next.or_else(|| self.origin_at(joint + 1)).filter(|_| goes_on) else { return };
             *end = list.end;
             members.extend(list.members);
