@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::Context;
 use arborist_core::{
-    failure::{Exit, Failure},
+    failure::Exit,
     history::Event,
     message::{Key, Status, Step, Trailers},
 };
@@ -111,10 +112,8 @@ fn one_of<'a>(words: impl Iterator<Item = &'a str>) -> Schema {
 
 /// Prints a document to standard output.
 pub fn print(ui: &mut Ui, document: &impl Serialize) -> Outcome {
-    match serde_json::to_string_pretty(document) {
-        Ok(json) => ui.line(&json),
-        Err(error) => return Err(Failure::new(Exit::Fatal, format!("could not write JSON: {error}"))),
-    }
+    let json = serde_json::to_string_pretty(document).context("could not write JSON")?;
+    ui.line(&json);
     Ok(Exit::Done)
 }
 

@@ -4,15 +4,14 @@
 
 use std::{fs, io::Read};
 
+use anyhow::Context;
 use arborist_core::failure::{Exit, Failure};
 
 use crate::{entry::Outcome, ui::Ui};
 
 pub(super) fn run(ui: &mut Ui) -> Outcome {
     let mut prompt = String::new();
-    if let Err(error) = std::io::stdin().lock().read_to_string(&mut prompt) {
-        return Err(Failure::new(Exit::Fatal, format!("could not read the prompt: {error}")));
-    }
+    std::io::stdin().lock().read_to_string(&mut prompt).context("could not read the prompt")?;
     if let Some(task) = prompt.strip_prefix("Review the changes for task ") {
         review(ui, task);
         return Ok(Exit::Done);
@@ -30,15 +29,11 @@ fn implement(ui: &mut Ui, prompt: &str, id: &str, name: &str) -> Outcome {
     let has_feedback = prompt.contains("Previous feedback from failed attempts");
     let second = if has_feedback { "\nWith what the reviewer asked for.\n" } else { "" };
     let path = format!("src/{id}.md");
-    let written = fs::create_dir_all("src")
-        .and_then(|()| fs::write(&path, format!("# {name}\n\nDone by the demo agent.\n{second}")));
-    match written {
-        Ok(()) => {
-            ui.line(&format!("Wrote {path}: {name}."));
-            Ok(Exit::Done)
-        }
-        Err(error) => Err(Failure::new(Exit::Fatal, format!("could not write '{path}': {error}"))),
-    }
+    fs::create_dir_all("src")
+        .and_then(|()| fs::write(&path, format!("# {name}\n\nDone by the demo agent.\n{second}")))
+        .with_context(|| format!("could not write '{path}'"))?;
+    ui.line(&format!("Wrote {path}: {name}."));
+    Ok(Exit::Done)
 }
 
 fn review(ui: &mut Ui, task: &str) {

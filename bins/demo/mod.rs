@@ -4,6 +4,7 @@ mod agent;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
     git::GitCommand,
@@ -80,17 +81,15 @@ fn git(name: &str, folder: &Path) -> GitCommand {
 }
 
 fn prepare(folder: &Path) -> Result<(), Failure> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| {
-        Failure::new(Exit::Fatal, format!("could not make '{what}': {error}"))
-    };
     let shown = folder.display().to_string();
     if folder.exists() {
         return Err(Failure::new(Exit::Fatal, format!("'{shown}' is there already"))
             .hint("name another folder with --into"));
     }
-    std::fs::create_dir_all(folder).map_err(|error| failed(&shown, &error))?;
-    std::fs::write(folder.join("task-tree.json"), PLAN).map_err(|error| failed("task-tree.json", &error))?;
-    std::fs::write(folder.join("README.md"), "# A garden\n").map_err(|error| failed("README.md", &error))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("could not create '{shown}'"))?;
+    for (name, text) in [("task-tree.json", PLAN), ("README.md", "# A garden\n")] {
+        std::fs::write(folder.join(name), text).with_context(|| format!("could not write '{name}'"))?;
+    }
     for args in [["init", "-q", "-b", "main"].as_slice(), &["add", "-A"], &["commit", "-q", "-m", "begin"]] {
         git(args[0], folder).args(&args[1..]).stdout()?;
     }

@@ -223,7 +223,7 @@ impl Opened {
         match safe_files::read_beneath(&self.home, CONFIG) {
             Ok(bytes) => bring(house, CONFIG, &bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(Failure::new(Exit::Fatal, format!("could not read '{CONFIG}': {error}"))),
+            Err(error) => Err(anyhow::Error::new(error).context(format!("could not read '{CONFIG}'")).into()),
         }
     }
 }

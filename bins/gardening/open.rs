@@ -6,9 +6,10 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Context;
 use arborist_core::{
     agent::redact::Secrets,
-    failure::{Exit, Failure},
+    failure::Failure,
     gardener::{Gardener, GardenerError, Lanes, ReviewWorktrees, Site, Tools, recover, start},
     git::{Config, GitVersion, Repository},
     history::{Memory, Reading, Run, Scope, State},
@@ -149,7 +150,7 @@ pub(crate) fn watch_signals() -> Cancel {
 
 /// What must not be written down.
 pub(super) fn secrets() -> Result<Secrets, Failure> {
-    Secrets::of_environment(std::env::vars_os()).map_err(|error| Failure::new(Exit::Fatal, error.to_string()))
+    Ok(Secrets::of_environment(std::env::vars_os())?)
 }
 
 impl Opened {
@@ -332,8 +333,7 @@ impl Opened {
     }
 
     fn tools<'a>(&'a self, hand: Hand, scribe: Scribe<'a>) -> Result<Tools<'a>, Failure> {
-        let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Fatal, error.to_string());
-        let beside = std::env::current_exe().map_err(|error| failed(&error))?;
+        let beside = std::env::current_exe().context("could not find the program itself")?;
         Ok(Tools {
             options: &self.options,
             hand,

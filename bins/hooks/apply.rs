@@ -5,11 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use arborist_core::{
-    failure::{Exit, Failure},
-    git::Repository,
-    safe_files,
-};
+use anyhow::Context;
+use arborist_core::{failure::Failure, git::Repository, safe_files};
 
 use super::plan::Step;
 
@@ -24,7 +21,7 @@ pub(super) fn apply(step: &Step, repository: &Repository) -> Result<(), Failure>
         Step::Edit { path, bytes } => (path, edit(&within(path), bytes)),
         Step::Remove { path } => (path, safe_files::remove(&within(path))),
     };
-    done.map_err(|error| Failure::new(Exit::Fatal, format!("could not change '{}': {error}", path.display())))
+    Ok(done.with_context(|| format!("could not change '{}'", path.display()))?)
 }
 
 /// The folder of hooks may well be linked: the user chose it. What is in it is not reached through links.

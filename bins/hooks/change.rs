@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, Repository},
@@ -133,9 +134,7 @@ fn carry_out(plans: &[Plan], options: &Options, repository: &Repository, ui: &mu
 
 /// Where a program of ours is, beside this one: as `PATH` names it if that is the same file, since such a name survives updates.
 fn own_path(binary: &str) -> Result<PathBuf, Failure> {
-    let here = std::env::current_exe()
-        .map_err(|error| Failure::new(Exit::Fatal, format!("could not find the program itself: {error}")))?
-        .with_file_name(binary);
+    let here = std::env::current_exe().context("could not find the program itself")?.with_file_name(binary);
     let on_path = find_program(binary, &std::env::var_os("PATH").unwrap_or_default());
     let is_same = |path: &PathBuf| path.is_absolute() && path.canonicalize().ok() == here.canonicalize().ok();
     Ok(on_path.filter(is_same).unwrap_or(here))

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Config, GitError, GitVersion},
@@ -19,9 +20,8 @@ struct Settings {
 }
 
 pub(super) fn run(file: &Path) -> Outcome {
-    let bytes = std::fs::read(file).map_err(|error| {
-        Failure::new(Exit::Fatal, format!("could not read the message '{}': {error}", file.display()))
-    })?;
+    let bytes =
+        std::fs::read(file).with_context(|| format!("could not read the message '{}'", file.display()))?;
     if !message::could_claim(&bytes) || is_sound_whatever_git_does(&bytes) {
         return Ok(Exit::Done);
     }

@@ -7,6 +7,7 @@ use std::{
     path::PathBuf,
 };
 
+use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Firing, GitVersion, Repository},
@@ -99,9 +100,8 @@ impl Scratch {
     fn write(repository: &Repository, nonce: &str, text: &str) -> Result<Self, Failure> {
         let dir = repository.common_dir.join("arborist");
         let file = dir.join(format!("probe-{nonce}"));
-        safe_files::write_new(&file, text.as_bytes()).map_err(|error| {
-            Failure::new(Exit::Fatal, format!("could not write '{}': {error}", file.display()))
-        })?;
+        safe_files::write_new(&file, text.as_bytes())
+            .with_context(|| format!("could not write '{}'", file.display()))?;
         Ok(Self(file))
     }
 }

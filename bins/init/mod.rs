@@ -5,6 +5,7 @@ mod worktree;
 
 use std::path::Path;
 
+use anyhow::Context;
 use arborist_core::{
     agent::Preset,
     failure::{Exit, Failure},
@@ -118,6 +119,6 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
             .hint("see what would be written with: git arborist init --dry-run"));
     }
     safe_files::write_new(file, text.as_bytes())
-        .map(drop)
-        .map_err(|error| Failure::new(Exit::Fatal, format!("could not write '{}': {error}", file.display())))
+        .with_context(|| format!("could not write '{}'", file.display()))?;
+    Ok(())
 }

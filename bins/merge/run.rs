@@ -214,8 +214,7 @@ pub(super) fn options(
 ) -> Result<Options, Failure> {
     let (run, unrecorded) = site.scan_with_unrecorded(Reading::Fresh)?;
     site.refuse_changed_settings(&run)?;
-    let secrets = Secrets::of_environment(std::env::vars_os())
-        .map_err(|error| Failure::new(Exit::Fatal, error.to_string()))?;
+    let secrets = Secrets::of_environment(std::env::vars_os())?;
     let settings = site.settings(&run)?;
     let workspace = Workspace::load(&site.repository, &settings, cancel)?;
     let staff = Staff::new(&CrewFlags::default(), &settings);

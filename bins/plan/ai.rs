@@ -79,8 +79,7 @@ fn ask(
     (repository, settings, crew): (&Repository, &Settings, &Crew),
     strictness: Strictness,
 ) -> Result<Plan, Failure> {
-    let secrets = Secrets::of_environment(std::env::vars_os())
-        .map_err(|error| Failure::new(Exit::Fatal, error.to_string()))?;
+    let secrets = Secrets::of_environment(std::env::vars_os())?;
     let log =
         repository.common_dir.join(format!("arborist/logs/plan-{}-{}", clock::now(), std::process::id()));
     let doubts = |plan: &Plan| -> Vec<Problem> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
     history::{Reading, Run, Scope, State},
@@ -12,7 +13,6 @@ use arborist_core::{
 use super::{
     output::replace,
     sources::{Document, Sources},
-    unwritten,
 };
 use crate::{entry::Outcome, ui::Ui};
 
@@ -79,5 +79,7 @@ fn apply(document: &Document, edits: &[Edit]) -> Result<(), Failure> {
         return Ok(());
     }
     let changed = apply_edits(&document.bytes, edits);
-    replace(&document.path, &changed).map_err(|error| unwritten(&document.path, &error))
+    replace(&document.path, &changed)
+        .with_context(|| format!("could not write '{}'", document.path.display()))?;
+    Ok(())
 }

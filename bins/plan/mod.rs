@@ -15,7 +15,7 @@ pub use text::WavesDocument;
 use std::path::PathBuf;
 
 use arborist_core::{
-    failure::{Exit, Failure},
+    failure::Failure,
     plan::{Plan, PlanError, Proposal, propose_test},
     safe_files,
 };
@@ -188,9 +188,4 @@ fn read(sources: &Sources, strictness: Strictness) -> Result<(Plan, Option<Propo
     let top = sources.top().filter(|_| sources.is_spec_of(&plan));
     let proposal = top.and_then(|top| propose_test(|name| safe_files::read_text(&top.join(name)).ok()));
     Ok((plan, proposal))
-}
-
-/// A file that could not be written.
-fn unwritten(file: &std::path::Path, error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Fatal, format!("could not write '{}': {error}", file.display()))
 }

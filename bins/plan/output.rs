@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
     plan::{Changes, Plan, PlanError, Proposal, TreeDocument},
     safe_files,
 };
 
-use super::{Format, graph, sources::Sources, text, unwritten};
+use super::{Format, graph, sources::Sources, text};
 use crate::{entry::Outcome, ui::Ui};
 
 /// Prints the plan. What sums it up goes with the tree for people, and beside anything that programs read.
@@ -49,7 +50,7 @@ pub(super) fn write(
         summary.extend(keep_additions(&mut plan, file)?);
     }
     let text = rendered(&mut plan, proposal.as_ref(), sources, format)?;
-    replace(file, text.as_bytes()).map_err(|error| unwritten(file, &error))?;
+    replace(file, text.as_bytes()).with_context(|| format!("could not write '{}'", file.display()))?;
     ui.err(&format!("wrote {}\n", file.display()));
     summary.iter().for_each(|line| ui.err(&format!("{line}\n")));
     Ok(Exit::Done)
@@ -75,8 +76,8 @@ fn rendered(
             if let Some(proposal) = proposal {
                 plan.accept(proposal);
             }
-            let json = serde_json::to_string_pretty(&TreeDocument::from(&*plan))
-                .map_err(|error| Failure::new(Exit::Fatal, format!("could not write JSON: {error}")))?;
+            let json =
+                serde_json::to_string_pretty(&TreeDocument::from(&*plan)).context("could not write JSON")?;
             Ok(json + "\n")
         }
     }
@@ -85,9 +86,8 @@ fn rendered(
 /// Keeps what a tree file that is there already says beyond the spec, and tells what changed in it.
 fn keep_additions(plan: &mut Plan, file: &Path) -> Result<Vec<String>, Failure> {
     let bytes = match safe_files::read_users(file) {
-        Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(unwritten(file, &error)),
+        read => read.with_context(|| format!("could not read '{}'", file.display()))?,
     };
     let old = Plan::read(&file.display().to_string(), &bytes).map_err(|error: PlanError| {
         Failure::from(error).hint("it would be overwritten: mend it, or move it away")

@@ -8,6 +8,7 @@ use std::{
     path::Path,
 };
 
+use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
     git::Repository,
@@ -86,9 +87,7 @@ pub(super) fn run(args: &HookArgs) -> Outcome {
 fn hear(repository: &Repository, event: &Event) -> Result<(), Failure> {
     let (branch, head) = place(repository)?;
     let seed = format!("claude:{}:{branch}", event.session_id);
-    let session: SessionId = digest(seed.as_bytes())[..8]
-        .parse()
-        .map_err(|error| Failure::new(Exit::Fatal, format!("no id for the session: {error}")))?;
+    let session: SessionId = digest(seed.as_bytes())[..8].parse().context("no id for the session")?;
     let mark = Mark::new(&branch, &session);
     match event.hook_event_name.as_str() {
         // What lies there when the user gives the word is the user's.

@@ -1,7 +1,8 @@
 //! Where a session goes on: the worktree that has its branch, and the run that we become there.
 
+use anyhow::Context;
 use arborist_core::{
-    failure::{Exit, Failure},
+    failure::Failure,
     name::{BranchName, SessionId},
     process::{Cancel, Program},
     record::Unfinished,
@@ -52,8 +53,7 @@ pub(super) fn go_on(house: &House, branch: &BranchName, mut wishes: Wishes<'_>) 
     if !is_killed && !house.repository.is_clean()? {
         wishes.switch("isolate");
     }
-    let beside = std::env::current_exe()
-        .map_err(|error| Failure::new(Exit::Fatal, format!("could not find the program itself: {error}")))?;
+    let beside = std::env::current_exe().context("could not find the program itself")?;
     let program = Program::new(beside.with_file_name("git-arborist-gardener"))
         .dir(&house.path)
         .args(wishes.into_options());

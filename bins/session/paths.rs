@@ -7,6 +7,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
+use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
     git::{Change, Repository},
@@ -16,14 +17,12 @@ use arborist_core::{
 
 /// The paths that a list names, from the top of the repository.
 pub(super) fn named_paths(repository: &Repository, file: &Path) -> Result<Vec<PathBuf>, Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::new(Exit::Fatal, format!("could not read '{}': {error}", file.display()))
-    };
+    let could_not_read = || format!("could not read '{}'", file.display());
     let mut bytes = Vec::new();
     if file == Path::new("-") {
-        std::io::stdin().lock().read_to_end(&mut bytes).map_err(failed)?;
+        std::io::stdin().lock().read_to_end(&mut bytes).with_context(could_not_read)?;
     } else {
-        bytes = std::fs::read(file).map_err(failed)?;
+        bytes = std::fs::read(file).with_context(could_not_read)?;
     }
     let end = if bytes.contains(&0) { 0 } else { b'\n' };
     let names = bytes.split(|byte| *byte == end).filter(|name| !name.is_empty());

@@ -6,6 +6,7 @@ use std::{
     path::Path,
 };
 
+use anyhow::Context;
 use arborist_core::{
     failure::{Exit, Failure},
     git::{GitError, RawCommit, Repository},
@@ -108,10 +109,8 @@ fn unknown(named: &str) -> Failure {
 
 fn read_file(path: &Path) -> Result<Source, Failure> {
     let label = path.display().to_string();
-    match fs::read(path) {
-        Ok(message) => Ok(Source::Text { label, message }),
-        Err(error) => Err(Failure::new(Exit::Fatal, format!("could not read '{label}': {error}"))),
-    }
+    let message = fs::read(path).with_context(|| format!("could not read '{label}'"))?;
+    Ok(Source::Text { label, message })
 }
 
 fn read_stdin() -> Result<Source, Failure> {
@@ -120,8 +119,6 @@ fn read_stdin() -> Result<Source, Failure> {
             .hint("name a commit such as HEAD, a range, a file, or - for standard input"));
     }
     let mut message = Vec::new();
-    match io::stdin().lock().read_to_end(&mut message) {
-        Ok(_) => Ok(Source::Text { label: "standard input".into(), message }),
-        Err(error) => Err(Failure::new(Exit::Fatal, format!("could not read standard input: {error}"))),
-    }
+    io::stdin().lock().read_to_end(&mut message).context("could not read standard input")?;
+    Ok(Source::Text { label: "standard input".into(), message })
 }

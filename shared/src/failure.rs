@@ -90,6 +90,13 @@ impl Failure {
     }
 }
 
+/// Errors that have no type of ours, such as those of files: the binaries add with [`anyhow::Context`] what was tried.
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::new(Exit::Fatal, format!("{error:#}"))
+    }
+}
+
 impl<E: Explain> From<E> for Failure {
     fn from(error: E) -> Self {
         Self { exit: error.exit(), message: error.to_string(), hints: error.hint().into_iter().collect() }

@@ -10,8 +10,9 @@ mod unsound;
 
 use std::{collections::HashMap, io::Read};
 
+use anyhow::Context;
 use arborist_core::{
-    failure::{Exit, Failure},
+    failure::Exit,
     git::{GitError, RawCommit, Ref, Repository},
     name::Oid,
 };
@@ -30,8 +31,7 @@ const BATCH: usize = 1024;
 /// The lines that git gives to `pre-push`, on standard input.
 pub(super) fn pre_push(remote: &str, ui: &mut Ui) -> Outcome {
     let mut input = Vec::new();
-    let read = std::io::stdin().read_to_end(&mut input);
-    read.map_err(|error| Failure::new(Exit::Fatal, format!("could not read standard input: {error}")))?;
+    std::io::stdin().read_to_end(&mut input).context("could not read standard input")?;
     let updates = ref_update::parse_lines(&String::from_utf8_lossy(&input))?;
     if updates.is_empty() {
         return super::probe::answer_empty();

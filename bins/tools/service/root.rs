@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use anyhow::Context;
 use arborist_core::{
     consent,
     failure::{Exit, Failure},
@@ -146,10 +147,8 @@ fn tools_of(section: &Section) -> Result<Tools, Failure> {
 
 impl Root {
     fn open(name: RepoName, path: &Path, tools: Tools) -> Result<Self, Failure> {
-        let failed = |error: std::io::Error| {
-            Failure::new(Exit::Fatal, format!("could not open '{}': {error}", path.display()))
-        };
-        let path = path.canonicalize().map_err(failed)?;
+        let could_not_open = || format!("could not open '{}'", path.display());
+        let path = path.canonicalize().with_context(could_not_open)?;
         let repository = Repository::discover_from(&path)?;
         let top = repository.worktree.as_ref().and_then(|top| top.canonicalize().ok());
         let Some(inner) = top.as_ref().and_then(|top| path.strip_prefix(top).ok()) else {
@@ -159,7 +158,7 @@ impl Root {
         if inner.components().any(|part| part.as_os_str() == ".git") {
             return Err(Failure::new(Exit::Fatal, format!("'{}' belongs to git itself", path.display())));
         }
-        let mut enclosure = Enclosure::open(&path).map_err(failed)?;
+        let mut enclosure = Enclosure::open(&path).with_context(could_not_open)?;
         let hooks = repository.hooks_dir(&Config::start(&path)?.finish()?)?;
         let hooks_path = hooks.path.canonicalize().unwrap_or(hooks.path);
         if let (Reach::Worktree, Ok(inner)) = (hooks.reach, hooks_path.strip_prefix(&path))

@@ -10,11 +10,8 @@ use std::{
     time::Duration,
 };
 
-use arborist_core::{
-    agent::redact::Secrets,
-    failure::{Exit, Failure},
-    process::Cancel,
-};
+use anyhow::Context as _;
+use arborist_core::{agent::redact::Secrets, failure::Exit, process::Cancel};
 use git_arborist::entry::Outcome;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler, ServiceExt,
@@ -53,8 +50,7 @@ struct Workbench {
 
 /// Serves until the client is gone or we are asked to stop. Then no command is left running.
 pub(super) fn serve(roots: Vec<Root>, home: PathBuf, timeout: Duration, cancel: &Cancel) -> Outcome {
-    let failed = |error: &dyn std::fmt::Display| Failure::new(Exit::Fatal, error.to_string());
-    let secrets = Secrets::of_environment(std::env::vars_os()).map_err(|error| failed(&error))?;
+    let secrets = Secrets::of_environment(std::env::vars_os())?;
     let bench = Arc::new(Workbench {
         offered: offer(&roots),
         roots,
@@ -64,23 +60,25 @@ pub(super) fn serve(roots: Vec<Root>, home: PathBuf, timeout: Duration, cancel: 
         pen: Mutex::new(()),
         busy: RwLock::new(()),
     });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| failed(&error))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("could not start the server")?;
     let served = runtime.block_on(watched(listen(Server(Arc::clone(&bench))), cancel.clone()));
     cancel.cancel();
     drop(bench.busy.write());
     // Whoever still waits for the client's next word waits in vain.
     runtime.shutdown_background();
-    served.map_err(|error| failed(&error))?;
+    served.context("the server ended")?;
     let signal = cancel.signal().and_then(|signal| u8::try_from(128 + signal).ok());
     Ok(signal.map_or(Exit::Done, Exit::Child))
 }
 
 /// Listening ends when we are asked to stop, wherever it is.
 async fn watched(
-    listening: impl Future<Output = Result<(), String>> + Send + 'static,
+    listening: impl Future<Output = anyhow::Result<()>> + Send + 'static,
     cancel: Cancel,
-) -> Result<(), String> {
+) -> anyhow::Result<()> {
     let task = tokio::spawn(listening);
     let ended = task.abort_handle();
     thread::spawn(move || {
@@ -90,19 +88,20 @@ async fn watched(
     match task.await {
         Ok(served) => served,
         Err(error) if error.is_cancelled() => Ok(()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error.into()),
     }
 }
 
-async fn listen(server: Server) -> Result<(), String> {
+async fn listen(server: Server) -> anyhow::Result<()> {
     let (stdin, stdout) = rmcp::transport::stdio();
     let ear = Ear { stdin, gone: server.0.gone.clone() };
     let service = match server.serve((ear, stdout)).await {
         Ok(service) => service,
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-        Err(error) => return Err(error.to_string()),
+        Err(error) => return Err(error.into()),
     };
-    service.waiting().await.map(drop).map_err(|error| error.to_string())
+    service.waiting().await?;
+    Ok(())
 }
 
 /// Standard input, whose end is the end of all commands, and not only of the conversation.

@@ -34,24 +34,10 @@ pub fn is_mistyped(word: &str, meant: &str) -> bool {
     edits(word, meant) <= 1
 }
 
-/// Edit distance in which two swapped neighbours count once.
+/// Edit distance in which two swapped neighbours count once. The limit keeps a hostile word from costing much.
 fn edits(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.chars().take(80).collect();
-    let b: Vec<char> = b.chars().take(80).collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i; b.len() + 1];
-        for j in 1..=b.len() {
-            let change = above[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            row[j] = change.min(above[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                row[j] = row[j].min(before[j - 2] + 1);
-            }
-        }
-        before = std::mem::replace(&mut above, row);
-    }
-    above[b.len()]
+    let begin = |word: &str| word.chars().take(80).collect::<String>();
+    strsim::osa_distance(&begin(a), &begin(b))
 }
 
 #[cfg(test)]

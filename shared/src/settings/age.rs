@@ -1,4 +1,4 @@
-//! Ages as people write them: `0`, `12h`, `7d`, `2w`.
+//! Ages as people write them: `0`, `12h`, `7d`, `2w`, `1d 12h`.
 
 use std::{fmt, str::FromStr};
 
@@ -12,9 +12,12 @@ pub struct Age(pub i64);
 pub struct AgeError(String);
 
 /// How an age is written, for hints.
-pub const AGES: &str = "0, or a number with m, h, d, w or y behind it, such as 12h, 7d or 2w";
+pub const AGES: &str = "0, or numbers with m, h, d, w or y behind them, such as 12h, 7d, 2w or 1d 12h";
 
 const DAY: i64 = 86_400;
+
+/// From when on months and years are counted, so that a year always has 365 days.
+const REFERENCE: jiff::civil::Date = jiff::civil::date(2001, 1, 1);
 
 impl Age {
     /// So many days.
@@ -29,19 +32,13 @@ impl FromStr for Age {
 
     fn from_str(text: &str) -> Result<Self, AgeError> {
         let fail = || AgeError(text.escape_debug().to_string());
-        let plain = text.trim();
-        let digits = plain.bytes().take_while(u8::is_ascii_digit).count();
-        let count: i64 = plain[..digits].parse().map_err(|_| fail())?;
-        let unit = match plain[digits..].trim_start().to_ascii_lowercase().as_str() {
-            "" if count == 0 => 0,
-            "m" | "min" | "minute" | "minutes" => 60,
-            "h" | "hour" | "hours" => 3600,
-            "d" | "day" | "days" => DAY,
-            "w" | "week" | "weeks" => 7 * DAY,
-            "y" | "year" | "years" => 365 * DAY,
-            _ => return Err(fail()),
-        };
-        count.checked_mul(unit).map(Self).ok_or_else(fail)
+        let plain = text.trim().to_ascii_lowercase();
+        if plain == "0" {
+            return Ok(Self(0));
+        }
+        let span: jiff::Span = plain.parse().map_err(|_| fail())?;
+        let seconds = span.to_duration(REFERENCE).map_err(|_| fail())?.as_secs();
+        if span.is_negative() { Err(fail()) } else { Ok(Self(seconds)) }
     }
 }
 
@@ -71,10 +68,12 @@ mod tests {
             (" 2 Weeks ", 1_209_600),
             ("1 day", 86_400),
             ("1y", 31_536_000),
+            ("7d3h", 615_600),
+            ("1d 12h", 129_600),
         ] {
             assert_eq!(text.parse(), Ok(Age(seconds)), "{text}");
         }
-        for text in ["", "7", "d", "-1d", "7x", "1.5d", "7d3h", "99999999999999999w", "soon"] {
+        for text in ["", "7", "d", "-1d", "7x", "1.5d", "99999999999999999w", "soon"] {
             assert!(text.parse::<Age>().is_err(), "{text}");
         }
     }

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt};
 use aho_corasick::{AhoCorasick, BuildError, MatchKind};
 
 use super::shape::{LOOKAHEAD, SHAPES, Shape};
+use crate::failure::Explain;
 
 /// Words in the name of a variable that make its value a secret.
 const TELLTALE: [&str; 5] = ["TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL"];
@@ -19,6 +20,8 @@ const LONGEST: usize = 1024;
 #[derive(Debug, thiserror::Error)]
 #[error("could not prepare the redaction of secrets: {0}")]
 pub struct SecretsError(#[from] BuildError);
+
+impl Explain for SecretsError {}
 
 /// Everything that must not be shown, ready to be looked for.
 #[derive(Clone)]

@@ -103,13 +103,13 @@ pub(super) fn steps_with_boxes(lines: &[Line<'_>]) -> ProseTasks {
 /// What the mark at the start of a text says, and the text behind it. A cross stands before what is still to do.
 pub(super) fn tick_at(text: &str) -> Option<(Mark, &str)> {
     const DONE: [char; 6] = ['✅', '✔', '✓', '☑', '🗹', '🟢'];
-    const TODO: [char; 13] = ['❌', '✗', '✘', '☒', '⬜', '☐', '□', '🔲', '◻', '⭕', '🔴', '⚪', '🔳'];
+    const NOT_DONE: [char; 13] = ['❌', '✗', '✘', '☒', '⬜', '☐', '□', '🔲', '◻', '⭕', '🔴', '⚪', '🔳'];
     const PARTIAL: [char; 6] = ['🚧', '🔄', '⏳', '🟡', '🔶', '🏗'];
     let text = text.trim_start_matches(['*', '_']);
     let first = text.chars().next()?;
     let mark = match first {
         c if DONE.contains(&c) => Mark::Done,
-        c if TODO.contains(&c) => Mark::Todo,
+        c if NOT_DONE.contains(&c) => Mark::Todo,
         c if PARTIAL.contains(&c) => Mark::Partial,
         _ => return None,
     };
