@@ -45,10 +45,7 @@ fn a_suite_that_is_red_before_stops_the_run_before_an_agent_is_paid() {
             let garden = garden();
             let head = garden.git(["rev-parse", "HEAD"]).answer();
             let command = counted(&garden, command);
-            garden
-                .arborist(["gardener", "--jobs", jobs, "--test-command", &command])
-                .exits(1)
-                .err("--allow-red");
+            garden.arborist(["gardener", "--jobs", jobs, "--test-command", &command]).exits(1).shows();
             assert_eq!((garden.calls(), runs(&garden)), (0, 1), "{jobs} {command}");
             assert_eq!(garden.git(["rev-parse", "HEAD"]).answer(), head, "nothing is written");
         }
@@ -164,7 +161,7 @@ fn a_lane_without_its_dependencies_costs_no_attempt() {
     let garden = garden();
     garden.write("deps/lib", "installed here only");
     let command = "test -e deps/lib";
-    garden.arborist(["gardener", "--jobs", "2", "--test-command", command]).exits(1).err("worktree.copy");
+    garden.arborist(["gardener", "--jobs", "2", "--test-command", command]).exits(1).shows();
     assert_eq!(garden.calls(), 0);
     garden.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
     garden.arborist(["gardener", "--jobs", "2", "--test-command", command]).succeeds();
@@ -181,7 +178,7 @@ fn a_lane_that_lacks_something_later_costs_no_attempt_either() {
     garden.git(["config", "--unset", "arborist.worktree.copy"]).succeeds();
     fs::remove_dir_all(garden.path("../repo.arborist")).unwrap();
     garden.git(["worktree", "prune"]).succeeds();
-    garden.arborist(["gardener", "--isolate", "--test-command", command]).exits(1).err("worktree.copy");
+    garden.arborist(["gardener", "--isolate", "--test-command", command]).exits(1).shows();
     let log = garden.git(["log", "--all", "--format=%s"]).answer();
     assert!(!log.contains("@T002@test-fail"), "{log}");
     garden.git(["config", "arborist.worktree.copy", "deps/lib"]).succeeds();
@@ -200,7 +197,7 @@ fn a_run_that_goes_on_with_another_test_command_has_a_new_baseline() {
         let (calls, before) = (garden.calls(), runs(&garden));
         let main = garden.git(["rev-parse", "main"]).answer();
         let other = counted(&garden, "exit 7");
-        garden.arborist(place.iter().chain(&["--test-command", &other])).exits(1).err("--allow-red");
+        garden.arborist(place.iter().chain(&["--test-command", &other])).exits(1).shows();
         assert_eq!((garden.calls(), runs(&garden)), (calls, before + 1), "{place:?}: nobody is paid");
         assert_eq!(garden.git(["rev-parse", "main"]).answer(), main, "{place:?}");
         garden.arborist(place.iter().chain(&["--test-command", &first])).succeeds();

@@ -138,7 +138,7 @@ fn a_remote_that_says_nothing_is_given_up() {
     let (compost, _listener) = with_silent_remote();
     compost.git(["config", "arborist.timeouts.network", "1"]).succeeds();
     let said = compost.cleanup(&["--older-than", "0", "--remote"]).exits(1);
-    said.out("'origin' could not be asked: it said nothing for 1 s");
+    said.shows();
 }
 
 #[test]

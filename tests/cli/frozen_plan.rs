@@ -64,7 +64,7 @@ fn tasks_that_the_agent_of_an_unplanned_task_deleted_stop_the_run() {
     let garden = Garden::planned("tasks.md", PLAN, AGENT);
     trick(&garden, "sed -i /T003/d tasks.md");
     garden.arborist(["garden", "-m", "something else"]).succeeds();
-    garden.arborist(["gardener"]).exits(2).err("T003").err("--accept-changes");
+    garden.arborist(["gardener"]).exits(2).shows();
     garden.arborist(["gardener", "--accept-changes"]).succeeds();
     assert!(!worked_on(&garden, "T003") && worked_on(&garden, "T002"));
 }
@@ -98,6 +98,6 @@ fn a_task_in_the_users_own_words_is_not_run_with_a_configuration_that_an_agent_c
     let garden = Garden::planned("tasks.md", PLAN, AGENT);
     trick(&garden, "mkdir -p .arborist; echo 'max-retries = 9' > .arborist/config.toml");
     garden.arborist(["garden", "T001"]).succeeds();
-    garden.arborist(["garden", "-m", "something else"]).exits(2).err("config.toml");
+    garden.arborist(["garden", "-m", "something else"]).exits(2).shows();
     garden.arborist(["garden", "-m", "something else", "--accept-changes"]).succeeds();
 }

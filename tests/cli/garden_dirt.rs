@@ -23,7 +23,7 @@ fn a_dirty_checkout_is_refused_or_left_exactly_as_it_is() {
     garden.write("begun", "mine");
     garden.write("staged", "mine too");
     garden.git(["add", "staged"]).succeeds();
-    garden.arborist(["garden"]).exits(2).err("not committed: begun, staged").err("--allow-dirty");
+    garden.arborist(["garden"]).exits(2).shows();
     assert_eq!(garden.calls(), 0);
     garden.arborist(["garden", "--allow-dirty"]).succeeds();
     assert_eq!(garden.git(["status", "--porcelain"]).answer(), "A  staged\n?? begun");
@@ -69,11 +69,7 @@ fn expect_dirt(garden: &Garden) {
 #[test]
 fn an_agent_that_touches_what_was_dirty_has_failed_and_nothing_of_it_is_lost() {
     let garden = with_dirt(MEDDLER);
-    garden
-        .arborist(["garden", "--allow-dirty", "--max-retries", "1"])
-        .exits(1)
-        .err("it changed what was not committed and not its own: begun, deleted, staged")
-        .err("is kept in refs/arborist/saved/main/T001/0-");
+    garden.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).shows();
     expect_dirt(&garden);
     assert_eq!(garden.git(["show", "HEAD:own"]).answer(), "agent", "what is its own is committed");
     let saved = garden.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
@@ -87,7 +83,7 @@ fn what_was_dirty_outlives_a_killed_run_that_touched_it() {
     std::fs::write(garden.root().join("kill"), "").unwrap();
     let run = garden.arborist(["garden", "--allow-dirty"]);
     assert_ne!(run.code(), 0, "{}", run.report());
-    garden.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).err("was interrupted");
+    garden.arborist(["garden", "--allow-dirty", "--max-retries", "1"]).exits(1).shows();
     expect_dirt(&garden);
     let told = garden.git(["log", "--format=%b"]).answer();
     assert!(told.contains("it changed what was not committed and not its own: begun"), "{told}");
@@ -114,7 +110,7 @@ fn a_commit_that_was_made_meanwhile_is_named_with_the_ref_that_keeps_it() {
         let deed = "echo mine > mine.txt; git add mine.txt; git commit -qm 'user commit'; echo \"wrote";
         let garden = garden(&WORKER.replace("echo \"wrote", deed));
         let said = garden.arborist(args).succeeds();
-        let said = said.err("T001: 1 commit made meanwhile ('user commit') was folded in; it is kept as ");
+        let said = said.shows();
         let said = said.stderr();
         let name = said.split("it is kept as ").nth(1).unwrap().lines().next().unwrap();
         assert!(name.starts_with("refs/arborist/saved/"), "{name}");
@@ -136,11 +132,7 @@ fn what_a_killed_attempt_left_is_named_and_so_is_what_of_it_was_staged() {
         garden.write(file, "the user's\n");
     }
     garden.git(["add", "b"]).succeeds();
-    garden
-        .arborist(["gardener"])
-        .succeeds()
-        .err("attempt 1 of T001 was interrupted; what it left is committed: T001.txt, a, b, c, d and 2 more")
-        .err("; of that was staged: b");
+    garden.arborist(["gardener"]).succeeds().shows();
 }
 
 /// A repository in which nothing was committed cannot even be taken into a snapshot.
@@ -158,9 +150,8 @@ fn a_repository_that_an_agent_plants_is_moved_aside_and_the_next_attempt_begins_
                 "[ -e \"$ROOT/once\" ] || {{ touch \"$ROOT/once\"; git init -q deep/sub; echo inner > deep/sub/file; {deed}; }}; echo \"wrote"
             );
             let garden = garden(&WORKER.replace("echo \"wrote", &once));
-            let said = garden.arborist(args).succeeds().out("2 completed");
-            let said =
-                said.err("it made a repository inside the repository: deep/sub; that is kept in ").stderr();
+            let said = garden.arborist(args).succeeds().shows();
+            let said = said.shows().stderr();
             let folder = said.split("that is kept in ").nth(1).unwrap().lines().next().unwrap();
             let file = std::path::Path::new(folder).join("deep/sub/file");
             assert_eq!(std::fs::read_to_string(file).unwrap(), "inner\n", "{deed}");
@@ -187,10 +178,7 @@ fn a_repository_of_the_users_own_in_the_checkout_stays_where_it_is() {
                 .unwrap()
                 .success()
         );
-        garden
-            .arborist(["garden", "--allow-dirty"])
-            .exits(2)
-            .err("it made a repository inside the repository: of-the-reviewer; that is kept in ");
+        garden.arborist(["garden", "--allow-dirty"]).exits(2).shows();
         assert_eq!(garden.read("mine/file"), "mine\n", "{deed}");
         assert_eq!(garden.git(["status", "--porcelain"]).answer(), "?? mine/", "{deed}");
         assert_eq!(garden.read("T001.txt"), "T001\n", "nobody has rejected it");
@@ -218,7 +206,7 @@ fn an_agent_that_touches_the_repository_itself_is_caught_and_undone() {
         assert_eq!(garden.read(".git/config"), config);
         assert!(!garden.path(".git/hooks/pre-commit").exists());
         assert_eq!(garden.git(["symbolic-ref", "HEAD"]).answer(), "refs/heads/main", "{deed}");
-        garden.arborist(["state"]).succeeds().out("1 failed");
+        garden.arborist(["state"]).succeeds().shows();
     }
 }
 
@@ -229,11 +217,8 @@ fn a_pre_commit_hook_decides_on_an_agents_work() {
         ".git/hooks/pre-commit",
         "#!/bin/sh\ngit diff --cached --name-only HEAD; echo no tabs please; exit 1\n",
     );
-    garden
-        .arborist(["garden", "--max-retries", "1"])
-        .exits(1)
-        .err("the pre-commit hook refused it: no tabs please");
+    garden.arborist(["garden", "--max-retries", "1"]).exits(1).shows();
     let body = garden.git(["log", "-1", "--format=%b", "HEAD~1"]).answer();
     assert!(body.contains("> T001.txt\n> no tabs please"), "{body}");
-    garden.arborist(["state", "T001"]).succeeds().out("no tabs please");
+    garden.arborist(["state", "T001"]).succeeds().shows();
 }

@@ -47,10 +47,7 @@ fn work_in_a_submodule_fails_the_attempt_and_names_it() {
     let url = other.path("").display().to_string();
     garden.git(["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", &url, "sm"]).succeeds();
     garden.commit("a submodule\n");
-    garden
-        .arborist(["gardener", "--max-retries", "1"])
-        .exits(1)
-        .err("it changed files in a submodule, which are not committed here: sm");
+    garden.arborist(["gardener", "--max-retries", "1"]).exits(1).shows();
     assert_eq!(garden.read("sm/g"), "new\n", "nothing is lost");
 }
 
@@ -62,8 +59,8 @@ fn a_worktree_with_such_work_is_not_removed() {
         let place = garden.arborist(["worktree", "path", task]).answer();
         garden.git(["-C", &place, "update-index", mark, "d/g"]).succeeds();
         std::fs::write(format!("{place}/d/g"), "mine\n").unwrap();
-        garden.arborist(["worktree", "remove", task]).exits(1).err("d/g");
-        garden.arborist(["cleanup", "--older-than", "0"]).succeeds().out("d/g");
+        garden.arborist(["worktree", "remove", task]).exits(1).shows();
+        garden.arborist(["cleanup", "--older-than", "0"]).succeeds().shows();
         assert_eq!(std::fs::read_to_string(format!("{place}/d/g")).unwrap(), "mine\n", "{mark}");
     }
 }

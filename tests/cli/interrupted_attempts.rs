@@ -66,8 +66,8 @@ fn three_interruptions_in_a_row_need_a_person_and_retry_failed_continues() {
     assert_eq!(garden.calls(), 3);
     std::fs::remove_file(&trigger).unwrap();
     for _ in 0..2 {
-        garden.arborist(["garden"]).exits(2).err("interrupted 3 times in a row");
-        garden.arborist(["gardener"]).exits(2).err("--retry-failed");
+        garden.arborist(["garden"]).exits(2).shows();
+        garden.arborist(["gardener"]).exits(2).shows();
     }
     assert_eq!(garden.calls(), 3, "nobody is called");
     let task = state(&garden, "T1");

@@ -10,26 +10,18 @@ fn a_checkout_in_the_way_parks_what_landed_and_the_next_stack_on_it() {
     let orchard = Orchard::grown(&["T1", "T2", "T3"]);
     orchard.write("T1.txt", "the user's own");
     let main = orchard.git(["rev-parse", "main"]).answer();
-    orchard
-        .merge(&["T1"])
-        .exits(2)
-        .out("1 parked (T1)")
-        .err("hint: bring it up with: git merge --ff-only refs/arborist/landing/main");
+    orchard.merge(&["T1"]).exits(2).shows();
     assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
     assert_eq!(orchard.read("T1.txt"), "the user's own");
-    orchard.merge(&["status"]).exits(2).out("parked").err("git merge --ff-only refs/arborist/landing/main");
-    orchard
-        .arborist(["state"])
-        .succeeds()
-        .never("T1 does it  complete      not landed")
-        .out("T2 does it  complete      not landed, 0s ago");
-    orchard.merge(&["T2"]).exits(2).out("1 parked (T2)");
+    orchard.merge(&["status"]).exits(2).shows();
+    orchard.arborist(["state"]).succeeds().never("T1 does it  complete      not landed").shows();
+    orchard.merge(&["T2"]).exits(2).shows();
     assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
-    orchard.merge(&["drop", "T1"]).exits(1).err("waits for a checkout only");
+    orchard.merge(&["drop", "T1"]).exits(1).shows();
 
     std::fs::remove_file(orchard.path("T1.txt")).unwrap();
     orchard.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
-    orchard.merge(&["T3"]).succeeds().out("1 landed (T3)");
+    orchard.merge(&["T3"]).succeeds().shows();
     orchard.merge(&["list"]).succeeds().silent();
     assert_eq!(orchard.git(["for-each-ref", "refs/arborist/landing"]).answer(), "");
     assert_eq!(orchard.subjects("main").len(), 3);
@@ -41,7 +33,7 @@ fn what_is_parked_lands_by_itself_once_the_checkout_is_free() {
     orchard.write("T1.txt", "the user's own");
     orchard.merge(&["T1"]).exits(2);
     std::fs::remove_file(orchard.path("T1.txt")).unwrap();
-    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
+    orchard.merge(&["run"]).succeeds().shows();
     assert_eq!(orchard.read("T1.txt"), "T1");
 }
 
@@ -52,7 +44,7 @@ fn a_landing_that_the_user_overtook_is_merged_anew() {
     orchard.merge(&["T1"]).exits(2);
     std::fs::remove_file(orchard.path("T1.txt")).unwrap();
     orchard.commit("mine\n");
-    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
+    orchard.merge(&["run"]).succeeds().shows();
     assert_eq!(orchard.git(["log", "-1", "--format=%s", "main^1"]).answer(), "mine");
     assert_ne!(orchard.git(["for-each-ref", "refs/arborist/saved/landing"]).answer(), "");
 }
@@ -62,7 +54,7 @@ fn an_ignored_file_of_the_users_is_in_the_way_too() {
     let orchard = Orchard::grown(&["T1"]);
     orchard.write(".git/info/exclude", "T1.txt\n");
     orchard.write("T1.txt", "secret");
-    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)");
+    orchard.merge(&["T1"]).exits(2).shows();
     assert_eq!(orchard.read("T1.txt"), "secret");
 }
 
@@ -76,10 +68,10 @@ fn a_branch_in_the_middle_of_a_rebase_is_not_moved() {
     git.env("GIT_SEQUENCE_EDITOR", "sed -i s/^pick/edit/").args(["rebase", "-q", "-i", "HEAD~1"]);
     arborist_testkit::Run::of(&mut git, b"").succeeds();
     orchard.merge(&["add", "T1", "--scope", "main"]).succeeds();
-    orchard.merge(&["run", "--scope", "main"]).exits(2).out("1 parked (T1)");
+    orchard.merge(&["run", "--scope", "main"]).exits(2).shows();
     assert_eq!(orchard.git(["rev-parse", "main"]).answer(), main);
     orchard.git(["rebase", "--continue"]).succeeds();
-    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
+    orchard.merge(&["run"]).succeeds().shows();
 }
 
 #[test]
@@ -89,7 +81,7 @@ fn a_checkout_whose_folder_is_gone_is_in_nobodys_way() {
     let gone = orchard.root().join("gone");
     orchard.git(["worktree", "add", "-q", gone.to_str().unwrap(), "main"]).succeeds();
     std::fs::remove_dir_all(&gone).unwrap();
-    orchard.merge(&["T1"]).succeeds().out("1 landed (T1)");
+    orchard.merge(&["T1"]).succeeds().shows();
     assert_eq!(orchard.show("main", "T1.txt"), "T1");
 }
 
@@ -100,9 +92,9 @@ fn a_checkout_on_a_disk_that_may_come_back_is_waited_for() {
     let gone = orchard.root().join("gone");
     orchard.git(["worktree", "add", "-q", "--lock", gone.to_str().unwrap(), "main"]).succeeds();
     std::fs::remove_dir_all(&gone).unwrap();
-    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)").err("gone");
+    orchard.merge(&["T1"]).exits(2).shows();
     orchard.git(["worktree", "unlock", gone.to_str().unwrap()]).succeeds();
-    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
+    orchard.merge(&["run"]).succeeds().shows();
 }
 
 #[test]
@@ -113,9 +105,9 @@ fn a_merge_that_the_user_has_not_finished_is_not_landed_into() {
     orchard.commit("side\n");
     orchard.git(["checkout", "-q", "main"]).succeeds();
     orchard.git(["merge", "-q", "--no-commit", "--no-ff", "side"]).succeeds();
-    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)").err("MERGE_HEAD");
+    orchard.merge(&["T1"]).exits(2).shows();
     orchard.git(["merge", "--abort"]).succeeds();
-    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
+    orchard.merge(&["run"]).succeeds().shows();
 }
 
 #[test]
@@ -123,7 +115,7 @@ fn an_ignored_folder_where_a_file_is_to_be_is_in_the_way() {
     let orchard = Orchard::grown(&["T1"]);
     orchard.write(".git/info/exclude", "T1.txt/\n");
     orchard.write("T1.txt/mine", "mine");
-    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)").err("'T1.txt/mine' would be overwritten");
+    orchard.merge(&["T1"]).exits(2).shows();
     assert_eq!(orchard.read("T1.txt/mine"), "mine");
 }
 
@@ -140,7 +132,7 @@ fn a_checkout_that_the_user_switches_away_in_the_last_moment_is_not_touched() {
     );
     orchard.plant("git", &script);
     let mut merge = orchard.command("git-arborist-merge", &orchard.path(""));
-    Run::of(merge.arg("T1"), b"").succeeds().out("1 landed (T1)");
+    Run::of(merge.arg("T1"), b"").succeeds().shows();
     assert!(orchard.root().join("switched").exists(), "the user was faster");
     assert!(!orchard.root().join("touched").exists(), "no file was written");
     assert_eq!(orchard.git(["branch", "--show-current"]).answer(), "other");
@@ -152,11 +144,11 @@ fn a_checkout_that_the_user_switches_away_in_the_last_moment_is_not_touched() {
 fn what_a_person_has_brought_up_is_not_parked_any_more() {
     let orchard = Orchard::grown(&["T1"]);
     orchard.write("T1.txt", "mine\n");
-    orchard.merge(&["T1"]).exits(2).out("1 parked (T1)");
+    orchard.merge(&["T1"]).exits(2).shows();
     fs::remove_file(orchard.path("T1.txt")).unwrap();
     orchard.git(["merge", "-q", "--ff-only", "refs/arborist/landing/main"]).succeeds();
-    orchard.merge(&["status"]).succeeds().out("nothing is queued").never("parked");
-    orchard.merge(&["status", "T1"]).succeeds().out("T1 landed").never("parked");
+    orchard.merge(&["status"]).succeeds().shows().never("parked");
+    orchard.merge(&["status", "T1"]).succeeds().shows().never("parked");
     orchard.merge(&["list"]).succeeds().never("T1");
-    orchard.merge(&["run"]).succeeds().out("1 landed (T1)");
+    orchard.merge(&["run"]).succeeds().shows();
 }

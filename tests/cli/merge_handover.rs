@@ -10,7 +10,7 @@ fn people_may_want_to_resolve_everything_themselves() {
     let orchard = content();
     orchard.agent("echo both > a.txt");
     orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    orchard.merge(&["T2"]).exits(2).out("1 escalated (T2)");
+    orchard.merge(&["T2"]).exits(2).shows();
     assert_eq!(orchard.calls(), 0);
 }
 
@@ -18,22 +18,22 @@ fn people_may_want_to_resolve_everything_themselves() {
 fn a_person_resolves_it_in_a_worktree_and_the_result_is_merged_and_tested() {
     let orchard = content();
     orchard.git(["config", "arborist.merge.gates.check.command", "true"]).succeeds();
-    orchard.merge(&["resolve", "T2"]).exits(1).err("'T2' is not in the queue");
+    orchard.merge(&["resolve", "T2"]).exits(1).shows();
     orchard.merge(&["T2"]).exits(2);
     let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
     assert!(fs::read_to_string(place.join("a.txt")).unwrap().contains("<<<<<<<"));
-    orchard.merge(&["resolve", "T2"]).exits(1).err("not resolved yet: a.txt");
+    orchard.merge(&["resolve", "T2"]).exits(1).shows();
     orchard.branch_off("T3", "complete");
     orchard.merge(&["T3"]).succeeds();
     fs::write(place.join("a.txt"), "both\n").unwrap();
     orchard.git_in(&place, ["add", "a.txt"]).succeeds();
-    orchard.merge(&["resolve", "T2"]).succeeds().out("1 landed (T2); 1 gate run");
+    orchard.merge(&["resolve", "T2"]).succeeds().shows();
     assert!(!place.exists());
     assert_eq!(orchard.show("main", "a.txt"), "both");
     assert_eq!(orchard.show("main", "T3.txt"), "T3");
     let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Resolved-By: person"), "{trailers}");
-    orchard.merge(&["log"]).succeeds().out("its conflict was resolved by a person");
+    orchard.merge(&["log"]).succeeds().shows();
     orchard.arborist(["state", "--exit-code"]).succeeds();
 }
 
@@ -41,9 +41,9 @@ fn a_person_resolves_it_in_a_worktree_and_the_result_is_merged_and_tested() {
 fn what_was_resolved_is_taken_back_where_it_was_resolved() {
     let orchard = content();
     orchard.merge(&["T2"]).exits(2);
-    let opened = orchard.merge(&["resolve", "T2"]).succeeds().err("git arborist merge resolve T2");
+    let opened = orchard.merge(&["resolve", "T2"]).succeeds().shows();
     let place = PathBuf::from(opened.stdout().trim_end());
-    orchard.arborist_in(&place, ["merge", "status", "T2"]).exits(2).out("T2");
+    orchard.arborist_in(&place, ["merge", "status", "T2"]).exits(2).shows();
     fs::write(place.join("a.txt"), "both\n").unwrap();
     let said = orchard.arborist_in(&place, ["merge", "resolve", "T2"]).succeeds();
     let main = orchard.path("").canonicalize().unwrap();
@@ -66,23 +66,20 @@ fn runs_that_both_have_the_task_have_a_place_each() {
     orchard.write("a.txt", "our others\n");
     orchard.commit("meanwhile\n");
     orchard.git(["checkout", "-q", "main"]).succeeds();
-    orchard
-        .merge(&["T2", "--scope", "other"])
-        .exits(2)
-        .err("resolve it:    git arborist merge resolve T2 --scope other");
-    orchard.merge(&["resolve", "T2"]).exits(1).err("another run has queued it: add --scope other");
+    orchard.merge(&["T2", "--scope", "other"]).exits(2).shows();
+    orchard.merge(&["resolve", "T2"]).exits(1).shows();
     let other = |verb: &str| orchard.merge(&[verb, "T2", "--scope", "other"]);
     orchard.merge(&["T2"]).exits(2);
-    other("status").exits(2).err("git arborist merge resolve T2 --scope other");
+    other("status").exits(2).shows();
     let first = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
     fs::write(first.join("a.txt"), "by hand\n").unwrap();
     let opened = other("resolve").succeeds().never("is kept under");
     let second = PathBuf::from(opened.stdout().trim_end());
     assert_ne!(first, second);
     assert_eq!(fs::read_to_string(first.join("a.txt")).unwrap(), "by hand\n");
-    orchard.merge(&["resolve", "T2"]).succeeds().out("1 landed (T2)").never("still there");
+    orchard.merge(&["resolve", "T2"]).succeeds().shows().never("still there");
     fs::write(second.join("a.txt"), "other hands\n").unwrap();
-    orchard.arborist_in(&second, ["merge", "resolve", "T2"]).succeeds().out("1 landed (T2)");
+    orchard.arborist_in(&second, ["merge", "resolve", "T2"]).succeeds().shows();
     assert_eq!(orchard.show("main", "a.txt"), "by hand");
     assert_eq!(orchard.show("other", "a.txt"), "other hands");
 }
@@ -95,9 +92,9 @@ fn what_a_person_began_stays_while_an_agent_tries() {
     fs::write(place.join("a.txt"), "by hand\n").unwrap();
     orchard.agent("echo more >> a.txt");
     orchard.merge(&["retry", "T2"]).succeeds();
-    orchard.merge(&["run"]).exits(2).err("try 1");
+    orchard.merge(&["run"]).exits(2).shows();
     assert_eq!(fs::read_to_string(place.join("a.txt")).unwrap(), "by hand\n");
-    orchard.merge(&["resolve", "T2"]).succeeds().out("1 landed (T2)");
+    orchard.merge(&["resolve", "T2"]).succeeds().shows();
     assert_eq!(orchard.show("main", "a.txt"), "by hand");
 }
 
@@ -112,7 +109,7 @@ fn what_a_person_left_is_saved_before_another_merge_takes_its_place() {
         orchard.finish("T2");
     });
     orchard.merge(&["run"]).exits(2);
-    orchard.merge(&["resolve", "T2"]).succeeds().err("is kept under refs/arborist/saved/main/resolve-T2/");
+    orchard.merge(&["resolve", "T2"]).succeeds().shows();
     assert!(fs::read_to_string(place.join("a.txt")).unwrap().contains("theirs again"));
     let saved = orchard.git(["for-each-ref", "--format=%(refname)", "refs/arborist/saved"]).answer();
     assert_eq!(orchard.show(&saved, "a.txt"), "by hand");
@@ -129,10 +126,10 @@ fn a_place_for_a_person_goes_when_nobody_needs_it_any_more() {
         }
         orchard.agent("echo both > a.txt");
         orchard.merge(&["retry", "T2"]).succeeds();
-        let landed = orchard.merge(&["run"]).succeeds().out("1 landed (T2)");
+        let landed = orchard.merge(&["run"]).succeeds().shows();
         assert_eq!(place.exists(), is_touched);
         if is_touched {
-            landed.err("what was begun for it in ").err("is still there");
+            landed.shows();
             assert_eq!(fs::read_to_string(place.join("a.txt")).unwrap(), "half\n");
         }
     }
@@ -144,15 +141,15 @@ fn what_an_agent_resolved_stays_called_so_when_a_person_resolves_the_next_confli
     orchard.agent("printf 'ours\\ntheirs\\n' > a.txt; echo done");
     let gate = "test -e \"$HOME/ready\" || exit 127";
     orchard.git(["config", "arborist.merge.gates.check.command", gate]).succeeds();
-    orchard.merge(&["T2"]).exits(2).out("1 broken (T2)");
+    orchard.merge(&["T2"]).exits(2).shows();
     orchard.write("a.txt", "ours again\n");
     orchard.commit("meanwhile\n");
     fs::write(orchard.home().join("ready"), "").unwrap();
     orchard.git(["config", "arborist.merge.assist", "false"]).succeeds();
-    orchard.merge(&["run"]).exits(2).out("1 escalated (T2)");
+    orchard.merge(&["run"]).exits(2).shows();
     let place = PathBuf::from(orchard.merge(&["resolve", "T2"]).answer());
     fs::write(place.join("a.txt"), "all\n").unwrap();
-    orchard.merge(&["resolve", "T2"]).succeeds().err("resolved by the agent robot");
+    orchard.merge(&["resolve", "T2"]).succeeds().shows();
     let trailers = orchard.git(["log", "-1", "--format=%(trailers)", "main"]).answer();
     assert!(trailers.contains("Arborist-Resolved-By: agent robot"), "{trailers}");
 }

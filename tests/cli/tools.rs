@@ -36,7 +36,7 @@ fn a_repository_that_only_a_tracked_file_names_is_left_out() {
     let garden = Garden::sprout();
     garden.git_in(garden.root(), ["init", "-q", "secret"]).succeeds();
     garden.write(".arborist/config.toml", "[workspace.repos.other]\npath = \"../secret\"\n");
-    garden.arborist(["tools"]).succeeds().err("'other' is left out").err("workspace sync --yes");
+    garden.arborist(["tools"]).succeeds().shows();
     let mut bench = Bench::open(&garden, &[]);
     assert!(bench.tools().iter().all(|tool| tool.starts_with("repo__")), "{:?}", bench.tools());
     bench.close();
@@ -222,14 +222,14 @@ fn a_linked_worktree_is_a_place_of_its_own() {
 #[test]
 fn it_is_bound_to_a_repository() {
     let garden = Garden::sprout();
-    garden.arborist_in(garden.root(), ["tools"]).exits(128).err("not a git repository");
-    garden.arborist(["tools", "--root", "a=.."]).exits(128).err("not a git repository");
-    garden.arborist(["tools", "--root", "a=nowhere"]).exits(128).err("could not open 'nowhere'");
-    garden.arborist(["tools", "--root", "a=.git"]).exits(128).err("in no worktree");
-    garden.arborist(["tools", "--root", "a=.", "--root", "a=."]).exits(129).err("named twice");
-    garden.arborist(["tools", "--root", "a__b=."]).exits(129).err("not a valid name of a repository");
-    garden.arborist(["tools", "--root", "a=.", "--command", "b:x=true"]).exits(129).err("--root b=DIR");
-    garden.arborist(["tools", "--command", "b:x=true"]).exits(129).err("--root");
+    garden.arborist_in(garden.root(), ["tools"]).exits(128).shows();
+    garden.arborist(["tools", "--root", "a=.."]).exits(128).shows();
+    garden.arborist(["tools", "--root", "a=nowhere"]).exits(128).shows();
+    garden.arborist(["tools", "--root", "a=.git"]).exits(128).shows();
+    garden.arborist(["tools", "--root", "a=.", "--root", "a=."]).exits(129).shows();
+    garden.arborist(["tools", "--root", "a__b=."]).exits(129).shows();
+    garden.arborist(["tools", "--root", "a=.", "--command", "b:x=true"]).exits(129).shows();
+    garden.arborist(["tools", "--command", "b:x=true"]).exits(129).shows();
     // Nobody is there to speak with.
     garden.arborist(["tools"]).succeeds();
 }

@@ -19,7 +19,7 @@ ends "All is done."
 fn every_turn_that_changed_something_is_a_commit_of_the_agents() {
     let garden = garden("claude", THREE_TURNS);
     let said = garden.arborist(["gardener"]).succeeds();
-    said.err("T001 turn 1: Add the first file").err("T001 implement-pass");
+    said.shows();
     let session = garden.git(["log", "-1", "--format=%(trailers:key=Arborist-Session,valueonly)"]).answer();
     let session = session.trim();
     assert_eq!(
@@ -49,8 +49,8 @@ fn every_turn_that_changed_something_is_a_commit_of_the_agents() {
     assert!(message.contains("> I'll add the first file. It is short."), "{message}");
     let status = fs::read_to_string(garden.root().join("status")).unwrap();
     assert_eq!(status, "", "the agent's own git finds its first turn committed");
-    garden.arborist(["trailers", "check", "main"]).succeeds().err("all sound");
-    garden.arborist(["state", "T001"]).succeeds().out("complete, attempt 1");
+    garden.arborist(["trailers", "check", "main"]).succeeds().shows();
+    garden.arborist(["state", "T001"]).succeeds().shows();
     assert_eq!(garden.git(["status", "--porcelain"]).answer(), "");
     let implemented = garden.git(["rev-parse", "main^{/T001@implement-pass}^{tree}"]).answer();
     assert_eq!(implemented, garden.git(["rev-parse", &format!("{}^{{tree}}", commits[2])]).answer());

@@ -58,7 +58,7 @@ fn a_run_is_a_session_with_a_record_for_each_turn() {
     assert_eq!((&records[5]["step"], &records[5]["commit"]), (&"review".into(), &Value::Null));
     assert_eq!(records[7]["result"], "complete");
     assert_eq!(records[7]["context"]["tip"], garden.git(["rev-parse", "HEAD"]).answer());
-    garden.arborist(["session", "which", &commit]).succeeds().out("T001");
+    garden.arborist(["session", "which", &commit]).succeeds().shows();
     garden.arborist(["state"]).succeeds().out(&session(&garden));
 }
 
@@ -116,9 +116,9 @@ fn a_call_of_an_agent_without_turns_is_one_turn_whose_commit_is_that_of_its_step
 fn live_words_are_redacted_like_everything_else() {
     let garden = garden("claude", WORK);
     let said = garden.arborist(["gardener", "--json"]).succeeds();
-    said.out("All is done").never("sk-ant-api03-AAAA");
+    said.shows().never("sk-ant-api03-AAAA");
     let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0\n-----END PRIVATE KEY-----";
     let garden = crate::turning::garden("text", &format!("cat <<'KEY'\n{key}\nKEY\necho bye\n"));
     let said = garden.arborist(["gardener", "--json"]).succeeds();
-    said.out("bye").never("MIIEvQIBADANBgkqhkiG9w0");
+    said.shows().never("MIIEvQIBADANBgkqhkiG9w0");
 }

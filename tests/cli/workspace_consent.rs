@@ -13,7 +13,7 @@ fn no_command_runs_in_a_place_that_only_a_tracked_file_names() {
     other(&garden, "secret");
     garden.write(".arborist/config.toml", "[workspace.repos.other]\npath = \"../secret\"\n");
     let touch = ["workspace", "foreach", "touch canary"];
-    garden.arborist(touch).exits(2).err("workspace.repos.other: repository").err("/secret").err("--yes");
+    garden.arborist(touch).exits(2).shows();
     assert!(!garden.root().join("secret/canary").exists() && !garden.path("canary").exists());
     garden.arborist(["workspace", "foreach", "--yes", "touch canary"]).succeeds();
     assert!(garden.root().join("secret/canary").exists());
@@ -26,7 +26,7 @@ fn session_branches_do_not_begin_with_nothing() {
     for prefix in ["", "/", "a..", "refs//"] {
         garden.git(["config", "arborist.workspace.repos.app.path", "."]).succeeds();
         garden.git(["config", "arborist.workspace.repos.app.branch-prefix", prefix]).succeeds();
-        garden.arborist(["workspace", "status"]).exits(128).err("branch-prefix' must be the beginning of");
+        garden.arborist(["workspace", "status"]).exits(128).shows();
     }
 }
 
@@ -42,12 +42,12 @@ fn a_tracked_prefix_and_branch_are_part_of_what_is_approved() {
     let write =
         |text: &str| garden.write(".arborist/config.toml", format!("[workspace.repos.app]\n{text}\n"));
     write("branch-prefix = \"feature/\"");
-    garden.arborist(["workspace", "sync"]).exits(2).err("branch-prefix feature/");
+    garden.arborist(["workspace", "sync"]).exits(2).shows();
     garden.arborist(["workspace", "sync", "--yes"]).succeeds();
     write("branch-prefix = \"fix/\"");
-    garden.arborist(["workspace", "sync"]).exits(2).err("branch-prefix fix/");
+    garden.arborist(["workspace", "sync"]).exits(2).shows();
     write("default-branch = \"main\"");
-    garden.arborist(["workspace", "sync"]).exits(2).err("default-branch main");
+    garden.arborist(["workspace", "sync"]).exits(2).shows();
 }
 
 #[test]
@@ -58,10 +58,10 @@ fn an_approval_of_one_user_of_a_url_is_not_that_of_another() {
         garden.write(".arborist/config.toml", format!("[workspace.repos.app]\npath = \".\"\n{remote}\n"));
     };
     write("ada");
-    let shown = garden.arborist(["workspace", "sync"]).exits(2).err("https://…@127.0.0.1:1/x (sha256 ");
+    let shown = garden.arborist(["workspace", "sync"]).exits(2).shows();
     assert!(!shown.stderr().contains("ada@"));
     garden.arborist(["workspace", "foreach", "--yes", "true"]).succeeds();
     garden.arborist(["workspace", "foreach", "true"]).succeeds();
     write("bob");
-    garden.arborist(["workspace", "foreach", "true"]).exits(2).err("(sha256 ");
+    garden.arborist(["workspace", "foreach", "true"]).exits(2).shows();
 }

