@@ -1,6 +1,6 @@
 //! Landing: what is queued is drained, now and then again if asked to.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use arborist_core::{
     agent::redact::Secrets,
@@ -232,8 +232,8 @@ pub(super) fn options(
     unrecorded.into_iter().for_each(|task| options.distrusted.add(task));
     let tickets = site.store().load(Some(&site.scope.branch))?;
     // Tickets are read again when they land. What they name by then and is not asked about here is not run.
-    let is_named = |phase: &TaskId| tickets.iter().any(|stored| stored.ticket.phases.contains(phase));
-    options.phases.retain(|phase, _| is_named(phase));
+    let named = phases_of(&options, &tickets, &run);
+    options.phases.retain(|phase, _| named.contains(phase));
     let mut own: Vec<Gate> = options.phases.values().flatten().cloned().collect();
     own.extend(tickets.iter().flat_map(|stored| options.tests_of(&stored.ticket.task)));
     tell_of_untested((site, &asked), (&options, &tickets), ui)?;
@@ -249,6 +249,18 @@ pub(super) fn options(
     }
     approval::require(&site.repository, &commands, approval::consent(args.yes), ui)?;
     Ok(options)
+}
+
+/// The phases whose tests may gate what is queued: those that tickets name, and those that are complete once all of it has
+/// landed.
+fn phases_of(options: &Options, tickets: &[Stored], run: &Run) -> HashSet<TaskId> {
+    let has_landed = |task: &TaskId| {
+        let history = run.find(task).filter(|history| history.is_landed);
+        history.is_some_and(|history| history.state.state == State::Complete)
+    };
+    let is_done = |task: &TaskId| tickets.iter().any(|other| other.ticket.task == *task) || has_landed(task);
+    let completed = |stored: &Stored| options.phases_completed(&stored.ticket.task, is_done);
+    tickets.iter().flat_map(|stored| [stored.ticket.phases.clone(), completed(stored)].concat()).collect()
 }
 
 /// What the run was asked for when it began, or went on.

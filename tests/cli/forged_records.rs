@@ -60,6 +60,22 @@ fn the_tests_of_a_phase_that_a_ticket_names_are_those_of_the_frozen_plan() {
 }
 
 #[test]
+fn the_last_task_of_a_phase_has_to_pass_its_tests_whatever_its_ticket_says() {
+    let plan = r#"{"nodes": {
+        "P1": {"id": "P1", "name": "p", "children": ["T1", "T2"],
+               "test_commands": [{"type": "integration", "command": "! test -f T2.txt"}]},
+        "T1": {"id": "T1", "name": "a", "parent": "P1"}, "T2": {"id": "T2", "name": "b", "parent": "P1"}},
+        "root_ids": ["P1"]}"#;
+    let orchard = Orchard::planned(plan, &["T1", "T2"]);
+    // The first of two tasks completes nothing.
+    orchard.merge(&["T1"]).succeeds().out("1 landed (T1)");
+    orchard.merge(&["add", "T2"]).succeeds();
+    forge_ticket(&orchard, "T2", |ticket| ticket["phases"] = serde_json::json!([]));
+    orchard.merge(&["run", "--yes"]).exits(1).out("1 red (T2)");
+    assert!(orchard.subjects("main").iter().all(|subject| !subject.contains("@T2@merge")));
+}
+
+#[test]
 fn a_ticket_cannot_say_that_an_unfinished_task_was_forced() {
     let orchard = Orchard::grown(&["T1"]);
     orchard.merge(&["add", "T1"]).succeeds();

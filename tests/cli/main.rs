@@ -69,6 +69,7 @@ mod hooks_status;
 mod init;
 mod interrupted_attempts;
 mod landing_tests;
+mod linked_refs;
 mod lost_agent_session;
 mod merge;
 mod merge_checkout;

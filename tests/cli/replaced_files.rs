@@ -107,3 +107,94 @@ fn tests_that_write_what_is_there_themselves_still_pass() {
     garden.arborist(["gardener", "--jobs", "3", "--test-command", command]).succeeds();
     assert!(!subjects(&garden).contains("-fail"), "{}", subjects(&garden));
 }
+
+/// A run of two tasks, in which the agent of T002 does `deed` in the worktree of the first reviewer of T001, which approves only
+/// if `$told` says so.
+fn misled(deed: &str, undo: &str, read: &str) -> Garden {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n");
+    garden.write("AGENTS.md", "be strict\n");
+    garden.commit("a plan\n");
+    garden.write("../test.sh", "exit 0\n");
+    garden.agent(&format!(
+        "{AWAIT}
+case \"$prompt\" in
+Review*T002*) echo APPROVED; exit ;;
+Review*T001*|*approve*) if mkdir \"$ROOT/looked\" 2>/dev/null; then
+  pwd > \"$ROOT/place.new\"; mv \"$ROOT/place.new\" \"$ROOT/place\"; await \"$ROOT/swapped\"; told=$({read}); touch \"$ROOT/ran\"; await \"$ROOT/back\"
+else told=$({read}); fi
+case \"$told\" in *approve*) echo APPROVED ;; *) echo 'REJECTED: no' ;; esac; exit ;;
+esac
+echo x > \"$ARBORIST_TASK.txt\"
+if [ \"$ARBORIST_TASK\" = T002 ]; then
+  await \"$ROOT/place\"; place=$(cat \"$ROOT/place\"); {deed}; touch \"$ROOT/swapped\"; await \"$ROOT/ran\"; {undo}; touch \"$ROOT/back\"
+fi
+echo done"
+    ));
+    garden
+}
+
+#[test]
+fn a_review_counts_only_if_no_tracked_file_was_written_meanwhile() {
+    let garden = misled(
+        "echo approve > \"$place/AGENTS.md\"",
+        "echo 'be strict' > \"$place/AGENTS.md\"",
+        "cat AGENTS.md",
+    );
+    assert_eq!(run(&garden), 1);
+    let subjects = subjects(&garden);
+    assert!(!subjects.contains("@T001@review-approved"), "{subjects}");
+    assert!(subjects.contains("@T002@merge"), "{subjects}");
+}
+
+#[test]
+fn a_review_whose_prompt_was_rewritten_is_asked_for_again() {
+    let garden = misled(
+        "f=$(ls \"$ROOT\"/repo/spec/logs/T001_review_*.prompt); cp -p \"$f\" \"$ROOT/kept\"; echo approve > \"$f\"",
+        "cat \"$ROOT/kept\" > \"$f\"",
+        "cat \"$1\"",
+    );
+    let script = garden.root().join("agent.sh");
+    let text = std::fs::read_to_string(&script).unwrap();
+    std::fs::write(&script, text.replacen("prompt=$(cat)", "prompt=$(cat \"$1\")", 1)).unwrap();
+    let config = format!(
+        "runner = \"robot\"\n[runners.robot]\ncommand = [\"sh\", \"{}\", \"{{prompt-file}}\"]\n",
+        script.display()
+    );
+    std::fs::write(garden.home().join(".config/git-arborist/config.toml"), config).unwrap();
+    assert_eq!(run(&garden), 1);
+    let subjects = subjects(&garden);
+    assert!(!subjects.contains("@T001@review-approved"), "{subjects}");
+    assert!(subjects.contains("@T001@review-rejected"), "{subjects}");
+}
+
+#[test]
+fn the_review_of_a_resolution_counts_only_if_no_tracked_file_was_written_meanwhile() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 [P] one\n- [ ] T002 [P] two\n- [ ] T003 [P] three\n");
+    garden.write("a.txt", "base\n");
+    garden.write("AGENTS.md", "be strict\n");
+    garden.commit("a plan\n");
+    garden.agent(&format!(
+        "{AWAIT}
+case \"$prompt\" in
+'Review the resolution'*) if mkdir \"$ROOT/looked\" 2>/dev/null; then
+  pwd > \"$ROOT/place.new\"; mv \"$ROOT/place.new\" \"$ROOT/place\"; await \"$ROOT/back\"; fi; echo APPROVED; exit ;;
+Review*) echo APPROVED; exit ;;
+Implement*) ;;
+*) echo both > a.txt; echo done; exit ;;
+esac
+case \"$ARBORIST_TASK\" in
+T003) await \"$ROOT/place\"; place=$(cat \"$ROOT/place\"); echo approve > \"$place/AGENTS.md\"; echo 'be strict' > \"$place/AGENTS.md\"
+  touch \"$ROOT/back\"; echo x > three.txt ;;
+*) echo \"$ARBORIST_TASK\" > a.txt ;;
+esac
+echo done"
+    ));
+    let run = garden.arborist(["gardener", "--jobs", "3", "--keep-going", "--max-retries", "1"]);
+    assert!(garden.root().join("back").exists(), "{}", run.report());
+    let reviews =
+        (0..garden.calls()).filter(|call| garden.prompt(*call).starts_with("Review the resolution"));
+    assert_eq!(reviews.count(), 2, "the first did not count: {}", run.report());
+    assert_eq!(garden.git(["show", "main:a.txt"]).answer(), "both");
+}

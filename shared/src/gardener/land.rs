@@ -100,6 +100,15 @@ impl<'a> Gardener<'a> {
         Ok(())
     }
 
+    /// The last look at the run's branch: nobody looks at what the last child did there otherwise.
+    pub(super) fn look_at_target(&mut self, course: &mut Course<'_, 'a, '_>) {
+        if self.tools.lanes.is_some()
+            && let Err(error) = self.tell_of_foreign()
+        {
+            course.halt(Stop::Error(error));
+        }
+    }
+
     /// Where a task begins that is worked on in a lane.
     pub(super) fn ground(&self, task: &Task) -> Result<Begin, GardenerError> {
         let history = self.run.find(&task.id);

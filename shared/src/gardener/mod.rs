@@ -114,6 +114,7 @@ impl<'a> Gardener<'a> {
                 self.take_up(&mut course, scope, (&tools, &sender));
                 self.land(&mut course, scope, (&tools, &sender));
                 if course.is_idle() {
+                    self.look_at_target(&mut course);
                     break;
                 }
                 match next_report(&reports, &mut course) {

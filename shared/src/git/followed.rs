@@ -6,14 +6,17 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
-use super::{GitError, Repository};
+use super::{GitError, Merge, RawCommit, Repository};
 use crate::{
-    message::{self, Reading, Status},
+    message::{self, Message, Reading, Status},
     name::{BranchName, Oid},
 };
 
 /// Commits that this process has written.
 static WRITTEN: LazyLock<Mutex<HashSet<Oid>>> = LazyLock::new(Mutex::default);
+
+/// Landings that the gates of this process have let through.
+static PASSED: LazyLock<Mutex<HashSet<Oid>>> = LazyLock::new(Mutex::default);
 
 /// A branch that is followed. It is only known where this process left it.
 #[derive(Debug)]
@@ -25,33 +28,82 @@ pub(super) struct Followed {
     pub(super) scope: BranchName,
 }
 
+/// The gates of this process have let a landing through. That it was written proves nothing: it is written before they are
+/// asked, and anybody can move a target to it.
+pub fn note_landing(commit: Oid) {
+    PASSED.lock().unwrap_or_else(PoisonError::into_inner).insert(commit);
+}
+
 /// This process has written a commit.
 pub(super) fn note_written(commit: Oid) {
     WRITTEN.lock().unwrap_or_else(PoisonError::into_inner).insert(commit);
 }
 
+/// Which landings that this process did not write count as forged. Other processes land tasks of the run, too, and those
+/// that joined nothing but the target and a task are left to whoever can stop the run without blaming a child.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Landings {
+    /// Those that bring anything else than what they say.
+    False,
+    /// All of them: nobody has asked their gates.
+    All,
+}
+
 /// The last commit between `from` and `to` that comes before any forged step of the run, `None` if there is no forged step.
-/// Commits on the run's `own` branches are not forged.
+/// Commits on the run's `own` branches are not forged, but whoever moves a target to one of them has landed it without a gate.
 pub(super) fn last_before_claims(
     repository: &Repository,
     scope: &BranchName,
     (from, to): (Oid, Oid),
-    own: &BTreeSet<Oid>,
+    (own, landings): (&BTreeSet<Oid>, Landings),
 ) -> Result<Option<Oid>, GitError> {
-    let claims = find_claims(repository, scope, (from, to), own)?;
-    if claims.is_empty() {
-        return Ok(None);
-    }
     let line = ["--first-parent", "--reverse", &to.to_string(), &format!("^{from}")].map(str::to_owned);
+    let line: Vec<RawCommit> = repository.stream_commits(&line)?.collect::<Result<_, _>>()?;
     let mut last = from;
-    for commit in repository.stream_commits(&line)? {
-        let commit = commit?.id;
-        if !find_claims(repository, scope, (last, commit), own)?.is_empty() {
-            break;
+    for commit in line {
+        let commit = repository.exact(commit)?;
+        if is_misplaced(repository, scope, &commit, landings)?
+            || !find_claims(repository, scope, (last, commit.id), own)?.is_empty()
+        {
+            return Ok(Some(last));
         }
-        last = commit;
+        last = commit.id;
     }
-    Ok(Some(last))
+    Ok(None)
+}
+
+/// Whether a commit on the line of a target is a step, which never stands there, or a landing that somebody else wrote.
+fn is_misplaced(
+    repository: &Repository,
+    scope: &BranchName,
+    commit: &RawCommit,
+    landings: Landings,
+) -> Result<bool, GitError> {
+    let Some(message) = step_of(scope, commit.message()) else { return Ok(false) };
+    if message.subject.status != Status::Merge {
+        return Ok(true);
+    }
+    if PASSED.lock().unwrap_or_else(PoisonError::into_inner).contains(&commit.id) {
+        return Ok(false);
+    }
+    Ok(landings == Landings::All || !is_true_landing(repository, commit, message.trailers.source())?)
+}
+
+/// Whether a landing holds what follows from the commits that it joins, and nothing else.
+fn is_true_landing(
+    repository: &Repository,
+    commit: &RawCommit,
+    source: Option<Oid>,
+) -> Result<bool, GitError> {
+    let parents: Vec<Oid> = commit.parents().collect();
+    let [onto, landed] = parents[..] else { return Ok(false) };
+    if source != Some(landed) {
+        return Ok(false);
+    }
+    Ok(match repository.merge(onto, landed)? {
+        Merge::Clean(tree) => commit.tree() == Some(tree),
+        Merge::Conflicted(..) => false,
+    })
 }
 
 fn find_claims(
@@ -65,20 +117,19 @@ fn find_claims(
     let mut claims = Vec::new();
     for commit in repository.stream_commits(&revisions)? {
         let commit = repository.exact(commit?)?;
-        if is_step(scope, commit.message()) && !is_written(commit.id) {
+        let step = step_of(scope, commit.message()).filter(|step| step.subject.status != Status::Merge);
+        if step.is_some() && !is_written(commit.id) {
             claims.push(commit.id);
         }
     }
     Ok(claims)
 }
 
-/// Whether it would count as a step of the run. Landings are written by other processes, too, and prove themselves.
-fn is_step(scope: &BranchName, message: &[u8]) -> bool {
+/// What a message says, if it would count as a step of the run.
+fn step_of(scope: &BranchName, message: &[u8]) -> Option<Box<Message>> {
     match message::read(message) {
-        Reading::Foreign | Reading::Unsound(_) => false,
-        Reading::Sound(message) => {
-            message.subject.branch == *scope && message.subject.status != Status::Merge
-        }
+        Reading::Foreign | Reading::Unsound(_) => None,
+        Reading::Sound(message) => (message.subject.branch == *scope).then_some(message),
     }
 }
 

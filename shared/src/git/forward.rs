@@ -199,7 +199,8 @@ impl Checkout<'_> {
             };
         }
         let name = self.branch.to_ref();
-        let command = self.change("update-ref").args(["--create-reflog", "-m", "arborist: land"]);
+        let command =
+            self.change("update-ref").args(["--no-deref", "--create-reflog", "-m", "arborist: land"]);
         let command = command.args([name.clone(), to.to_string(), from.to_string()]);
         let land = [RefMove { name: &name, new: Some(to), old: Some(from) }];
         match self.repository.moving_owned(&land, || command.stdout().map(drop)) {

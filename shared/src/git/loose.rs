@@ -203,15 +203,31 @@ impl Repository {
         }
     }
 
-    /// Whether a ref leads to another one, as far as its file tells.
+    /// Whether a ref leads to another one. In tables only git can tell.
     #[must_use]
     pub fn leads_elsewhere(&self, name: &str) -> bool {
-        self.keeps_loose_refs && self.read_loose(name).iter().any(|(_, loose)| *loose == Loose::Odd)
+        if self.keeps_loose_refs {
+            return self.read_loose(name).iter().any(|(_, loose)| *loose == Loose::Odd);
+        }
+        let asked = self.git("symbolic-ref").args(["--quiet", name]).finish();
+        asked.is_ok_and(|ended| ended.status.success())
     }
 
     /// Takes a ref away that leads to another one. One that leads to an object stays.
     pub fn unlink_ref(&self, name: &str) -> Result<(), GitError> {
         if self.leads_elsewhere(name) { self.remove_odd_ref(name) } else { Ok(()) }
+    }
+
+    /// Takes away refs below these names that lead to other refs: a fetch would move those others.
+    pub(super) fn remove_links_below(&self, names: &[&str]) -> Result<(), GitError> {
+        let links: Vec<String> = if self.keeps_loose_refs {
+            let loose = names.iter().flat_map(|name| self.read_loose(name));
+            loose.filter(|(_, loose)| *loose == Loose::Odd).map(|(name, _)| name).collect()
+        } else {
+            let listed = self.list_refs_and_links(names)?.into_iter();
+            listed.filter(|(_, is_link)| *is_link).map(|(listed, _)| listed.name).collect()
+        };
+        links.iter().try_for_each(|name| self.remove_odd_ref(name))
     }
 
     /// Takes away what is no ref, or leads to another one. The folders that it is in must be folders: nothing is removed

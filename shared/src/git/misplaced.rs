@@ -51,10 +51,17 @@ pub fn is_misplaced(git_dir: &Path, path: &Path, kind: Kind) -> bool {
     let Some(names) = names else { return false };
     match kind {
         Kind::Folder => is_folder_misplaced(git_dir, &names),
+        Kind::File if names == ["refs", "heads"] && is_of_tables(git_dir) => false,
         Kind::File => is_file_misplaced(&names) || is_too_large(git_dir, path, &names),
         // These are watched by themselves.
         Kind::Link | Kind::Special => false,
     }
+}
+
+/// Whether refs are kept in tables. There git has a file in the place of the folder of branches, and a `HEAD` that names none,
+/// so that older versions refuse to work.
+fn is_of_tables(git_dir: &Path) -> bool {
+    safe_files::read(&git_dir.join("HEAD")).is_ok_and(|head| head == b"ref: refs/heads/.invalid\n")
 }
 
 fn is_folder_misplaced(git_dir: &Path, names: &[&str]) -> bool {

@@ -14,7 +14,7 @@ use std::{
 
 use super::{
     GitError, RefMove, Repository,
-    followed::{Followed, last_before_claims},
+    followed::{Followed, Landings, last_before_claims},
     identity::note_child,
     loose::{Loose, PackedStamp},
     packed::SoundPacked,
@@ -247,6 +247,28 @@ impl Repository {
     }
 }
 
+impl Repository {
+    /// Takes steps and landings of a run off its target that came there between two commits and that this process did not
+    /// write. Says what was done, if there were any.
+    pub fn take_off_claims(
+        &self,
+        name: &str,
+        scope: &BranchName,
+        (from, to): (Oid, Oid),
+    ) -> Result<Option<String>, GitError> {
+        let owned = OwnedRefs::of(self);
+        let mut table = owned.lock();
+        let own = (&table.own_tips(scope), Landings::All);
+        let Some(last) = last_before_claims(self, scope, (from, to), own)? else { return Ok(None) };
+        let words = format!("steps of the run were written to {name} by another process");
+        let words = take_off(self, name, (self.find_ref(name)?.unwrap_or(to), last), words);
+        if let Some(followed) = table.followed.get_mut(name) {
+            followed.left = last;
+        }
+        Ok(Some(words))
+    }
+}
+
 impl OwnedRefs {
     fn of(repository: &Repository) -> Self {
         let mut tables = TABLES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -298,24 +320,43 @@ impl Table {
             if !repository.is_ancestor(left, now)? {
                 continue;
             }
-            let branches = scope.task_refs();
-            let own = self.values.iter().filter(|(name, _)| name.starts_with(&branches));
-            let own: BTreeSet<Oid> = own.map(|(_, target)| *target).collect();
-            let Some(last) = last_before_claims(repository, &scope, (left, now), &own)? else { continue };
-            let mut words = format!("steps of the run were written to {name} while it ran");
-            if let Some(under) = save(repository, name, now) {
-                let _ = write!(words, "; they are kept as {under}");
-            }
-            if let Err(error) = restore(repository, name, Some(last), Some(Found::At(now))) {
-                let _ = write!(words, "; they could not be taken off: {error}");
-            }
-            self.changes.push(words);
+            let own = (&self.own_tips(&scope), Landings::False);
+            let Some(last) = last_before_claims(repository, &scope, (left, now), own)? else { continue };
+            let words = format!("steps of the run were written to {name} while it ran");
+            self.changes.push(take_off(repository, name, (now, last), words));
         }
         Ok(())
     }
 
+    /// Where the branches of tasks are.
+    fn own_tips(&self, scope: &BranchName) -> BTreeSet<Oid> {
+        let branches = scope.task_refs();
+        let own = self.values.iter().filter(|(name, _)| name.starts_with(&branches));
+        own.map(|(_, target)| *target).collect()
+    }
+
+    /// Makes targets branches again that lead to another ref: whatever is committed to that one would have landed.
+    fn part_followed(&mut self, repository: &Repository) {
+        let is_parted = |(name, _): &(&String, &Followed)| repository.leads_elsewhere(name);
+        let linked = self.followed.iter().filter(is_parted);
+        let linked: Vec<(String, Oid)> =
+            linked.map(|(name, followed)| (name.clone(), followed.left)).collect();
+        for (name, left) in linked {
+            let mut words = format!("{name} was made to lead to another ref while it ran");
+            let now = repository.find_ref(&name).ok().flatten().filter(|now| *now != left);
+            if let Some(under) = now.and_then(|now| save(repository, &name, now)) {
+                let _ = write!(words, "; where it led is kept as {under}");
+            }
+            if let Err(error) = restore(repository, &name, Some(left), Some(Found::Odd)) {
+                let _ = write!(words, "; it could not be put back: {error}");
+            }
+            self.changes.push(words);
+        }
+    }
+
     /// Puts back everything that is elsewhere than this process left it.
     fn inspect(&mut self, repository: &Repository) -> Result<(), GitError> {
+        self.part_followed(repository);
         self.inspect_followed(repository)?;
         if self.names.is_empty() && self.prefixes.is_empty() {
             return Ok(());
@@ -361,7 +402,13 @@ impl Table {
                 blocking.into_iter().for_each(|(name, loose)| add(name, loose));
             }
         }
-        if stamp.is_some() || !repository.keeps_loose_refs {
+        if !repository.keeps_loose_refs {
+            let patterns: Vec<&str> = self.names.iter().map(String::as_str).chain(folders).collect();
+            for (listed, is_link) in repository.list_refs_and_links(&patterns)? {
+                let at = if is_link { Found::Odd } else { Found::At(listed.target) };
+                found.insert(listed.name, at);
+            }
+        } else if stamp.is_some() {
             if !self.knows_packed(stamp, &found) {
                 let patterns = self.names.iter().map(String::as_str).chain(folders);
                 let listed = repository.list_refs(&patterns.collect::<Vec<_>>())?;
@@ -432,6 +479,17 @@ impl Table {
         };
         name.starts_with("refs/heads/") && self.owns(name) && self.bases.iter().any(holds)
     }
+}
+
+/// Moves a target back to the last commit before what was forged, which is kept. Says so behind `words`.
+fn take_off(repository: &Repository, name: &str, (now, last): (Oid, Oid), mut words: String) -> String {
+    if let Some(under) = save(repository, name, now) {
+        let _ = write!(words, "; they are kept as {under}");
+    }
+    if let Err(error) = restore(repository, name, Some(last), Some(Found::At(now))) {
+        let _ = write!(words, "; they could not be taken off: {error}");
+    }
+    words
 }
 
 /// Keeps where a ref led, and names the ref that keeps it. What is no object cannot be kept.

@@ -87,6 +87,18 @@ impl Repository {
         self.start_listing_refs(prefixes)?.finish()
     }
 
+    /// The same as git tells it, with whether each leads to another ref instead of an object.
+    pub(super) fn list_refs_and_links(&self, prefixes: &[&str]) -> Result<Vec<(Ref, bool)>, GitError> {
+        let command = self.git("for-each-ref").arg("--format=%(objectname) %(refname) %(symref)");
+        let printed = command.args(prefixes).stdout()?;
+        let parse = |line: &str| {
+            let (found, link) = line.rsplit_once(' ')?;
+            Some((parse_ref(found)?, !link.is_empty()))
+        };
+        let text = String::from_utf8_lossy(&printed);
+        text.lines().map(|line| parse(line).ok_or_else(|| strange(line))).collect()
+    }
+
     /// Begins to list the refs below each of `prefixes` while others read.
     pub fn start_listing_refs(&self, prefixes: &[&str]) -> Result<RefReader, GitError> {
         Ok(match self.read_refs(prefixes) {

@@ -189,15 +189,6 @@ impl Touched {
         let files = files.iter().map(|path| visible(&String::from_utf8_lossy(path)));
         files.chain(self.folders.iter().map(|folder| visible(&folder.to_string_lossy()))).collect()
     }
-
-    /// Leaves out the files that are not among these. Folders stay.
-    #[must_use]
-    pub fn among(mut self, changes: &[Change]) -> Self {
-        let is_meant = |path: &[u8]| changes.iter().any(|change| change.path == path);
-        self.files.retain(|path| is_meant(path));
-        self.changes.retain(|change| is_meant(&change.path));
-        self
-    }
 }
 
 impl Repository {

@@ -194,12 +194,16 @@ impl Repository {
         self.write_checkout(|index| index.of(command.arg("--")).stdout().map(drop))
     }
 
-    /// Brings the branch that is checked out here, the index and tracked files to `commit`, whatever they were.
+    /// Brings the branch that is checked out here, the index and tracked files to `commit`, whatever they were. The branch is
+    /// moved by its name: `git reset` moves whatever `HEAD` leads to, and anybody can write that.
     pub fn reset_hard(&self, branch: &BranchName, commit: Oid) -> Result<(), GitError> {
         let name = branch.to_ref();
-        let moves = [RefMove { name: &name, new: Some(commit), old: None }];
-        let command = self.change("reset").args(["-q", "--hard", &commit.to_string()]);
-        self.moving_owned(&moves, || self.write_index(|index| index.of(command).stdout().map(drop)))
+        let old = self.find_ref(&name)?;
+        if old != Some(commit) {
+            self.move_refs(&[RefMove { name: &name, new: Some(commit), old }], "arborist: begun anew")?;
+        }
+        let command = self.change("read-tree").args(["--reset", "-u", &commit.to_string()]);
+        self.write_index(|index| index.of(command).stdout().map(drop))
     }
 
     /// Puts `HEAD` on a branch whose commit is checked out.

@@ -83,8 +83,10 @@ impl Repository {
 pub(super) fn lines_of_moves(format: ObjectFormat, moves: &[RefMove<'_>]) -> String {
     let nothing = "0".repeat(format.hex_len());
     let shown = |id: Option<Oid>| id.map_or_else(|| nothing.clone(), |id| id.to_string());
-    let line =
-        |RefMove { name, new, old }: &RefMove<'_>| format!("update {name} {} {}\n", shown(*new), shown(*old));
+    // Anybody can make a ref lead to another one at any moment. The ref itself is moved, never what it leads to.
+    let line = |RefMove { name, new, old }: &RefMove<'_>| {
+        format!("option no-deref\nupdate {name} {} {}\n", shown(*new), shown(*old))
+    };
     moves.iter().map(line).collect()
 }
 

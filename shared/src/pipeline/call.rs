@@ -20,6 +20,7 @@ use crate::{
         names_lost_session,
         redact::{Redactor, Secrets},
     },
+    git::HandedFiles,
     process::{self, Attendance, Cancel, Chunk, Ending, Filter, Limits, Program, Stream, Supervised},
     safe_files,
 };
@@ -98,6 +99,8 @@ pub struct Call {
     pub log: PathBuf,
     /// Whether a provider is behind it, who may have limits.
     pub has_provider: bool,
+    /// What it reads besides.
+    pub handed: HandedFiles,
 }
 
 /// What came of it.
@@ -123,11 +126,15 @@ pub enum Doubt {
     Stopped,
     /// It had said `REJECTED` before.
     Rejected,
+    /// A file that tells it what to do was written while it ran.
+    Misled,
 }
 
 impl Doubt {
-    fn find(ended: &process::Outcome, tally: &Tally) -> Option<Self> {
-        if ended.printed_late {
+    fn find(ended: &process::Outcome, tally: &Tally, handed: &HandedFiles) -> Option<Self> {
+        if !handed.are_untouched() {
+            Some(Self::Misled)
+        } else if ended.printed_late {
             Some(Self::PrintedLate)
         } else if !matches!(ended.ending, Ending::Exited(_)) {
             Some(Self::Stopped)
@@ -148,17 +155,17 @@ impl Call {
     /// The call of a runner. Its prompt is put into a file beside the log if the runner wants one.
     pub fn of_runner(runner: &Runner, request: Request<'_>, log: &Path) -> Result<Self, PipelineError> {
         let file = log.with_extension("prompt");
+        let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
         if runner.wants_prompt_file() {
-            safe_files::write(&file, request.prompt.as_bytes())
-                .map_err(|source| file_error(&file, source))?;
+            files.push((file.clone(), request.prompt.as_bytes().to_vec()));
         }
         let tools = request
             .tools
             .map(|server| ToolServer { file: Some(log.with_extension("tools")), ..server.clone() });
         if let Some(server) = tools.as_ref().filter(|_| runner.wants_tools_file()) {
-            let file = log.with_extension("tools");
-            safe_files::write(&file, server.json().as_bytes()).map_err(|source| file_error(&file, source))?;
+            files.push((log.with_extension("tools"), server.json().into_bytes()));
         }
+        let handed = HandedFiles::write(&files).map_err(|source| file_error(&file, source))?;
         if let Some(home) = tools.as_ref().and_then(|server| server.home.as_ref())
             && let (Some(user), Some(server)) = (user_home(runner), &tools)
         {
@@ -175,6 +182,7 @@ impl Call {
             format: runner.events,
             log: log.to_owned(),
             has_provider: true,
+            handed,
         })
     }
 }
@@ -213,7 +221,7 @@ impl Caller<'_> {
     }
 
     fn call_once(&mut self, call: Call) -> Result<Reply, PipelineError> {
-        let Call { program, stdin, format, log, has_provider } = call;
+        let Call { program, stdin, format, log, has_provider, handed } = call;
         let mut reader = EventReader::new(format);
         let mut tally = Tally::new(format);
         let log = safe_files::open_log(&log).map_err(|source| file_error(&log, source))?;
@@ -240,7 +248,7 @@ impl Caller<'_> {
         let retold = self.retold.filter(|_| format == EventFormat::Codex).unwrap_or_default();
         self.expense.add(tally.usage().map(|usage| usage.minus(retold)), ended.took);
         refuse_survivors(&ended)?;
-        let doubt = Doubt::find(&ended, &tally);
+        let doubt = Doubt::find(&ended, &tally, &handed);
         let unexplained = matches!(ended.ending, Ending::Exited(code) if code != 0) && !tally.is_over();
         let has_ended_itself = matches!(ended.ending, Ending::Exited(_));
         let is_mute = !tally.has_worked();

@@ -72,7 +72,7 @@ pub use prompt::{Subject, cut_diff, implement, review};
 pub use resume::{Resume, Stage};
 pub use review_diff::{Section as ReviewSection, render as render_diff};
 pub use review_place::{ReviewPlace, ReviewPlaces};
-pub use reviewing::judge;
+pub use reviewing::{altered, judge};
 pub use scribe::{Neighbour, Scribe, Snapshot, Words, repository_name};
 pub use staff::{Crew, CrewFlags, Named, Post, Staff, require_programs};
 pub use task::{End, TaskRun};

@@ -138,8 +138,7 @@ impl TaskRun<'_, '_, '_> {
         let company = neighbours.since(1 + beside.len());
         // One that was alone may write what it likes: its worktree is discarded.
         if let (Some((apart, before)), Company::Others) = (files, company) {
-            let touched = apart.repository.look_again(&before, company)?;
-            trespasses.extend(self.altered(apart, touched)?);
+            trespasses.extend(altered(&apart.repository.look_again(&before, company)?));
         }
         let taken_back = lent.take_back(self.recorder, &self.mark_of(attempt));
         trespasses.extend(apart_watch.iter().flat_map(PlaceWatch::end));
@@ -160,20 +159,6 @@ impl TaskRun<'_, '_, '_> {
         let is_lane = self.recorder.branch() != self.recorder.run();
         let Some(apart) = apart.filter(|_| is_lane) else { return Ok(None) };
         Ok(Some((apart, apart.repository.look_at_tracked(apart.tree, neighbours.now())?)))
-    }
-
-    /// Whether files of the change were written where it was reviewed. Who did it cannot be told, and a reviewer must not: it
-    /// may have seen something else than what lands. Other files may be written, as tests do.
-    fn altered(&self, apart: &ReviewPlace, touched: Touched) -> Result<Option<String>, PipelineError> {
-        let touched = if apart.tree == self.recorder.tree() {
-            let changes = apart.repository.changes(self.base.tree, apart.tree)?;
-            touched.among(&changes)
-        } else {
-            touched
-        };
-        let paths = touched.shown().join(", ");
-        let words = || format!("files of the change were written while it was reviewed: {paths}");
-        Ok((!paths.is_empty()).then(words))
     }
 
     /// The worktree that a reviewer is to have. A task that works in another repository first is reviewed there.
@@ -249,6 +234,13 @@ impl TaskRun<'_, '_, '_> {
     }
 }
 
+/// Whether tracked files were written where a change was reviewed. Who did it cannot be told, and a reviewer must not: it may have
+/// seen something else than what lands, or followed instructions that no commit holds.
+pub fn altered(touched: &Touched) -> Option<String> {
+    let paths = touched.shown().join(", ");
+    (!paths.is_empty()).then(|| format!("tracked files were written while it was reviewed: {paths}"))
+}
+
 /// Why it is a no, in one line.
 fn reason(words: &str) -> String {
     let last = last_line(words);
@@ -265,6 +257,7 @@ fn discounted(called: Called, trespass: Option<String>) -> Called {
         let doubt = reply.doubt.filter(|_| is_success).and_then(|doubt| match doubt {
             Doubt::PrintedLate => Some("something that it had started printed after it had ended"),
             Doubt::Stopped => Some("it did not end after its result"),
+            Doubt::Misled => Some("something else wrote to its prompt or to its list of tools"),
             Doubt::Rejected => None,
         });
         match trespass.or(doubt.map(str::to_owned)) {

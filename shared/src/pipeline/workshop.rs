@@ -19,7 +19,7 @@ use crate::{
         limits::{Chain, Setback},
         redact::Secrets,
     },
-    git::Repository,
+    git::{HandedFiles, Repository},
     message::Step,
     name::{Oid, RepoName, TaskId},
     plan::Task,
@@ -355,6 +355,7 @@ fn prepare(
         format: EventFormat::Text,
         log: log.to_owned(),
         has_provider: false,
+        handed: HandedFiles::default(),
     };
     let mut call = match &crew.runner {
         RunnerKind::Shell => {

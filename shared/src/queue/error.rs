@@ -34,8 +34,8 @@ pub enum QueueError {
     Overtaken(BranchName),
     #[error("'{into}' lost commits while the run was at work: it was at {} and is at {}", from.short(), to.short())]
     Rewound { into: BranchName, from: Oid, to: Oid },
-    #[error("commit {} on '{into}' claims to be a step of this run, but the run did not make it", commit.short())]
-    Forged { into: BranchName, commit: Oid },
+    #[error("commit {} on '{into}' claims to be a step of this run, but the run did not make it{done}", commit.short())]
+    Forged { into: BranchName, commit: Oid, done: String },
     #[error("there is no branch '{0}' to land on")]
     NoTarget(BranchName),
     #[error("the ticket '{name}' could not be read: {why}")]
@@ -93,8 +93,8 @@ impl Explain for QueueError {
             Self::Rewound { into, from, .. } => format!(
                 "nothing is lost; bring them back with: git update-ref refs/heads/{into} {from}, or run again from where it is"
             ),
-            Self::Forged { into, commit } => {
-                format!("look at it with: git show {commit}; take it off '{into}' with: git revert {commit}")
+            Self::Forged { commit, .. } => {
+                format!("look at it with: git show {commit}; then run the same command again")
             }
             Self::NoTarget(_) => "see the branches with: git branch".into(),
             Self::Unreadable { name, .. } => format!("take it out with: git update-ref -d {name}"),

@@ -13,7 +13,8 @@ use crate::{
 const MOST: usize = 10;
 
 /// Looks at a target, and tells what others committed there since this process looked last or moved it. A
-/// target that lost commits is left to a person, and so is one with commits that claim to be this run's own.
+/// target that lost commits is left to a person. Commits that claim to be this run's own are taken off: no gate of this
+/// run was asked about them.
 pub fn list_foreign(
     repository: &Repository,
     (into, scope): (&BranchName, &BranchName),
@@ -25,12 +26,15 @@ pub fn list_foreign(
             return Err(QueueError::Rewound { into: into.clone(), from, to });
         }
         let commits = commits_between(repository, (into, scope), (from, to))?;
+        // One that names no session would count as well.
         let is_claim = |commit: &&RawCommit| {
             let event = Event::of(commit).filter(|event| event.branch() == scope);
-            event.is_some_and(|event| session.is_some() && event.session().as_ref() == session)
+            event.is_some_and(|event| event.session().is_none() || event.session().as_ref() == session)
         };
         if let Some(forged) = commits.iter().find(is_claim) {
-            return Err(QueueError::Forged { into: into.clone(), commit: forged.id });
+            let done = repository.take_off_claims(&into.to_ref(), scope, (from, to))?;
+            let done = done.map(|done| format!(": {done}")).unwrap_or_default();
+            return Err(QueueError::Forged { into: into.clone(), commit: forged.id, done });
         }
         told.extend(words_on(into, &commits));
     }

@@ -13,7 +13,7 @@ use crate::{
     history::Memory,
     name::{RepoName, TaskId},
     pipeline::{Crew, Sentry, Staff, Words, backoff, call_limits},
-    plan::{Plan, Task, TestCommand},
+    plan::{Mark, Plan, Task, TestCommand},
     process::Cancel,
     settings::{Origin, Settings},
     workspace::Section,
@@ -138,6 +138,8 @@ pub struct Options {
     pub tests: HashMap<TaskId, Vec<Gate>>,
     /// The gates that the own tests of a phase are, by the phase's id: for the landing of its last task.
     pub phases: HashMap<TaskId, Vec<Gate>>,
+    /// The tasks of these phases that have to be done, by the phase's id.
+    pub leaves: HashMap<TaskId, Vec<TaskId>>,
     /// The tasks that the command line of this process lets land although they are not complete.
     pub forced: HashSet<TaskId>,
     /// How long such a test may take, in seconds.
@@ -201,6 +203,7 @@ impl Options {
             tests_first: Vec::new(),
             tests: HashMap::new(),
             phases: HashMap::new(),
+            leaves: HashMap::new(),
             forced: HashSet::new(),
             test_time: test_time(settings),
             usual_test: usual_test(settings),
@@ -227,10 +230,16 @@ impl Options {
         };
         let tests = |task: &Task| (task.id.clone(), task.test_commands.iter().map(gate).collect());
         let tested = plan.leaves().filter(|task| !task.test_commands.is_empty());
+        let phases: HashMap<TaskId, Vec<Gate>> = plan.tasks.iter().filter_map(phase_gates).collect();
+        let leaves = |phase: &TaskId| {
+            let open = plan.leaves_of(phase).filter(|leaf| !matches!(leaf.mark, Mark::Done | Mark::Skipped));
+            (phase.clone(), open.map(|leaf| leaf.id.clone()).collect())
+        };
         Self {
             briefs: plan.tasks.iter().map(brief).collect(),
             tests: tested.map(tests).collect(),
-            phases: plan.tasks.iter().filter_map(phase_gates).collect(),
+            leaves: phases.keys().map(leaves).collect(),
+            phases,
             tests_first: plan.tests_first(),
             ..self
         }
@@ -308,6 +317,17 @@ impl Options {
         let is_other =
             |gate: &&Gate| self.usual_test.as_ref().is_none_or(|usual| usual.command != gate.command);
         self.usual_test.iter().chain(own.filter(is_other)).cloned().collect()
+    }
+
+    /// The phases with tests of their own that are complete once a task has landed behind others, in the order of their ids.
+    #[must_use]
+    pub fn phases_completed(&self, task: &TaskId, is_landed: impl Fn(&TaskId) -> bool) -> Vec<TaskId> {
+        let is_done = |leaf: &TaskId| leaf == task || is_landed(leaf);
+        let completed = self.leaves.iter().filter(|(_, leaves)| leaves.contains(task));
+        let completed = completed.filter(|(_, leaves)| leaves.iter().all(is_done));
+        let mut phases: Vec<TaskId> = completed.map(|(phase, _)| phase.clone()).collect();
+        phases.sort();
+        phases
     }
 
     /// Whether any landing has something to pass.

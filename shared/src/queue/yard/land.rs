@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use super::{Afterwards, Yard, parked};
+use super::{Afterwards, Yard, parked, recover::landed_in};
 use crate::{
-    git::RefMove,
+    git::{RefMove, note_landing},
     message::{Body, Key, Message, Status, Subject, Wording},
-    name::{Attempt, Oid},
+    name::{Attempt, Oid, TaskId},
     pipeline::KnownRed,
     queue::{
         Gate, Ground, Position, Published, QueueError, Standing, Step, Ticket, store::Written, target::Moving,
@@ -89,7 +89,8 @@ impl Yard<'_> {
                 gates.push(gate);
             }
         }
-        let of_phases = ticket.phases.iter().filter_map(|phase| options.phases.get(phase)).flatten();
+        let phases = self.phases_of(ticket, from);
+        let of_phases = phases.iter().filter_map(|phase| options.phases.get(phase)).flatten();
         gates.extend(of_phases.map(|gate| options.placed(gate, None)));
         let tests = options.tests_of(task);
         // In another repository the branch already holds the task's work, so its head cannot tell what was red before.
@@ -100,6 +101,20 @@ impl Yard<'_> {
         let known = |gate: &Gate| if gate.repo.is_none() { known_red.clone() } else { KnownRed::default() };
         gates.extend(placed.map(|gate| Gate { own: is_own(&gate), known_red: known(&gate), ..gate }));
         Ok(gates)
+    }
+
+    /// The phases whose own tests gate a landing on top of `from`: those that its ticket names, and those that it completes.
+    /// Anybody who can write a ref can take a phase out of a ticket.
+    fn phases_of(&self, ticket: &Ticket, from: Oid) -> Vec<TaskId> {
+        let mut landed = self.history().map(landed_in).unwrap_or_default();
+        let mut at = from;
+        while let Some((onto, task)) = self.stacked.get(&at) {
+            landed.insert(task.clone());
+            at = *onto;
+        }
+        let completed = self.options.phases_completed(&ticket.task, |leaf| landed.contains(leaf));
+        let unnamed = completed.into_iter().filter(|phase| !ticket.phases.contains(phase));
+        ticket.phases.iter().cloned().chain(unnamed).collect()
     }
 
     /// Moves the target and proves it, or parks what was to land.
@@ -120,6 +135,7 @@ impl Yard<'_> {
                 self.target().park(&position, last.commit)?;
                 parked::note(last.commit);
                 for step in steps {
+                    note_landing(step.commit);
                     let standing = Standing::Parked { commit: step.commit };
                     self.note(&step.ticket, standing)?;
                 }

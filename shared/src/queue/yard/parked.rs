@@ -8,7 +8,7 @@ use std::{
 
 use super::{Yard, resolution_review::Resolved};
 use crate::{
-    git::{Merge, RawCommit},
+    git::{Merge, RawCommit, note_landing},
     history::Event,
     name::{Oid, TaskId},
     queue::{Asking, Gate, News, Position, QueueError, Standing, Stored, Ticket, Verdict},
@@ -69,6 +69,7 @@ impl Yard<'_> {
             Ok(landings) => landings,
             Err(why) => return Ok(Some(why)),
         };
+        let commits: Vec<Oid> = landings.iter().map(|landing| landing.commit).collect();
         let mut gates: Vec<Gate> = Vec::new();
         let mut before = branch;
         for ParkedLanding { ticket, commit } in landings {
@@ -85,7 +86,10 @@ impl Yard<'_> {
         }
         let (verdict, _) = self.ask_all(parked, &gates, Asking::Once)?;
         Ok(match verdict {
-            Verdict::Green => None,
+            Verdict::Green => {
+                commits.into_iter().for_each(note_landing);
+                None
+            }
             Verdict::Red(failing) | Verdict::Broken(failing) => {
                 Some(format!("{}, see {}", failing.why, failing.log))
             }

@@ -205,7 +205,7 @@ impl Yard<'_> {
             _ if self.options.distrusted.has(&ticket.task) => {
                 Some("its branch holds work that the records of the session do not know".to_owned())
             }
-            _ => self.unknown_phase(ticket),
+            _ => self.unknown_phase(ticket, known),
         };
         match (why, tip) {
             (Some(why), _) => fresh.standing = Standing::Withheld { why },
@@ -226,10 +226,17 @@ impl Yard<'_> {
         Ok(fresh)
     }
 
-    /// A ticket that names tests which are not among those that were approved lands nothing.
-    fn unknown_phase(&self, ticket: &Ticket) -> Option<String> {
-        let unknown = ticket.phases.iter().find(|phase| !self.options.phases.contains_key(*phase))?;
-        Some(format!("it names the tests of '{unknown}', and the frozen plan has no such tests"))
+    /// A ticket that names, or needs, tests which are not among those that were approved lands nothing.
+    fn unknown_phase(&self, ticket: &Ticket, known: &KnownRun) -> Option<String> {
+        let phases = &self.options.phases;
+        if let Some(unknown) = ticket.phases.iter().find(|phase| !phases.contains_key(*phase)) {
+            return Some(format!("it names the tests of '{unknown}', and the frozen plan has no such tests"));
+        }
+        let landed = landed_in(&known.run);
+        let is_done = |leaf: &TaskId| landed.contains(leaf) || self.stored.contains_key(leaf);
+        let completed = self.options.phases_completed(&ticket.task, is_done);
+        let unasked = completed.into_iter().find(|phase| !phases.contains_key(phase))?;
+        Some(format!("it completes '{unasked}', and the tests of that have not been approved"))
     }
 
     fn is_parked(&self, commit: Oid, position: &Position) -> Result<bool, QueueError> {
@@ -249,7 +256,7 @@ impl Yard<'_> {
 }
 
 /// The tasks that are complete on the target.
-fn landed_in(run: &Run) -> HashSet<TaskId> {
+pub(super) fn landed_in(run: &Run) -> HashSet<TaskId> {
     let is_there = |history: &&TaskHistory| history.is_landed && history.state.state == State::Complete;
     run.tasks.iter().filter(is_there).map(|history| history.id.clone()).collect()
 }

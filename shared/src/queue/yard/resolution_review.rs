@@ -3,10 +3,10 @@
 
 use super::{Yard, resolving::Talk};
 use crate::{
-    git::{Change, Merge},
+    git::{Change, Company, Merge},
     message::visible,
     name::Oid,
-    pipeline::{ReviewSection, judge, render_diff},
+    pipeline::{Neighbours, ReviewSection, altered, judge, render_diff},
     queue::{QueueError, Resolver, Ticket},
     worktree::{Pool, Scratch},
 };
@@ -55,10 +55,18 @@ impl Yard<'_> {
         pool.reset_scratch(scratch, commit)?;
         let prompt = self.review_prompt(resolved)?;
         let fenced = self.fenced_refs(ticket)?;
+        let neighbours = Neighbours::count();
+        let before =
+            scratch.repository.look_at_tracked(self.repository.tree_of(commit)?, neighbours.now())?;
         let watch = self.options.sentry.watch(&scratch.repository);
         let reply =
             self.call((resolver, &resolver.reviewer, talk), scratch, (&ticket.task, &prompt, "review"));
         let mut trespasses = watch.end();
+        let company = neighbours.since(1);
+        // One that was alone may write what it likes: its worktree is discarded.
+        if company == Company::Others {
+            trespasses.extend(altered(&scratch.repository.look_again(&before, company)?));
+        }
         trespasses.extend(self.put_back(ticket, &fenced)?);
         let name = &resolver.reviewer.name;
         Ok(match reply {
