@@ -166,6 +166,7 @@ mod worktree;
 mod worktree_crash;
 mod worktree_lanes;
 mod worktree_parts;
+mod worktree_scans;
 mod worktree_settings;
 mod worktree_sync;
 mod worktree_work;

@@ -77,6 +77,20 @@ const CHANGING: [&str; 15] = [
     "core.protectHFS=true",
 ];
 
+/// Commands that change something else than the files of worktrees, whatever their options. After any other a worktree is
+/// looked at anew.
+const HARMLESS: [&str; 9] = [
+    "add",
+    "commit-tree",
+    "hash-object",
+    "ls-files",
+    "merge-tree",
+    "mktree",
+    "update-index",
+    "update-ref",
+    "write-tree",
+];
+
 /// A command meets at most so many locks on its way: an index, `HEAD`, a branch, packed refs.
 const LOCKS_PASSED: usize = 5;
 
@@ -110,6 +124,7 @@ impl GitCommand {
         let pins = PINNED.iter().flat_map(|pin| ["-c", pin]);
         let program = Self::plain_program(dir)
             .spared(true)
+            .harmless()
             .args(pins)
             .env("GIT_NO_REPLACE_OBJECTS", "1")
             .env("GIT_GRAFT_FILE", "/dev/null")
@@ -135,6 +150,7 @@ impl GitCommand {
             .env("GIT_LITERAL_PATHSPECS", "0")
             .arg(name)
             .args(comparison_options(name));
+        let program = if HARMLESS.contains(&name) { program.harmless() } else { program };
         Self {
             name: name.to_owned(),
             program,

@@ -207,6 +207,12 @@ impl IndexEntries {
         self.entries.iter().filter(is_called).map(|entry| (entry.path.clone(), entry.id)).collect()
     }
 
+    /// Whether there is an entry below this folder, whose path ends in a slash.
+    pub(super) fn has_below(&self, folder: &[u8]) -> bool {
+        let at = self.entries.partition_point(|entry| entry.path.as_slice() < folder);
+        self.entries.get(at).is_some_and(|entry| entry.path.starts_with(folder))
+    }
+
     /// The tree that git would write of them. Only for entries that are [`IndexEntries::plain`].
     pub(super) fn tree(&self, format: ObjectFormat) -> Oid {
         tree_of(&self.entries, 0, format)

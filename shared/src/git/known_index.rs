@@ -204,6 +204,12 @@ impl Repository {
         Some(Arc::clone(&recall(&self.index_file()?)?.entries))
     }
 
+    /// The same, with the time at which that one was written.
+    pub(super) fn recall_index(&self) -> Option<(Arc<IndexEntries>, SystemTime)> {
+        let noted = recall(&self.index_file()?)?;
+        Some((Arc::clone(&noted.entries), noted.index.written))
+    }
+
     /// Runs commands of ours that write the index of this worktree. They work with a copy, with the lock of the real one in
     /// hand, and the result takes its place: an agent that puts another index there meanwhile changes nothing of what git
     /// believes about files when it writes over them. Where it began with an index that is known, the result is known too.
@@ -269,7 +275,7 @@ impl Repository {
         let path = &copy.file.path;
         let failed = |source| GitError::File { path: path.display().to_string(), source };
         write_index(path, &index).map_err(failed)?;
-        if copy.refuse_unreadable(&[]).is_err() {
+        if copy.refuse_unreadable(&[], None).is_err() {
             return Ok(index);
         }
         let refresh = self.change("update-index").args(["-q", "--refresh"]);

@@ -104,7 +104,12 @@ fn is_too_large(git_dir: &Path, path: &Path, names: &[&str]) -> bool {
 
 /// Whether a file is large and consists of holes.
 pub(super) fn is_sparse(found: &Metadata) -> bool {
-    found.is_file() && found.len() > SPARSE && found.blocks().saturating_mul(512) < found.len() / 2
+    found.is_file() && has_holes(found.len(), found.blocks().saturating_mul(512))
+}
+
+/// The same for a file of this size that takes so many bytes on the disk.
+pub(super) fn has_holes(size: u64, stored: u64) -> bool {
+    size > SPARSE && stored < size / 2
 }
 
 /// What was moved and not reported yet, with where it is now.

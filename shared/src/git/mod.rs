@@ -56,6 +56,7 @@ mod remote_names;
 mod remote_ssh;
 mod renames;
 mod repository;
+mod scan;
 mod setting_entry;
 mod snapshot;
 mod special;

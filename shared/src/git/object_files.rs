@@ -13,7 +13,7 @@ use std::{
 use super::{GitError, Repository, homes::free_place, inflate::inflate};
 use crate::{
     name::{ObjectFormat, Oid},
-    safe_files::{self, ChangeStamp, Kind, StampedName},
+    safe_files::{self, ChangeStamp, Facts, Kind, StampedName},
 };
 
 /// Larger files are proved by libgit2, which need not find the same file.
@@ -163,10 +163,10 @@ impl Table {
             let Some(folder) = self.loose.get_mut(OsStr::new(&path[..2])) else { continue };
             let Some(known) = folder.files.get(&id).copied() else { continue };
             path.insert(2, '/');
-            if let Some((Kind::File, found)) = opened.look_at(path)
-                && known != KnownFile::Settled(found)
+            if let Some(Facts { kind: Kind::File, stamp, .. }) = opened.look_at(path)
+                && known != KnownFile::Settled(stamp)
             {
-                removed.extend(folder.inspect(repository, id, &found));
+                removed.extend(folder.inspect(repository, id, &stamp));
             }
         }
         removed

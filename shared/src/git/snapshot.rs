@@ -7,10 +7,12 @@ use std::{
     os::unix::ffi::{OsStrExt, OsStringExt},
     os::unix::fs::MetadataExt,
     path::{Component, Path},
+    sync::Arc,
 };
 
 use super::{
-    GitCommand, GitError, IndexFile, Repository, command::checked, known_index::seen_by, write::id_of,
+    GitCommand, GitError, IndexFile, Repository, command::checked, known_index::seen_by, scan::Scan,
+    special::list_special_in, write::id_of,
 };
 use crate::{
     message::visible,
@@ -302,11 +304,11 @@ impl PrivateIndex<'_> {
     /// Files that a sparse checkout leaves out and files that git is told not to look at are taken in like all others.
     /// Gives the repositories that had to be left out.
     fn add_all(&self) -> Result<Vec<Vec<u8>>, GitError> {
-        self.add_all_but(&[])
+        self.add_all_but(&[], None)
     }
 
-    fn add_all_but(&self, unreadable: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, GitError> {
-        self.refuse_unreadable(unreadable)?;
+    fn add_all_but(&self, unreadable: &[Vec<u8>], scan: Option<Arc<Scan>>) -> Result<Vec<Vec<u8>>, GitError> {
+        self.refuse_unreadable(unreadable, scan)?;
         let hidden = self.start_hidden();
         let left_out = self.add_what_can_be(unreadable)?;
         let hidden = hidden.finish(self.repository.top())?;
@@ -323,7 +325,7 @@ impl PrivateIndex<'_> {
         let mut unreadable: Vec<Unreadable> = Vec::new();
         loop {
             let paths: Vec<Vec<u8>> = unreadable.iter().map(|found| found.path.clone()).collect();
-            match self.add_all_but(&paths) {
+            match self.add_all_but(&paths, None) {
                 Err(GitError::Failed { command, complaint }) => {
                     let named = self.find_named(&complaint, &paths).filter(|_| paths.len() < MOST_UNREADABLE);
                     let Some(path) = named else { return Err(GitError::Failed { command, complaint }) };
@@ -356,10 +358,13 @@ impl PrivateIndex<'_> {
     /// that is the same file, the tree is the same. Tracked files that have become queues or devices are left as they were:
     /// whoever ends the attempt tells of them.
     pub fn take_in_again(&self, seen: &mut Option<(Stamp, Oid)>) -> Result<Oid, GitError> {
-        let special = self.repository.list_special().into_iter().take(MOST_SPECIAL);
+        // One look is enough: it only keeps git from waiting, and the agent is at work all the time.
+        let scan = self.repository.scan();
+        let special = scan.as_deref().map(list_special_in).unwrap_or_default();
+        let special = special.into_iter().take(MOST_SPECIAL);
         let mut left_out: Vec<Vec<u8>> = special.map(|path| path.into_os_string().into_vec()).collect();
         loop {
-            match self.add_all_but(&left_out) {
+            match self.add_all_but(&left_out, scan.clone()) {
                 Err(GitError::Huge { path }) if left_out.len() < MOST_SPECIAL => {
                     left_out.push(path.into_os_string().into_vec());
                 }

@@ -7,13 +7,15 @@ use std::{
     fs,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use super::{
     GitError, PrivateIndex, Repository,
     index_entries::{FileFacts, IndexEntries},
     index_file::LARGEST,
-    misplaced::{is_sparse, move_and_report},
+    misplaced::{has_holes, move_and_report},
+    scan::{Scan, ScannedName},
 };
 use crate::safe_files::{self, Kind};
 
@@ -34,7 +36,7 @@ impl Repository {
     /// Refuses a worktree in which git would wait for ever.
     pub fn refuse_special(&self) -> Result<(), GitError> {
         let Some(top) = &self.worktree else { return Ok(()) };
-        match find_special(top).into_iter().find(|path| is_read_by_git(path)) {
+        match find_unreadable(self, top) {
             Some(path) => Err(GitError::Special { path: top.join(path) }),
             None => Ok(()),
         }
@@ -43,8 +45,7 @@ impl Repository {
     /// Queues, sockets, devices and files without end in this worktree, from its top.
     #[must_use]
     pub fn list_special(&self) -> Vec<PathBuf> {
-        let found = self.worktree.as_deref().map(|top| find_oddities(top, Sizes::Looked));
-        found.map(|found| [found.special, found.huge].concat()).unwrap_or_default()
+        self.scan().map(|scan| list_special_in(&scan)).unwrap_or_default()
     }
 
     /// Removes those that stand in git's way and were not `known`, puts tracked files back, and gives their paths.
@@ -89,9 +90,15 @@ impl Repository {
 impl PrivateIndex<'_> {
     /// Refuses a worktree in which git would wait for ever, or read a file for as long as that, unless it is among the
     /// `known` ones. A file that the index has as it is, or that is ignored, is not read.
-    pub(super) fn refuse_unreadable(&self, known: &[Vec<u8>]) -> Result<(), GitError> {
-        let Some(top) = &self.repository.worktree else { return Ok(()) };
-        let Oddities { special, mut huge } = find_oddities(top, Sizes::Looked);
+    /// `scan` is a look at the worktree that was just taken, if there is one.
+    pub(super) fn refuse_unreadable(
+        &self,
+        known: &[Vec<u8>],
+        scan: Option<Arc<Scan>>,
+    ) -> Result<(), GitError> {
+        let scan = scan.or_else(|| self.repository.look_once());
+        let (Some(top), Some(scan)) = (&self.repository.worktree, scan) else { return Ok(()) };
+        let Oddities { special, mut huge } = Oddities::of(&scan);
         if let Some(path) = special.into_iter().find(|path| is_read_by_git(path)) {
             return Err(GitError::Special { path: top.join(path) });
         }
@@ -122,52 +129,67 @@ struct Oddities {
     huge: Vec<PathBuf>,
 }
 
-/// Whether the sizes of files are looked at, which takes a call for each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sizes {
-    Looked,
-    Ignored,
-}
-
 fn is_read_by_git(path: &Path) -> bool {
     path.file_name().is_some_and(|name| READ.iter().any(|read| name == *read))
 }
 
-fn find_special(top: &Path) -> Vec<PathBuf> {
-    find_oddities(top, Sizes::Ignored).special
+impl Oddities {
+    fn of(scan: &Scan) -> Self {
+        let mut found = Self::default();
+        for (folder, names) in scan.folders() {
+            for ScannedName { name, kind, facts } in names {
+                let (size, stored) = facts.map_or((0, 0), |facts| (facts.stamp.size, facts.stored));
+                // Nearly all names are plain files, so no path is built for them.
+                let list = match kind {
+                    Kind::Special => &mut found.special,
+                    Kind::File if size > LONGEST && is_read_by_git(name_of(name)) => &mut found.special,
+                    Kind::File if size > HUGE || has_holes(size, stored) => &mut found.huge,
+                    _ => continue,
+                };
+                list.push(PathBuf::from(OsStr::from_bytes(&[folder, name].concat())));
+            }
+        }
+        found.special.sort();
+        found.huge.sort();
+        found
+    }
+}
+
+/// The same as [`Repository::list_special`], by a look that was taken already.
+pub(super) fn list_special_in(scan: &Scan) -> Vec<PathBuf> {
+    let found = Oddities::of(scan);
+    [found.special, found.huge].concat()
+}
+
+fn name_of(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}
+
+/// What git would wait at: in the last look at a worktree, or without a look at the sizes of all files.
+fn find_unreadable(repository: &Repository, top: &Path) -> Option<PathBuf> {
+    match repository.find_scan() {
+        Some(scan) => Oddities::of(&scan).special.into_iter().find(|path| is_read_by_git(path)),
+        None => find_by_kind(top),
+    }
 }
 
 /// Neither links nor git directories are entered.
-fn find_oddities(top: &Path, sizes: Sizes) -> Oddities {
-    let (mut found, mut seen) = (Oddities::default(), 0);
-    let mut open = VecDeque::from([PathBuf::new()]);
+fn find_by_kind(top: &Path) -> Option<PathBuf> {
+    let (mut seen, mut open) = (0, VecDeque::from([PathBuf::new()]));
     while let Some(folder) = open.pop_front().filter(|_| seen < MOST) {
         for entry in fs::read_dir(top.join(&folder)).into_iter().flatten().flatten() {
             seen += 1;
             let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_symlink() {
-                continue;
-            }
             let name = entry.file_name();
-            let is_read = is_read_by_git(Path::new(&name));
-            // Nearly all of them are files, and this is asked many times for each task.
-            if kind.is_file() && sizes == Sizes::Ignored && !is_read {
-                continue;
-            }
             if kind.is_dir() {
                 open.extend((name != ".git").then(|| folder.join(name)));
-            } else if !kind.is_file() {
-                found.special.push(folder.join(name));
-            } else if let Ok(file) = entry.metadata() {
-                if is_read && file.len() > LONGEST {
-                    found.special.push(folder.join(name));
-                } else if file.len() > HUGE || is_sparse(&file) {
-                    found.huge.push(folder.join(name));
+            } else if !kind.is_symlink() && is_read_by_git(Path::new(&name)) {
+                let is_long = || entry.metadata().is_ok_and(|file| file.len() > LONGEST);
+                if !kind.is_file() || is_long() {
+                    return Some(folder.join(name));
                 }
             }
         }
     }
-    found.special.sort();
-    found.huge.sort();
-    found
+    None
 }

@@ -16,12 +16,13 @@ use std::{
 
 use super::{
     GitError, Repository,
-    index_entries::{IndexEntries, PlainEntry},
+    index_entries::{FileFacts, IndexEntries, PlainEntry},
     known_index::seen_by,
+    scan::{Scan, ScannedName},
 };
 use crate::{
     name::{ObjectFormat, ObjectKind, Oid},
-    safe_files::{self, ChangeStamp, Kind},
+    safe_files::{self, ChangeStamp, Facts, Kind},
 };
 
 /// The name of the files with rules that lie in a worktree.
@@ -61,28 +62,37 @@ impl Repository {
     /// Whether index and worktree hold exactly `tree`, ignored files aside, as far as can be told without git.
     #[must_use]
     pub fn is_known_clean(&self, tree: Oid) -> bool {
-        self.look_beside(tree).is_some()
+        self.look_beside(tree, self.find_scan()).is_some()
     }
 
     /// The same for a worktree in which there is nothing else, not even what is ignored or an empty folder.
     #[must_use]
     pub fn holds_only(&self, tree: Oid) -> bool {
-        self.look_beside(tree).is_some_and(|beside| beside.ignored.is_empty() && !beside.has_folders)
+        self.held_only(tree, self.find_scan())
+    }
+
+    /// The same by a look that was taken already.
+    pub(super) fn held_only(&self, tree: Oid, scan: Option<Arc<Scan>>) -> bool {
+        self.look_beside(tree, scan).is_some_and(|beside| beside.ignored.is_empty() && !beside.has_folders)
     }
 
     /// What git ignores in this worktree. A folder that a rule names ends in a slash, and what is in it is not listed. Where
     /// the worktree holds exactly `tree`, git need not be asked.
     pub fn list_matching_ignored(&self, tree: Oid) -> Result<BTreeSet<Vec<u8>>, GitError> {
-        self.look_beside(tree).map_or_else(|| Ok(self.ask_status()?.ignored), |beside| Ok(beside.ignored))
+        let beside = self.look_beside(tree, self.find_scan());
+        beside.map_or_else(|| Ok(self.ask_status()?.ignored), |beside| Ok(beside.ignored))
     }
 
     /// What there is beside what `tree` holds, if that is all there and the rest is ignored. `None` if that is not so or
     /// cannot be told.
-    fn look_beside(&self, tree: Oid) -> Option<Beside> {
+    fn look_beside(&self, tree: Oid, scan: Option<Arc<Scan>>) -> Option<Beside> {
         let (entries, written) = self.find_index_of(tree)?;
         let files = entries.plain()?;
         let ignored = self.recall_ignored(&entries).unwrap_or_default();
-        Look::new(self.worktree.as_deref()?, self.format, (&files, written), &ignored.paths).all()
+        // A large worktree is looked at as far as its tracked folders go.
+        let scan = scan.filter(|scan| scan.is_whole());
+        let look = Look::new(self.worktree.as_deref()?, self.format, (&files, written), &ignored.paths);
+        Look { scan: scan.as_deref(), ..look }.all()
     }
 
     /// Asks git for all of it, and remembers what is ignored.
@@ -146,6 +156,55 @@ impl Repository {
     }
 }
 
+/// Folders that git ignores as a whole, as long as its rules are the same.
+#[derive(Debug)]
+pub(super) struct IgnoredFolders {
+    /// Each with a slash at its end.
+    pub(super) folders: BTreeSet<Vec<u8>>,
+    /// The files with rules, as they were when the index was written.
+    rules: HashMap<Vec<u8>, FileFacts>,
+    written: SystemTime,
+}
+
+impl IgnoredFolders {
+    /// Whether the worktree has these files with rules and no others.
+    pub(super) fn has_rules_of(&self, scan: &Scan) -> bool {
+        let mut count = 0;
+        let is_known = |(folder, name): (&[u8], &ScannedName)| {
+            // What is in an ignored folder says nothing to git.
+            let Some(facts) = name.facts.filter(|_| name.name == RULES.as_bytes()) else { return true };
+            count += 1;
+            let rule = self.rules.get(&[folder, &name.name].concat());
+            rule.is_some_and(|rule| rule.are(&facts.stamp) && !is_racy(&facts.stamp, self.written))
+        };
+        let mut names =
+            scan.folders().flat_map(|(folder, names)| names.iter().map(move |name| (folder, name)));
+        names.all(is_known) && count == self.rules.len()
+    }
+}
+
+impl Repository {
+    /// The folders that git ignores in this worktree by the rules that hold outside of it, and in which nothing is tracked.
+    pub(super) fn find_ignored_folders(&self) -> Option<IgnoredFolders> {
+        let (entries, written) = self.recall_index()?;
+        let ignored = self.recall_ignored(&entries)?;
+        let is_whole = |path: &&Vec<u8>| path.ends_with(b"/") && !entries.has_below(path);
+        let folders: BTreeSet<Vec<u8>> = ignored.paths.iter().filter(is_whole).cloned().collect();
+        let rules = entries.facts().filter(|(path, _)| is_called(path, RULES));
+        let rules = rules.map(|(path, facts)| (path.to_vec(), facts)).collect();
+        (!folders.is_empty()).then_some(IgnoredFolders { folders, rules, written })
+    }
+}
+
+/// Whether a file may have been changed after the index was written, without a newer time.
+fn is_racy(stamp: &ChangeStamp, written: SystemTime) -> bool {
+    let (seconds, nanoseconds) = stamp.changed;
+    let changed = u64::try_from(seconds).ok().zip(u32::try_from(nanoseconds).ok());
+    changed.is_none_or(|(seconds, nanoseconds)| {
+        SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds) + TICK >= written
+    })
+}
+
 fn stamped(file: &Path) -> RuleSource {
     let found = file.metadata().ok();
     (file.to_owned(), found.map(|found| ChangeStamp::of(&found)))
@@ -164,6 +223,8 @@ struct Look<'a> {
     folders: HashSet<&'a [u8]>,
     written: SystemTime,
     ignored: &'a BTreeSet<Vec<u8>>,
+    /// What was found by the last look at all names, where that still counts.
+    scan: Option<&'a Scan>,
     /// How many of the files are there.
     seen: usize,
     beside: Beside,
@@ -187,7 +248,7 @@ impl<'a> Look<'a> {
         let slashes = |path: &'a [u8]| memchr::memchr_iter(b'/', path).map(move |at| &path[..=at]);
         let folders = files.iter().flat_map(|file| slashes(file.path)).collect();
         let files = files.iter().map(|file| (file.path, file)).collect();
-        Self { top, format, files, folders, written, ignored, seen: 0, beside: Beside::default() }
+        Self { top, format, files, folders, written, ignored, scan: None, seen: 0, beside: Beside::default() }
     }
 
     fn all(mut self) -> Option<Beside> {
@@ -197,49 +258,57 @@ impl<'a> Look<'a> {
 
     /// Looks at what is in a folder. `None` at the first name that is not as it should be.
     fn enter(&mut self, folder: &[u8]) -> Option<()> {
-        let place = self.top.join(OsStr::from_bytes(folder));
+        let (scan, place) = (self.scan, self.top.join(OsStr::from_bytes(folder)));
         let (mut path, mut folders) = (folder.to_vec(), Vec::new());
-        safe_files::visit_stamps(&place, |name, kind, stamp| {
+        let mut look_at = |name: &[u8], facts: &Facts| {
             path.truncate(folder.len());
-            path.extend(name.as_bytes());
-            match kind {
-                _ if path == b".git" => {}
-                Kind::Folder => {
-                    path.push(b'/');
-                    let is_tracked = self.folders.contains(path.as_slice());
-                    self.beside.has_folders |= !is_tracked;
-                    if !is_tracked && self.ignored.contains(&path) {
-                        self.beside.ignored.insert(path.clone());
-                    } else {
-                        folders.push(path.clone());
-                    }
-                }
-                Kind::File | Kind::Link => self.take(&path, kind, stamp)?,
-                Kind::Special => return None,
+            path.extend(name);
+            self.look_at(&mut path, facts, &mut folders)
+        };
+        match scan {
+            Some(scan) => {
+                scan.folder(folder)?
+                    .iter()
+                    .try_for_each(|entry| look_at(&entry.name, entry.facts.as_ref()?))?;
             }
-            Some(())
-        })
-        .ok()??;
+            None => {
+                safe_files::visit_facts(&place, |name, facts| look_at(name.as_bytes(), facts)).ok()??;
+            }
+        }
         folders.iter().try_for_each(|folder| self.enter(folder))
+    }
+
+    /// Looks at one name, and adds it to `folders` if it is one that has to be looked into.
+    fn look_at(&mut self, path: &mut Vec<u8>, facts: &Facts, folders: &mut Vec<Vec<u8>>) -> Option<()> {
+        match facts.kind {
+            _ if path == b".git" => {}
+            Kind::Folder => {
+                path.push(b'/');
+                let is_tracked = self.folders.contains(path.as_slice());
+                self.beside.has_folders |= !is_tracked;
+                if !is_tracked && self.ignored.contains(path) {
+                    self.beside.ignored.insert(path.clone());
+                } else {
+                    folders.push(path.clone());
+                }
+            }
+            Kind::File | Kind::Link => self.take(path, facts.kind, &facts.stamp)?,
+            Kind::Special => return None,
+        }
+        Some(())
     }
 
     fn take(&mut self, path: &[u8], kind: Kind, stamp: &ChangeStamp) -> Option<()> {
         match self.files.get(path) {
-            Some(entry) if entry.facts.are(stamp) && (!self.is_racy(stamp) || self.holds(entry, kind)) => {
+            Some(entry)
+                if entry.facts.are(stamp) && (!is_racy(stamp, self.written) || self.holds(entry, kind)) =>
+            {
                 self.seen += 1;
             }
             None if self.ignored.contains(path) => drop(self.beside.ignored.insert(path.to_vec())),
             _ => return None,
         }
         Some(())
-    }
-
-    fn is_racy(&self, stamp: &ChangeStamp) -> bool {
-        let (seconds, nanoseconds) = stamp.changed;
-        let changed = u64::try_from(seconds).ok().zip(u32::try_from(nanoseconds).ok());
-        changed.is_none_or(|(seconds, nanoseconds)| {
-            SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds) + TICK >= self.written
-        })
     }
 
     /// Whether the bytes of a file, or where a link leads, are what its entry says. Where a filter changes them, git is asked.

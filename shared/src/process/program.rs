@@ -28,6 +28,7 @@ use super::{
     environment::{self, TRUST},
     find::find_program,
     input, interrupt, nursery,
+    quiet::Writer,
 };
 
 /// One that is asked something is not waited for longer than this. It is git, and what it is asked takes milliseconds.
@@ -46,6 +47,8 @@ pub struct Program {
     command: Command,
     /// Whether Ctrl-C on the terminal does not reach it where we hear of that ourselves.
     is_spared: bool,
+    /// Whether it is known to leave the files of all worktrees alone.
+    is_harmless: bool,
 }
 
 /// What a program that has ended left behind.
@@ -70,7 +73,7 @@ impl Finished {
 impl Program {
     /// The program `name`, looked up on `PATH`.
     pub fn new(name: impl AsRef<OsStr>) -> Self {
-        Self { command: Command::new(name), is_spared: false }
+        Self { command: Command::new(name), is_spared: false, is_harmless: false }
     }
 
     /// The same, looked up once for as long as we run: where `PATH` is long, to look in each folder of it again takes as
@@ -159,10 +162,11 @@ impl Program {
         let end = |socket: UnixStream| Stdio::from(OwnedFd::from(socket));
         program.command.stdin(end(input.1)).stdout(end(output.1)).stderr(end(errors.1)).env_remove(TRUST);
         let name = program.command.get_program().to_os_string();
+        let writer = program.begin_writing();
         let mut child = nursery::spawn(&mut program.command).map_err(|source| program.error(source))?;
         child.stdin = Some(OwnedFd::from(input.0).into());
         let pipes = Pipes::Fresh(OwnedFd::from(output.0).into(), OwnedFd::from(errors.0).into());
-        Ok(Running { child, pipes: Some(pipes), program: name, patience: Some(PATIENCE) })
+        Ok(Running { child, pipes: Some(pipes), program: name, patience: Some(PATIENCE), _writer: writer })
     }
 
     /// Runs it to its end with `input` on standard input. All of it is there before the program starts: what git is told
@@ -214,6 +218,16 @@ impl Program {
         Self { is_spared, ..self }
     }
 
+    /// The same for one that is known to leave the files of all worktrees alone, so that a look at them stays true.
+    #[must_use]
+    pub fn harmless(self) -> Self {
+        Self { is_harmless: true, ..self }
+    }
+
+    fn begin_writing(&self) -> Option<Writer> {
+        (!self.is_harmless).then(Writer::begin)
+    }
+
     /// Keeps from it what git told us about this repository and this call; what was set by name stays.
     #[must_use]
     pub fn unbound(mut self) -> Self {
@@ -224,6 +238,7 @@ impl Program {
     /// Runs it to its end on the terminal or wherever our own streams lead.
     pub fn attend(mut self) -> Result<ExitStatus, ProcessError> {
         self.command.env_remove(TRUST);
+        let _writer = self.begin_writing();
         let mut child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
         let status = child.wait();
         nursery::forget(child.id());
@@ -234,6 +249,9 @@ impl Program {
     pub fn release(mut self) -> Result<(), ProcessError> {
         self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).env_remove(TRUST);
         self.command.process_group(0);
+        if let Some(writer) = self.begin_writing() {
+            writer.stays();
+        }
         let child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
         nursery::forget(child.id());
         Ok(())
@@ -252,9 +270,10 @@ impl Program {
             self.command.process_group(0);
         }
         let program = self.command.get_program().to_os_string();
+        let writer = self.begin_writing();
         let mut child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
         let pipes = child.stdout.take().zip(child.stderr.take()).map(|(out, err)| Pipes::Fresh(out, err));
-        Ok(Running { child, pipes, program, patience: Some(LIMIT) })
+        Ok(Running { child, pipes, program, patience: Some(LIMIT), _writer: writer })
     }
 }
 
@@ -310,6 +329,7 @@ pub struct Running {
     pipes: Option<Pipes>,
     program: OsString,
     patience: Option<Duration>,
+    _writer: Option<Writer>,
 }
 
 /// Our ends of its pipes.

@@ -14,6 +14,7 @@ use super::{
     limits::Clock,
     mark::{self, Mark},
     nursery,
+    quiet::Writer,
     record::Recorder,
     streams::Streams,
     tail::TailKeeper,
@@ -115,10 +116,15 @@ impl<'a> Supervised<'a> {
     /// Runs it until none of its processes is left. `listener` gets the raw output as it comes; the program waits for
     /// a slow listener.
     pub fn run(mut self, listener: impl FnMut(Chunk<'_>) + 'a) -> Outcome {
-        match self.start() {
+        let writer = Writer::begin();
+        let outcome = match self.start() {
             Ok((watched, family)) => self.watch(watched, family, Box::new(listener)).attend(),
             Err(error) => Outcome::not_started(error),
+        };
+        if !outcome.survivors.is_empty() {
+            writer.stays();
         }
+        outcome
     }
 
     fn start(&mut self) -> io::Result<((Child, Streams), Family)> {

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use super::{
     draft::Draft,
+    journal::note,
     tree::{Kind, kind_of},
     walk::{Missing, enter, linked, parent_of},
 };
@@ -39,12 +40,14 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Opens a file to be read and written, and makes it with its folders where it is missing. For locks.
 pub fn open_or_create(path: &Path) -> io::Result<File> {
+    let _noted = note(path);
     open_with(path, OFlags::RDWR | OFlags::CREATE, Missing::Made)
 }
 
 /// A log with its folders. What is in it stays. Logs lie in the worktree, where anybody can put something in their way: a
 /// link, a hard link or a queue there is taken away, and what it led to is left alone.
 pub fn open_log(path: &Path) -> io::Result<File> {
+    let _noted = note(path);
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
     let refused = match open_with(path, flags, Missing::Made) {
         // A second name of a file that may lie anywhere.
@@ -180,6 +183,7 @@ fn read_whole(file: File, most: u64) -> io::Result<Vec<u8>> {
 /// Makes `bytes` the content of a file, with the folders that lead to it. Whoever reads meanwhile finds the old file or the
 /// new one. A regular file keeps its mode; whatever else is in its place (a link, a queue) is replaced.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let _noted = note(path);
     let (folder, name) = parent_of(path, Missing::Made)?;
     let known = statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).ok();
     let known = known.filter(|known| FileType::from_raw_mode(known.st_mode) == FileType::RegularFile);
@@ -190,6 +194,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 /// The same with this mode.
 pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let _noted = note(path);
     let (folder, name) = parent_of(path, Missing::Made)?;
     let draft = Draft::begin(&folder)?;
     draft.fill(bytes, None)?;
@@ -200,6 +205,7 @@ pub fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// Writes a file that must not be there yet, in place: what is read before it is complete is not complete. What the file
 /// system says of it then is returned.
 pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<Metadata> {
+    let _noted = note(path);
     let (folder, name) = parent_of(path, Missing::Made)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | QUIET;
     let mut file = File::from(openat(&folder, name, flags, Mode::from_raw_mode(0o666))?);
@@ -209,6 +215,7 @@ pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<Metadata> {
 
 /// Copies a regular file with its mode, and gives the copy to be changed further. It takes the place of what is there.
 pub fn copy(from: &Path, to: &Path) -> io::Result<File> {
+    let _noted = note(to);
     let mut original = open(from)?;
     let mode = fstat(&original)?.st_mode & 0o777;
     let (folder, name) = parent_of(to, Missing::Made)?;
@@ -222,11 +229,14 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<File> {
 
 /// Sets the mode of a regular file.
 pub fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    let _noted = note(path);
     Ok(fchmod(open(path)?, Mode::from_raw_mode(mode & 0o7777))?)
 }
 
 /// Gives a file a second name, which must be free.
 pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
+    let _from_noted = note(from);
+    let _to_noted = note(to);
     let ((folder, name), (to_folder, to_name)) =
         (parent_of(from, Missing::Refused)?, parent_of(to, Missing::Refused)?);
     Ok(linkat(folder, name, to_folder, to_name, AtFlags::empty())?)
@@ -234,12 +244,15 @@ pub fn hard_link(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Makes a link at a name that must be free.
 pub fn symlink(target: &Path, at: &Path) -> io::Result<()> {
+    let _noted = note(at);
     let (folder, name) = parent_of(at, Missing::Refused)?;
     Ok(symlinkat(target, folder, name)?)
 }
 
 /// Moves whatever has this name to another one, with the folders that lead there. A link is moved as a link.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let _from_noted = note(from);
+    let _to_noted = note(to);
     let ((folder, name), (to_folder, to_name)) =
         (parent_of(from, Missing::Refused)?, parent_of(to, Missing::Made)?);
     Ok(renameat(folder, name, to_folder, to_name)?)
@@ -247,6 +260,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
 
 /// Removes whatever has this name, unless it is a folder. A link is removed as a link.
 pub fn remove(path: &Path) -> io::Result<()> {
+    let _noted = note(path);
     let (folder, name) = parent_of(path, Missing::Refused)?;
     // Whoever waits at a queue would wait for ever once it has no name. To open both its ends lets them go on, to find
     // that nothing comes.
@@ -258,18 +272,25 @@ pub fn remove(path: &Path) -> io::Result<()> {
 
 /// Removes an empty folder.
 pub fn remove_folder(path: &Path) -> io::Result<()> {
+    let _noted = note(path);
     let (folder, name) = parent_of(path, Missing::Refused)?;
     Ok(unlinkat(folder, name, AtFlags::REMOVEDIR)?)
 }
 
 /// Makes a folder, which must not be there.
 pub fn make_folder(path: &Path) -> io::Result<()> {
+    let _noted = note(path);
     let (folder, name) = parent_of(path, Missing::Made)?;
     Ok(mkdirat(folder, name, Mode::from_raw_mode(0o777))?)
 }
 
 /// Makes a folder and those that lead to it, where they are missing.
 pub fn make_folders(path: &Path) -> io::Result<()> {
+    // Nearly always they are there, and nothing is done.
+    if enter(path, Missing::Refused).is_ok() {
+        return Ok(());
+    }
+    let _noted = note(path);
     enter(path, Missing::Made).map(drop)
 }
 

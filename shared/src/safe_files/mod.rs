@@ -14,6 +14,7 @@
 mod draft;
 mod files;
 mod folder;
+mod journal;
 mod path;
 mod tree;
 mod walk;
@@ -25,9 +26,10 @@ pub use files::{
     write_new, write_with_mode,
 };
 pub use folder::{Enclosure, EnclosureError};
+pub use journal::Journal;
 pub use path::InnerPath;
 pub use tree::{
-    ChangeStamp, Kind, OpenedFolder, StampedName, kind_of, list, list_kinds, list_stamps, remove_all,
-    visit_kinds, visit_stamps,
+    ChangeStamp, Facts, Kind, OpenedFolder, StampedName, kind_of, list, list_kinds, list_stamps, look_at,
+    remove_all, visit_facts, visit_kinds, visit_stamps,
 };
 pub use walk::{allow_linked, plain_folders, resolved};

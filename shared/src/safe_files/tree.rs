@@ -19,6 +19,7 @@ use rustix::{
 
 use super::{
     files::Entry,
+    journal::note,
     walk::{Missing, open_folder, parent_of},
 };
 
@@ -117,6 +118,29 @@ impl ChangeStamp {
     }
 }
 
+/// What the system says of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// What it is.
+    pub kind: Kind,
+    /// How it was last changed.
+    pub stamp: ChangeStamp,
+    /// How many bytes it takes on the disk: a file that consists of holes takes few.
+    pub stored: u64,
+}
+
+impl Facts {
+    // The types of these numbers are not the same on all systems.
+    #[allow(clippy::unnecessary_cast, clippy::cast_sign_loss, reason = "not on every system")]
+    fn of_stat(found: &Stat) -> Self {
+        Self {
+            kind: Kind::of_type(FileType::from_raw_mode(found.st_mode)),
+            stamp: ChangeStamp::of_stat(found),
+            stored: (found.st_blocks as u64).saturating_mul(512),
+        }
+    }
+}
+
 /// A name in a folder, with what it is and how that was last changed.
 pub type StampedName = (OsString, Kind, ChangeStamp);
 
@@ -132,10 +156,18 @@ impl OpenedFolder {
 
     /// What is at a path in it, if anything is. A folder on the way may be a link.
     #[must_use]
-    pub fn look_at(&self, path: impl AsRef<Path>) -> Option<(Kind, ChangeStamp)> {
+    pub fn look_at(&self, path: impl AsRef<Path>) -> Option<Facts> {
         let found = statat(&self.0, path.as_ref(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        Some((Kind::of_type(FileType::from_raw_mode(found.st_mode)), ChangeStamp::of_stat(&found)))
+        Some(Facts::of_stat(&found))
     }
+}
+
+/// What the system says of a path, if anything is there. A link on the way counts as nothing.
+#[must_use]
+pub fn look_at(path: &Path) -> Option<Facts> {
+    let (folder, name) = parent_of(path, Missing::Refused).ok()?;
+    let found = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(Facts::of_stat(&found))
 }
 
 /// What is in a folder, in the order of names. A folder that is not there, or is a link, has nothing in it.
@@ -189,6 +221,14 @@ pub fn visit_stamps(
     folder: &Path,
     mut visit: impl FnMut(&OsStr, Kind, &ChangeStamp) -> Option<()>,
 ) -> io::Result<Option<()>> {
+    visit_facts(folder, |name, facts| visit(name, facts.kind, &facts.stamp))
+}
+
+/// The same with all that the system says.
+pub fn visit_facts(
+    folder: &Path,
+    mut visit: impl FnMut(&OsStr, &Facts) -> Option<()>,
+) -> io::Result<Option<()>> {
     let Some(place) = open_if_there(folder)? else { return Ok(Some(())) };
     for entry in Dir::read_from(&place)? {
         let entry = entry?;
@@ -197,8 +237,7 @@ pub fn visit_stamps(
             continue;
         }
         let Ok(stat) = statat(&place, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-        let kind = Kind::of_type(FileType::from_raw_mode(stat.st_mode));
-        if visit(OsStr::from_bytes(name.to_bytes()), kind, &ChangeStamp::of_stat(&stat)).is_none() {
+        if visit(OsStr::from_bytes(name.to_bytes()), &Facts::of_stat(&stat)).is_none() {
             return Ok(None);
         }
     }
@@ -214,6 +253,7 @@ fn open_if_there(folder: &Path) -> io::Result<Option<OwnedFd>> {
 
 /// Removes whatever has this name: a folder with all that is in it, a link as a link. Nothing there is no error.
 pub fn remove_all(path: &Path) -> io::Result<()> {
+    let _noted = note(path);
     let (folder, name) = match parent_of(path, Missing::Refused) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found?,

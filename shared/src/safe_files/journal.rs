@@ -1,0 +1,95 @@
+//! What this process itself writes below a folder, for whoever has looked at all of it and wants to know what to look at
+//! again.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+/// The journals that somebody has.
+static OPEN: Mutex<Vec<Weak<Journal>>> = Mutex::new(Vec::new());
+
+fn open_journals() -> MutexGuard<'static, Vec<Weak<Journal>>> {
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The paths below a folder that this process has written, moved or removed since the journal was begun.
+#[derive(Debug)]
+pub struct Journal {
+    top: PathBuf,
+    paths: Mutex<BTreeSet<PathBuf>>,
+}
+
+impl Journal {
+    /// From now on.
+    #[must_use]
+    pub fn begin(top: &Path) -> Arc<Self> {
+        let journal = Arc::new(Self { top: top.to_owned(), paths: Mutex::default() });
+        let mut open = open_journals();
+        open.retain(|journal| journal.strong_count() > 0);
+        open.push(Arc::downgrade(&journal));
+        journal
+    }
+
+    /// The paths, from the top.
+    #[must_use]
+    pub fn paths(&self) -> BTreeSet<PathBuf> {
+        self.paths.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn add(&self, path: &Path) {
+        if let Ok(path) = path.strip_prefix(&self.top) {
+            self.paths.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned());
+        }
+    }
+}
+
+/// Something is done to a path. It is noted once that was done or has failed: whoever looked before that looks again.
+pub(super) struct Noted<'a>(&'a Path);
+
+pub(super) fn note(path: &Path) -> Noted<'_> {
+    Noted(path)
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        for journal in open_journals().iter().filter_map(Weak::upgrade) {
+            journal.add(self.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::*, *};
+
+    #[test]
+    fn everything_that_is_done_to_files_is_noted() {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        let of = |path: &str| top.join(path);
+        write(&of("old"), b"old").unwrap();
+        write(&of("file"), b"old").unwrap();
+        let journal = Journal::begin(&top);
+        let other = Journal::begin(&of("other"));
+        write(&of("a/b"), b"b").unwrap();
+        write_new(&of("c"), b"c").unwrap();
+        write_with_mode(&of("d"), b"d", 0o644).unwrap();
+        rename(&of("old"), &of("new")).unwrap();
+        copy(&of("new"), &of("e")).unwrap();
+        hard_link(&of("e"), &of("f")).unwrap();
+        symlink(&of("e"), &of("g")).unwrap();
+        set_mode(&of("file"), 0o600).unwrap();
+        make_folder(&of("h")).unwrap();
+        make_folders(&of("i/j")).unwrap();
+        open_log(&of("log")).unwrap();
+        open_or_create(&of("lock")).unwrap();
+        remove(&of("c")).unwrap();
+        remove_folder(&of("h")).unwrap();
+        remove_all(&of("k")).unwrap();
+        let expected = ["a/b", "c", "d", "e", "f", "file", "g", "h", "i/j", "k", "lock", "log", "new", "old"];
+        assert_eq!(journal.paths(), expected.iter().map(PathBuf::from).collect());
+        assert_eq!(other.paths(), BTreeSet::new());
+    }
+}
