@@ -86,6 +86,7 @@ mod one_answer;
 mod orchard;
 mod own_worktrees;
 mod owned_refs;
+mod packing;
 mod pinned;
 mod plain_files;
 mod plan;

@@ -50,7 +50,7 @@ use std::{
 use crate::{
     agent::limits::{Level, Spent},
     failure::{Exit, Explain},
-    git::{Ownership, Repository},
+    git::{Ownership, Packing, Repository},
     history::{Event, Ground, Run, State, TaskHistory},
     message::{Status, Wording},
     name::{Attempt, RepoName, TaskId},
@@ -106,10 +106,15 @@ impl<'a> Gardener<'a> {
             // Whoever still waits to be heard when this ends, also by a panic, is let go before workers are waited for.
             let (sender, reports) = sync_channel(BACKLOG);
             let mut course = Course::new(wanted, wish);
+            let (mut packing, mut last) = (Packing::default(), None);
             self.find_finished(&mut course)?;
             loop {
                 if let Err(error) = self.leave_queued(&mut course) {
                     course.halt(Stop::Error(error));
+                }
+                // Between two tasks, or at the end: never while somebody is at work.
+                if let Some(task) = last.as_ref().filter(|_| course.is_idle()) {
+                    self.pack(&mut packing, task);
                 }
                 self.take_up(&mut course, scope, (&tools, &sender));
                 self.land(&mut course, scope, (&tools, &sender));
@@ -123,12 +128,26 @@ impl<'a> Gardener<'a> {
                         course.pass_on(&news);
                         (self.voice)(news);
                     }
-                    Some(Report::Ended(ended)) => self.settle(&mut course, *ended),
+                    Some(Report::Ended(ended)) => {
+                        last = Some(ended.task.clone());
+                        self.settle(&mut course, *ended);
+                    }
                     Some(Report::Landed(landed)) => self.settle_landings(&mut course, *landed),
                 }
             }
             self.conclude(course)
         })
+    }
+
+    /// Packs objects where git would. `task` is the last one that ended.
+    fn pack(&mut self, packing: &mut Packing, task: &TaskId) {
+        let annexes = self.annexes.iter().map(|annex| &annex.repository);
+        for repository in [self.repository].into_iter().chain(annexes) {
+            if let Err(error) = packing.run(repository) {
+                let words = format!("  objects were not packed: {error}");
+                (self.voice)(News::of(task, Happening::Note { words }));
+            }
+        }
     }
 
     /// From here on only this process moves the refs of the run, as far as it can help it.

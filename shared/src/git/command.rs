@@ -79,13 +79,15 @@ const CHANGING: [&str; 15] = [
 
 /// Commands that change something else than the files of worktrees, whatever their options. After any other a worktree is
 /// looked at anew.
-const HARMLESS: [&str; 9] = [
+const HARMLESS: [&str; 11] = [
     "add",
     "commit-tree",
     "hash-object",
     "ls-files",
     "merge-tree",
     "mktree",
+    "pack-objects",
+    "prune-packed",
     "update-index",
     "update-ref",
     "write-tree",

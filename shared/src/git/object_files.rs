@@ -24,7 +24,7 @@ const LARGEST_CONTENT: usize = 256 * 1024 * 1024;
 /// would take seconds.
 const LARGEST_PACK: u64 = 256 * 1024 * 1024;
 /// What belongs to a pack, and goes with it.
-const PARTS: [&str; 6] = ["pack", "idx", "rev", "keep", "mtimes", "bitmap"];
+pub(super) const PARTS: [&str; 6] = ["pack", "idx", "rev", "keep", "mtimes", "bitmap"];
 
 /// The tables of this process, by the common git directory of their repository.
 static TABLES: LazyLock<Mutex<HashMap<PathBuf, ObjectFiles>>> = LazyLock::new(Mutex::default);
@@ -267,6 +267,13 @@ fn objects_in(folder: &Path) -> Vec<(Oid, ChangeStamp)> {
     found
 }
 
+/// The ids of all objects that have files of their own.
+pub(super) fn list_loose_ids(repository: &Repository) -> Vec<Oid> {
+    let objects = repository.common_dir.join("objects");
+    let folders = safe_files::list_stamps(&objects).unwrap_or_default().into_iter().filter(is_loose);
+    folders.flat_map(|(name, _, _)| objects_in(&objects.join(name))).map(|(id, _)| id).collect()
+}
+
 /// What a look into a file has shown.
 enum Proof {
     /// It holds what its id says. The hash of its bytes is given where they were read.
@@ -304,7 +311,8 @@ fn is_readable(repository: &Repository, id: Oid) -> bool {
     matches!(repository.find_object(id, "object"), Ok(Some(_)))
 }
 
-fn is_sound_pack(repository: &Repository, stem: &Path) -> bool {
+/// Whether all that a pack holds is what its index says.
+pub(super) fn is_sound_pack(repository: &Repository, stem: &Path) -> bool {
     let verify = repository.git("verify-pack").arg("--").arg(stem.with_extension("idx"));
     verify.finish().is_ok_and(|ended| ended.status.success())
 }
