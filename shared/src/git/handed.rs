@@ -2,6 +2,7 @@
 //! write, so they are compared with what was written once the child has ended.
 
 use std::{
+    ffi::OsStr,
     io,
     path::{Path, PathBuf},
     thread,
@@ -31,7 +32,7 @@ impl HandedFiles {
         let mut handed = Vec::new();
         for (path, content) in files {
             safe_files::write(path, content)?;
-            let name = path.file_name().map(|name| name.as_encoded_bytes());
+            let name = path.file_name().map(OsStr::as_encoded_bytes);
             let folders = FolderWatch::begin(path.parent().unwrap_or(path), name.into_iter());
             handed.push(Handed { path: path.clone(), stamp: stamp_of(path), folders });
         }

@@ -221,7 +221,7 @@ impl Repository {
         network: &Network,
     ) -> Result<(), RemoteError> {
         // A pattern ends in a star, and names are looked for from their last folder on.
-        let places = refspecs.iter().filter_map(|spec| Some(spec.split_once(':')?.1.split('*').next()?));
+        let places = refspecs.iter().filter_map(|spec| spec.split_once(':')?.1.split('*').next());
         let places = places.map(|place| place.trim_end_matches('/')).filter(|place| !place.is_empty());
         self.remove_links_below(&places.collect::<Vec<_>>())?;
         let command =
