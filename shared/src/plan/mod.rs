@@ -4,7 +4,6 @@
 //! What is wrong is never guessed at and never dropped: it is a [`Problem`] with a place and a proposal.
 
 mod assemble;
-mod edges;
 mod edit;
 mod forecast;
 mod graph;
@@ -17,7 +16,6 @@ mod proposal;
 mod read;
 mod readiness;
 mod reason;
-mod red;
 mod task;
 mod text;
 mod update;

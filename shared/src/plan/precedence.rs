@@ -6,10 +6,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-use super::{
-    edges::Edges,
-    graph::{end, start},
-};
+use super::graph::{Edges, end, start};
 
 /// Nodes with their children, each with a start and an end, in an order that holds every edge added so far.
 #[derive(Debug)]

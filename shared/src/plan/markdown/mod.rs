@@ -8,9 +8,6 @@
 //! that a tick is a change of one byte. Fences, comments, headings and front matter follow CommonMark.
 
 mod asides;
-mod assign;
-mod blocks;
-mod boxes;
 mod default_order;
 mod drawings;
 mod entry;
@@ -21,12 +18,10 @@ mod lines;
 mod mentions;
 mod naming;
 mod node_index;
-mod numbering;
 mod outline;
-mod parallel_words;
+mod parallel_sections;
 mod paths;
 mod prose;
-mod red;
 mod section;
 mod sentences;
 mod settle;
@@ -34,17 +29,17 @@ mod stated;
 mod table;
 mod tokens;
 mod tree;
-mod waves;
 mod wires;
 
 #[cfg(test)]
 mod tests;
 
-pub use assign::plan_ids;
 pub use entry::Why;
+pub use naming::plan_ids;
 
 use self::{
     default_order::Family,
+    entry::Entry,
     lines::{Line, Unclosed},
     naming::Names,
     node_index::NodeIndex,
@@ -53,7 +48,7 @@ use self::{
     tree::{Nodes, Role, TreeBuilder},
 };
 use super::{
-    Problem, RedProposal,
+    Mark, Problem, RedProposal,
     assemble::Found,
     text::{Offset, SpecFile},
 };
@@ -105,7 +100,7 @@ pub(super) fn read(files: &[(usize, &SpecFile<'_>)]) -> (Found, Vec<Unread>, Vec
     default_order::add_implied(&mut found.drafts, &roles, &family, &mut stated);
     default_order::release(&mut found.drafts, &family, &stated.any_time);
     let unread = pages.iter().flat_map(unread).collect();
-    let reds = pages.iter().flat_map(red::proposals).collect();
+    let reds = pages.iter().flat_map(red_proposals).collect();
     (found, unread, reds)
 }
 
@@ -143,4 +138,54 @@ fn unread<'p>(page: &'p Page<'_, '_>) -> impl Iterator<Item = Unread> + 'p {
         }
     });
     lines.chain(checks)
+}
+
+/// The tasks of a page for which the plan asks for tests that fail first. The mark `[red]` is proposed for them, never set.
+fn red_proposals(page: &Page<'_, '_>) -> Vec<RedProposal> {
+    let file = page.file.1;
+    let mut found = Vec::new();
+    for (at, entry) in page.outline.entries.iter().enumerate() {
+        let is_task =
+            page.standing[at] == Some(at) && !entry.mark.is_settled() && entry.mark != Mark::Blocked;
+        let is_marked = entry.tags.iter().any(|tag| tag.eq_ignore_ascii_case("red"));
+        if !is_task || is_marked {
+            continue;
+        }
+        let place = if says_fail_first(&entry.text) { Some(entry.at) } else { section_asks(page, entry) };
+        if let (Some(place), Some(id)) = (place, page.ids[at].clone()) {
+            found.push(RedProposal { task: id, file: file.label.to_owned(), line: file.line_of(place) });
+        }
+    }
+    found
+}
+
+/// The heading of tests that must fail first, if the task stands below one and writes tests.
+fn section_asks(page: &Page<'_, '_>, entry: &Entry) -> Option<usize> {
+    let section = &page.outline.sections[entry.section?];
+    let writes_tests = entry.text.to_lowercase().contains("test");
+    let is_about_tests = section.title.to_lowercase().contains("test");
+    let asks = says_fail_first(&section.title) || says_fail_first(&section.text);
+    (writes_tests && is_about_tests && asks).then_some(section.at)
+}
+
+/// "must FAIL before", "ensure they fail", "write failing tests".
+fn says_fail_first(text: &str) -> bool {
+    const WORDS: [&str; 14] = [
+        "must fail",
+        "should fail",
+        "ensure they fail",
+        "ensure it fails",
+        "verify they fail",
+        "verify it fails",
+        "confirm they fail",
+        "fail before implementation",
+        "failing test",
+        "fails first",
+        "fail first",
+        "expected to fail",
+        "必须失败",
+        "先失败",
+    ];
+    let lower = text.to_lowercase();
+    WORDS.iter().any(|words| lower.contains(words))
 }

@@ -1,9 +1,22 @@
-//! What nodes are called: ids of phases, and names of tasks on one line.
+//! Ids and names that a file does not write as such: which of its numbers and letters are ids, ids for boxes that have none,
+//! ids of phases, and names of tasks on one line.
 
 use std::collections::{HashMap, HashSet};
 
-use super::{entry::Entry, section::slug};
-use crate::name::TaskId;
+use super::{
+    Line,
+    entry::{Entry, Form},
+    head::{Head, checkbox},
+    ids,
+    lines::{self, Kind},
+    outline,
+    section::slug,
+    settle,
+};
+use crate::{
+    name::TaskId,
+    plan::{Edit, PlanError, text::SpecFile},
+};
 
 /// Names sections. Ids that tasks have are taken, also when they differ only in case.
 #[derive(Debug, Default)]
@@ -65,4 +78,101 @@ pub(super) fn name_of(entry: &Entry) -> String {
     let Some((cut, _)) = name.char_indices().nth(LONGEST) else { return name };
     let cut = name[..cut].rfind(' ').unwrap_or(cut);
     format!("{}…", &name[..cut])
+}
+
+/// The level of headings that are numbered through all sections, "### 1. …" to "### 17. …", below headings that speak of
+/// tasks. Where numbers begin anew in each section, or in a text about something else, they only count its parts.
+pub(super) fn counted_level(lines: &[Line<'_>]) -> Option<usize> {
+    const FEWEST: usize = 3;
+    let speaks_of_tasks = |title: &str| {
+        let lower = title.to_lowercase();
+        ["task", "step", "phase", "任务", "任務", "タスク", "阶段", "tarefa", "tarea"]
+            .iter()
+            .any(|word| lower.contains(word))
+    };
+    (3..=4).find(|level| {
+        let (mut count, mut parents, mut is_about_tasks) = (0, HashSet::new(), false);
+        let mut parent = 0;
+        for (at, line) in lines.iter().enumerate() {
+            let Kind::Heading(own) = line.kind else { continue };
+            if own < *level {
+                parent = at;
+                is_about_tasks |= speaks_of_tasks(line.content());
+            } else if own == *level {
+                let number = ids::numeric(line.content()).filter(|id| is_point(&line.content()[id.len()..]));
+                let Some(number) = number.and_then(|number| number.parse::<usize>().ok()) else { continue };
+                if number != count + 1 {
+                    return false;
+                }
+                count = number;
+                parents.insert(parent);
+            }
+        }
+        count >= FEWEST && parents.len() > 1 && is_about_tasks
+    })
+}
+
+/// Whether at least half of the boxes of a file begin with ids such as `A1` or `DB-1`, each with another.
+pub(super) fn reads_families(lines: &[Line<'_>]) -> bool {
+    const FEWEST: usize = 2;
+    let is_outer = |line: &&Line<'_>| matches!(line.kind, Kind::Item(_)) && line.indent == 0;
+    let boxes = lines.iter().filter(is_outer).filter_map(|line| checkbox(line.content()));
+    let (mut count, mut with_ids, mut ids) = (0, 0, HashSet::new());
+    for (_, rest) in boxes {
+        count += 1;
+        if let Some(head) = Head::parse_family(rest).filter(|_| Head::parse(rest).is_none()) {
+            with_ids += 1;
+            ids.insert(head.id);
+        }
+    }
+    ids.len() >= FEWEST && ids.len() == with_ids && with_ids * 2 >= count
+}
+
+/// Whether a point or a bracket parts a number from its title.
+fn is_point(behind: &str) -> bool {
+    behind.starts_with(['.', ')', '、'])
+}
+
+/// The insertions that give an id to every task that has a box and no id. Steps of tasks and check lists stay as they are.
+pub fn plan_ids(label: &str, bytes: &[u8]) -> Result<Vec<Edit>, PlanError> {
+    let file = SpecFile::new(label, bytes)?;
+    let (lines, _) = lines::scan(file.text, file.content_start());
+    let mut outline = outline::outline(&file, &lines);
+    let standing = settle::settle(&file, &mut outline);
+    let tasks = outline.entries.iter().zip(&standing).filter(|(_, found)| found.is_some());
+    let tasks: Vec<_> = tasks.map(|(entry, _)| entry).collect();
+    let without = tasks.iter().filter(|entry| entry.form == Form::Plain);
+    let boxes = without.map(|entry| &lines[entry.lines.start]);
+    let (mut number, width) = last_number(tasks.iter().map(|entry| &entry.id));
+    let mut edits = Vec::new();
+    for line in boxes {
+        number += 1;
+        edits.extend(edit(&file, line, &format!("T{number:0width$}")));
+    }
+    Ok(edits)
+}
+
+fn edit(file: &SpecFile<'_>, line: &Line<'_>, id: &str) -> Option<Edit> {
+    let (_, rest) = checkbox(line.content())?;
+    let at = line.offset_of(rest.trim_start());
+    let put = if rest.trim().is_empty() { format!(" {id}") } else { format!("{id} ") };
+    Some(Edit {
+        task: id.parse().ok()?,
+        file: file.label.to_owned(),
+        line: file.line_of(at),
+        at,
+        cut: 0,
+        put,
+    })
+}
+
+/// The largest number of ids like `T012`, and how many digits they have.
+fn last_number<'a>(ids: impl Iterator<Item = &'a TaskId>) -> (u64, usize) {
+    let number = |id: &TaskId| {
+        let digits = id.as_str().strip_prefix('T')?;
+        let len = digits.bytes().take_while(u8::is_ascii_digit).count();
+        Some((digits[..len].parse::<u64>().ok()?, len))
+    };
+    ids.filter_map(number)
+        .fold((0, 3), |(largest, width), (number, len)| (largest.max(number), width.max(len)))
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::{
     Line,
     asides::{has_word, is_check_list, is_history, is_summary},
-    boxes::TICKS,
+    entry::TICKS,
     head::{Head, checkbox},
     lines::{Kind, marker_number},
     section::{counted_label, is_step, phase_label, without_brackets},

@@ -1,6 +1,6 @@
 //! From settled entries to nodes: which sections are phases, what belongs where, and what everything is called.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::{
     Line,
@@ -8,7 +8,6 @@ use super::{
     lines::Kind,
     naming::{Names, name_of, slug_label},
     outline::Outline,
-    parallel_words::{named_in_parallel, telling_words},
     paths::paths,
     section::{
         Purpose, Section, begins_with, begins_with_story, counted_label, counted_part, is_step, phase_label,
@@ -383,48 +382,6 @@ impl TreeBuilder<'_, '_> {
             is_implementation: is_about_implementation(section),
             is_apart: apart.contains(&at) || says_apart(&section.title) || says_apart(&section.text),
         }
-    }
-
-    /// Subsections of one phase that a sentence names by their titles: "Services, hooks and components can be tested in
-    /// parallel".
-    fn sections_told_apart(&self, section_ids: &[Option<TaskId>]) -> HashSet<usize> {
-        let said: Vec<Vec<String>> =
-            self.lines_about_order().filter_map(named_in_parallel).take(100).collect();
-        if said.is_empty() {
-            return HashSet::new();
-        }
-        let mut by_word: HashMap<String, Vec<usize>> = HashMap::new();
-        for (at, section) in
-            self.outline.sections.iter().enumerate().filter(|(at, _)| section_ids[*at].is_none())
-        {
-            for word in telling_words(without_brackets(&section.title)) {
-                by_word.entry(word).or_default().push(at);
-            }
-        }
-        let mut apart = HashSet::new();
-        for words in said {
-            // For each phase, what each word names there; a word that two titles have tells nothing.
-            let mut named: HashMap<Option<usize>, BTreeMap<&String, Vec<usize>>> = HashMap::new();
-            for word in &words {
-                for at in by_word.get(word).into_iter().flatten() {
-                    let parent = self.outline.sections[*at].parent;
-                    named.entry(parent).or_default().entry(word).or_default().push(*at);
-                }
-            }
-            // "Backend and frontend foundations" means those of the phase that has all of these words.
-            let most = named.values().map(BTreeMap::len).max().unwrap_or_default();
-            for sections in named.into_values().filter(|sections| sections.len() == most) {
-                let one_each = sections.values().filter(|sections| sections.len() == 1).flatten();
-                let sections: BTreeSet<usize> = one_each.copied().collect();
-                apart.extend(sections.iter().filter(|_| sections.len() > 1));
-            }
-        }
-        apart
-    }
-
-    fn lines_about_order(&self) -> impl Iterator<Item = &Line<'_>> {
-        let blocks = self.outline.dependencies.iter().flat_map(|block| &block.lines);
-        blocks.chain(&self.outline.parallel_lines)
     }
 
     fn source(&self, at: usize, mark_at: Option<usize>) -> Source {

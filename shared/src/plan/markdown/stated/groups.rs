@@ -1,13 +1,17 @@
-//! Names that a plan gives to groups of tasks: "Program fixes (T010-T016) are sequential" lets "program fixes" stand for
-//! these tasks in other sentences.
+//! Groups of tasks: names that a plan gives them ("Program fixes (T010-T016) are sequential" lets "program fixes" stand for these
+//! tasks in other sentences), and lists below a line that says that they run in parallel ("Parallel batch A:", then a line for
+//! each task).
 
-use super::super::{
-    Page,
-    keywords::{Voice, keyword_at},
-    lines::{Kind, Line},
-    mentions::{Mentions, Name},
-    node_index::{MOST_GROUP_WORDS, NodeIndex},
-    tokens::{Piece, Token, Tokenizer},
+use super::{
+    super::{
+        Page,
+        keywords::{Voice, keyword_at},
+        lines::{Kind, Line},
+        mentions::{Mentions, Name, Placed},
+        node_index::{MOST_GROUP_WORDS, NodeIndex},
+        tokens::{Piece, Token, Tokenizer},
+    },
+    reader::Reader,
 };
 
 /// Notes the names of groups in the lines that speak of order.
@@ -65,4 +69,109 @@ fn groups_of(
             named.push((words.into_iter().rev().collect(), mentions.known.nodes(&list.members)));
         }
     }
+}
+
+/// What one line of a batch names: one task, or several that belong together, as "T008+T009".
+type Group<'a> = Vec<Placed<'a>>;
+
+impl<'a> Reader<'_, '_, 'a> {
+    /// Notes the batches in some lines that follow each other.
+    pub(super) fn batches<'l>(&mut self, lines: impl Iterator<Item = &'l Line<'a>>)
+    where
+        'a: 'l,
+    {
+        let mut batch: Option<Vec<Group<'a>>> = None;
+        for line in lines {
+            if opens_batch(line.text) {
+                self.close_batch(batch.replace(Vec::new()));
+                continue;
+            }
+            match (&mut batch, self.leading_group(line)) {
+                // "T011, T012, T013 (schemas)": these run beside each other; what other lines name may come before them.
+                (Some(_), Some((group, true))) => self.abreast(&group),
+                (Some(batch), Some((group, false))) => batch.push(group),
+                (Some(batch), None) if batch.is_empty() && line.text.trim().is_empty() => {}
+                _ => self.close_batch(batch.take()),
+            }
+        }
+        self.close_batch(batch);
+    }
+
+    fn close_batch(&mut self, batch: Option<Vec<Group<'a>>>) {
+        /// Who lists more than this means a whole phase.
+        const MOST: usize = 40;
+        let batch: Vec<Group<'a>> =
+            batch.unwrap_or_default().into_iter().filter(|group| !group.is_empty()).collect();
+        if batch.len() > MOST || self.mixes_tests(&batch) {
+            return;
+        }
+        if batch.iter().all(|group| group.len() == 1) {
+            return self.abreast(&batch.concat());
+        }
+        for (at, group) in batch.iter().enumerate() {
+            for other in &batch[at + 1..] {
+                self.unrelated(group, other, None);
+                self.unrelated(other, group, None);
+            }
+        }
+    }
+
+    /// Whether a batch holds tests and other tasks. A list "Parallel batch 1:" may also mean one line of work beside others,
+    /// and no implementation may run beside its own tests.
+    fn mixes_tests(&self, batch: &[Group<'a>]) -> bool {
+        let is_test = |at: &usize| {
+            let name = self.found.drafts[*at].task.name.to_lowercase();
+            name.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "test" | "tests"))
+        };
+        let tasks: Vec<usize> = batch.iter().flat_map(|group| self.known.nodes(group)).collect();
+        let tests = tasks.iter().filter(|at| is_test(at)).count();
+        tests > 0 && tests < tasks.len()
+    }
+
+    /// The tasks that a line begins with. A line that says more about their order stays in the batch and gives none.
+    /// Whether commas part them is told too.
+    fn leading_group(&self, line: &Line<'a>) -> Option<(Group<'a>, bool)> {
+        let mut tokens: Vec<Token<'a>> = Vec::new();
+        self.tokenizer.lines(std::iter::once(line), &mut tokens);
+        let is_lead = |token: &Token<'_>| match token.what {
+            Piece::Word(word) => word.eq_ignore_ascii_case("task"),
+            piece => matches!(piece, Piece::Stop | Piece::Colon | Piece::Dash | Piece::Other),
+        };
+        let start = tokens.iter().position(|token| !is_lead(token))?;
+        let list = self.mentions(false).list_at(&tokens, start)?;
+        let is_task = |(name, _): &Placed<'a>| matches!(name, Name::Task(_) | Name::Range(..));
+        if !list.members.iter().all(is_task) {
+            return None;
+        }
+        let says_more = (list.end..tokens.len()).any(|at| {
+            matches!(tokens[at].what, Piece::Arrow(_)) || keyword_at(&tokens, at, Voice::Section).is_some()
+        });
+        let is_list = list.is_comma_list && list.members.len() > 1;
+        Some(if says_more { (Vec::new(), false) } else { (list.members, is_list) })
+    }
+}
+
+/// "Parallel batch A (different files):", "# Launch together:", "**In parallel**:". A track or a stream is worked through
+/// in its order, beside others.
+fn opens_batch(text: &str) -> bool {
+    const LONGEST: usize = 160;
+    let text = text.trim().trim_end_matches('*');
+    if text.len() > LONGEST || !text.ends_with([':', '：']) {
+        return false;
+    }
+    let lower = text.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    has(&["parallel", "together", "simultaneously", "并行", "並行", "並列", "平行"])
+        && !has(&[
+            "track",
+            "stream",
+            "lane",
+            "developer",
+            "dev ",
+            "team",
+            "week",
+            "sequential",
+            "not ",
+            "[p]",
+        ])
 }

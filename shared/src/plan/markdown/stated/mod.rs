@@ -1,7 +1,6 @@
 //! The order that a plan states: which of its statements are taken, and where they replace the implied order.
 
 mod arrows;
-mod batches;
 mod groups;
 mod reader;
 

@@ -5,7 +5,7 @@ use super::{
     super::{
         Page,
         default_order::Family,
-        drawings::{DrawingReader, is_mermaid},
+        drawings::{DrawingReader, Wave, is_mermaid, waves},
         keywords::{Sense, Voice, keyword_at},
         lines::Kind,
         mentions::{Mentions, Name, Placed},
@@ -14,7 +14,6 @@ use super::{
         sentences::{self, ArrowClaim, Claim, Force, Said},
         tokens::{Piece, Token, Tokenizer},
         tree::{NodeKind, Role},
-        waves::{self, Wave},
     },
     Edge, MOST_EDGES, MOST_PAIRS, MOST_TANGLED, MOST_UNRELATED, Scope, Statements, Weight,
 };
@@ -168,7 +167,7 @@ impl<'r, 'a> Reader<'r, '_, 'a> {
         if is_drawing && is_mermaid(&block.lines) {
             return arrows.append(&mut drawing.mermaid(&block.lines));
         }
-        if is_drawing && let Some(waves) = waves::read(&block.lines) {
+        if is_drawing && let Some(waves) = waves(&block.lines) {
             return self.waves(&waves);
         }
         let mut said = Said::default();

@@ -1,0 +1,108 @@
+//! Sentences that say less than their keyword: they leave open what comes first, speak of a part or a thing, or name what the
+//! plan does not know.
+
+use super::{
+    super::{
+        keywords::{Keyword, Sense, Voice},
+        mentions::{List, Placed},
+        tokens::Piece,
+    },
+    ClauseReader,
+};
+
+impl<'a> ClauseReader<'_, 'a> {
+    /// "can proceed after US1 or in parallel", "after Phase 2, or after US1": one way of two is no dependency.
+    pub(super) fn leaves_open(&self, at: usize, end: Option<usize>) -> bool {
+        let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let is_second = at > 0 && is(at - 1, &["or"]) && is(at, &["after", "once"]);
+        let is_first = end.is_some_and(|end| {
+            is(end, &["or"])
+                && (is(end + 1, &["in"]) && is(end + 2, &["parallel"])
+                    || is(end + 1, &["concurrently", "simultaneously"]))
+        });
+        is_second || is_first
+    }
+
+    /// "US3: independent — may start the US3 dialog after US2", "US5: independent but needs US1 data": what the item is about
+    /// does not wait as a whole.
+    pub(super) fn is_of_a_thing(&self, at: usize, topic: Option<&[Placed<'a>]>) -> bool {
+        const NEEDS: [&str; 4] = ["needs", "need", "requires", "require"];
+        const WHOLE: [&str; 10] =
+            ["implementation", "work", "story", "phase", "tasks", "starts", "start", "begins", "runs", "is"];
+        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
+            Some(Piece::Word(word)) => word.to_ascii_lowercase(),
+            _ => String::new(),
+        };
+        let says_independent = (0..at).any(|at| word(at) == "independent");
+        if says_independent && NEEDS.contains(&word(at).as_str()) {
+            return true;
+        }
+        let is_topic = |list: &List<'a>| {
+            topic.is_some_and(|topic| {
+                topic.iter().map(|(name, _)| name).eq(list.members.iter().map(|(name, _)| name))
+            })
+        };
+        let is_again =
+            self.last.as_ref().is_some_and(|list| is_topic(list) && list.end + 1 == at && list.last > 0);
+        is_again
+            && self.last_but_one.is_some()
+            && matches!(word(at).as_str(), "after" | "once")
+            && !WHOLE.contains(&word(at - 1).as_str())
+    }
+
+    /// Whether a keyword without an object that can be read surely states an order, which then is told.
+    pub(super) fn states_unread_order(&self, at: usize, keyword: Keyword) -> bool {
+        let Piece::Word(word) = self.clause[at].what else { return false };
+        let is = |known: &[&str]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
+        // "depending on the flag" is a condition.
+        if !keyword.is_certain || is(&["depending"]) || self.says_none(at) {
+            return false;
+        }
+        if self.voice != Voice::Task {
+            return true;
+        }
+        is(&["depends"]) && !self.is_about_a_thing(at)
+            || is(&["depends", "depend", "blocked"]) && self.is_apart(at)
+    }
+
+    /// "Depends on: (none — can start at once)".
+    pub(super) fn says_none(&self, at: usize) -> bool {
+        const SHORTLY: usize = 6;
+        const NONE: [&str; 9] =
+            ["none", "nothing", "nenhuma", "ninguna", "aucune", "keine", "brak", "无", "なし"];
+        let end = self.clause.len().min(at + SHORTLY);
+        self.clause[at..end].iter().any(|token| matches!(token.what, Piece::Word(word) if NONE.iter().any(|none| word.eq_ignore_ascii_case(none))))
+    }
+
+    /// "(depends on the schema)", "…; depends on the schema": apart from the title of the task.
+    pub(super) fn is_apart(&self, at: usize) -> bool {
+        let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
+        before.is_none_or(|token| {
+            matches!(
+                token.what,
+                Piece::Open | Piece::OpenSquare | Piece::Dash | Piece::Pause | Piece::Comma | Piece::Colon
+            )
+        })
+    }
+
+    /// "the view that depends on the store", "what depends on it": the text of a task speaks of a thing, not of the task.
+    /// "…, which depends on the schema" may speak of the task.
+    pub(super) fn is_about_a_thing(&self, at: usize) -> bool {
+        const BEFORE: [&str; 6] = ["that", "what", "anything", "everything", "who", "longer"];
+        let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
+        before.is_some_and(|token| matches!(token.what, Piece::Word(word) if BEFORE.iter().any(|known| word.eq_ignore_ascii_case(known))))
+    }
+
+    /// In the text of a task, "behaves the same after the T030 extraction" tells about something else than "(after T030)"
+    /// does: it counts only so far as it follows the order of the file.
+    pub(super) fn is_aside(&self, at: usize, keyword: Keyword) -> bool {
+        let before = at.checked_sub(1).and_then(|before| self.clause.get(before));
+        let begins = before.is_none_or(|token| !matches!(token.what, Piece::Word(_) | Piece::Id(_)));
+        let is_once = matches!(self.clause[at].what, Piece::Word(word) if word.eq_ignore_ascii_case("once"));
+        self.voice == Voice::Task
+            && !keyword.is_certain
+            && keyword.sense == Sense::Waits
+            && !begins
+            && !is_once
+    }
+}

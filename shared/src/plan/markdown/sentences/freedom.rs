@@ -1,0 +1,151 @@
+//! What waits for nothing, as sentences say it: "no dependencies", "can start immediately", "fully independent", "can run at any
+//! time".
+
+use super::{
+    super::{
+        keywords::{Sense, Voice, is_denied, keyword_at},
+        mentions::Placed,
+        tokens::Piece,
+    },
+    ClauseReader,
+};
+
+impl<'a> ClauseReader<'_, 'a> {
+    /// "Setup (Phase 1): no dependencies", "can start immediately".
+    pub(super) fn note_freedom(&mut self, topic: Option<&[Placed<'a>]>) {
+        if self.voice == Voice::Task || self.is_remark {
+            return;
+        }
+        let word = |at: usize| match self.clause.get(at).map(|token| token.what) {
+            Some(Piece::Word(word)) => word.to_lowercase(),
+            _ => String::new(),
+        };
+        let says = |first: &[&str], second: &[&str]| {
+            (0..self.clause.len()).any(|at| {
+                first.contains(&word(at).as_str())
+                    && second.contains(&word(at + 1).as_str())
+                    && !matches!(word(at + 2).as_str(), "on" | "between" | "after" | "once")
+            })
+        };
+        let is_free = says(&["no", "zero"], &["dependencies", "deps", "dependency", "prerequisites"])
+            || says(&["start", "starts", "begin"], &["immediately"])
+            || (0..self.clause.len()).any(|at| matches!(word(at).as_str(), "无依赖" | "無依賴"))
+            || says(&["fully", "completely", "totally"], &["independent"])
+            || self.says_independent();
+        let has_keyword = (0..self.clause.len()).any(|at| {
+            keyword_at(self.clause, at, self.voice).is_some_and(|k| k.sense != Sense::Unrelated)
+                && !is_denied(self.clause, at)
+        });
+        if !is_free || has_keyword {
+            return;
+        }
+        self.said.is_free = true;
+        // What the clause itself names goes before what the item is about.
+        let own = self.mentions.list_at(self.clause, 0).filter(|_| self.voice == Voice::Section);
+        let names = own.map(|list| list.members).or_else(|| topic.map(<[_]>::to_vec)).unwrap_or_default();
+        if self.any_time().is_some() {
+            self.said.any_time.extend(names.iter().cloned());
+        }
+        self.said.free.extend(names);
+    }
+
+    /// "Write the docs (can be done anytime)": what a task says of itself stands apart from its title, so "users can cancel at
+    /// any time" is none. "any time after T003" counts only if what comes first can be read.
+    pub(super) fn note_any_time(&mut self) {
+        const MODALS: [&str; 3] = ["can", "may", "could"];
+        const WORDS: [&str; 26] = [
+            "at",
+            "be",
+            "done",
+            "run",
+            "start",
+            "started",
+            "begin",
+            "executed",
+            "implemented",
+            "written",
+            "happen",
+            "worked",
+            "on",
+            "in",
+            "parallel",
+            "also",
+            "this",
+            "it",
+            "task",
+            "safely",
+            "and",
+            "independent",
+            "independently",
+            "any",
+            "time",
+            "proceed",
+        ];
+        let Some((at, end)) = self.any_time().filter(|_| self.voice == Voice::Task) else { return };
+        let word = |at: usize| match self.clause[at].what {
+            Piece::Word(word) => Some(word),
+            _ => None,
+        };
+        let is_among = |at: usize, words: &[&str]| {
+            word(at).is_some_and(|word| words.iter().any(|known| word.eq_ignore_ascii_case(known)))
+        };
+        let start = (0..at)
+            .rev()
+            .take_while(|at| is_among(*at, &WORDS) || is_among(*at, &MODALS))
+            .last()
+            .unwrap_or(at);
+        let is_bracketed = start
+            .checked_sub(1)
+            .is_some_and(|before| matches!(self.clause[before].what, Piece::Open | Piece::OpenSquare));
+        let says_can = (start..at).any(|at| is_among(at, &MODALS))
+            || is_bracketed
+            || word(at).is_some_and(|word| !word.is_ascii());
+        let is_end = match self.clause.get(end).map(|token| token.what) {
+            Some(Piece::Word(word)) => match keyword_at(self.clause, end, self.voice) {
+                Some(keyword) => self.object_at(keyword, None).is_some(),
+                None => matches!(word, "in" | "and" | "independently" | "as" | "since" | "because"),
+            },
+            Some(Piece::Id(_)) => false,
+            _ => true,
+        };
+        if says_can && is_end && self.is_apart(start) {
+            self.said.is_any_time = true;
+        }
+    }
+
+    /// Where "anytime", "any time" or "any point" stands, and where it ends.
+    fn any_time(&self) -> Option<(usize, usize)> {
+        const CJK: [&str; 3] = ["随时", "隨時", "いつでも"];
+        let is = |at: usize, wanted: &[&str]| matches!(self.clause.get(at).map(|token| token.what), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        (0..self.clause.len()).find_map(|at| match self.clause[at].what {
+            Piece::Word(word)
+                if word.eq_ignore_ascii_case("anytime") || CJK.iter().any(|known| word.contains(known)) =>
+            {
+                Some((at, at + 1))
+            }
+            Piece::Word(_) if is(at, &["any"]) && is(at + 1, &["time", "point"]) => Some((at, at + 2)),
+            _ => None,
+        })
+    }
+
+    /// "Phase 10: independent, can run anytime", "T009 — fully independent".
+    pub(super) fn says_independent(&self) -> bool {
+        let what = |at: usize| self.clause.get(at).map(|token| token.what);
+        let is = |at: usize, wanted: &[&str]| matches!(what(at), Some(Piece::Word(word)) if wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted)));
+        let is_predicate = |at: usize| {
+            let is_stressed = at > 0 && is(at - 1, &["fully", "completely", "totally"]);
+            let before = at.checked_sub(1 + usize::from(is_stressed));
+            matches!(
+                before.and_then(what),
+                None | Some(Piece::Colon | Piece::Dash | Piece::Pause | Piece::Other | Piece::Open)
+            )
+        };
+        let is_end = |at: usize| {
+            matches!(what(at), None | Some(Piece::Dash | Piece::Pause | Piece::Close | Piece::Comma))
+                || is(at, &["can", "and", "start"])
+        };
+        (0..self.clause.len())
+            .any(|at| is(at, &["independent", "independently"]) && is_predicate(at) && is_end(at + 1))
+            || self.any_time().is_some()
+    }
+}
