@@ -123,7 +123,7 @@ fn menders(later: &[&Task], red: &Task) -> Vec<TaskId> {
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::Plan;
+    use super::{Plan, propose_test};
 
     fn menders(text: &str, red: &str) -> String {
         let plan = Plan::read("tasks.md", text.as_bytes()).unwrap();
@@ -143,11 +143,6 @@ mod tests {
         let text = "## Phase 1: Tests\n\n- [ ] T001 [red] tests\n\n## Phase 2: Work\n\n- [ ] T002 a\n- [ ] T003 b\n\n## Phase 3: More\n\n- [ ] T004 c\n";
         assert_eq!(menders(text, "T001"), "T002 T003");
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn each_kind_of_project_has_its_command() {
