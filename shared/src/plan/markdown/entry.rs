@@ -225,7 +225,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     /// A step of a plan that has neither boxes nor ids.
-    pub(super) fn prose_item(&mut self, at: usize, column: usize, task: ProseTask) {
+    pub(super) fn prose_item(&mut self, at: usize, column: usize, task: &ProseTask) {
         let line = self.lines[at];
         self.leave();
         let text = tick_at(line.content()).map_or(line.content(), |(_, rest)| rest);
@@ -244,10 +244,10 @@ impl<'a> Builder<'_, 'a> {
         if is_ticked {
             task.mark = Mark::Done;
         }
-        self.prose_entry(Form::Heading, at, Head::plain(title), task)
+        self.prose_entry(Form::Heading, at, Head::plain(title), &task)
     }
 
-    fn prose_entry(&mut self, form: Form, at: usize, head: Head<'a>, task: ProseTask) -> Option<usize> {
+    fn prose_entry(&mut self, form: Form, at: usize, head: Head<'a>, task: &ProseTask) -> Option<usize> {
         let line = self.lines[at];
         let id = match &task.number {
             Some(number) => number.parse().ok()?,

@@ -277,7 +277,7 @@ impl<'a> Builder<'_, 'a> {
         let line = self.lines[at];
         let content = line.content();
         if let Some(task) = self.prose_task(at) {
-            return self.prose_item(at, column, task);
+            return self.prose_item(at, column, &task);
         }
         let is_nested = self.open.iter().any(|(column, _)| line.indent >= *column);
         if let Some((checkbox, rest)) = checkbox(content) {
@@ -313,7 +313,7 @@ impl<'a> Builder<'_, 'a> {
         let line = self.lines[at];
         let content = line.content();
         if let Some(task) = self.prose_task(at) {
-            return self.prose_item(at, line.indent + 2, task);
+            return self.prose_item(at, line.indent + 2, &task);
         }
         // `-[ ] T001` and `• [ ] T001` are no list items for Markdown, but for people they are.
         let bare = content.trim_start_matches(['-', '*', '+', '•', '–', '·', '◦', ' ']);
