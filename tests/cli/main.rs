@@ -19,6 +19,7 @@ mod cleanup_review;
 mod cleanup_sessions;
 mod cleanup_work;
 mod compost;
+mod confined_git;
 mod cut_input;
 mod cut_transactions;
 mod daemon;

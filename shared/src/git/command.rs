@@ -337,6 +337,11 @@ impl GitCommand {
         self
     }
 
+    pub(super) fn map_program(mut self, change: impl FnOnce(Program) -> Program) -> Self {
+        self.program = change(self.program);
+        self
+    }
+
     /// Keeps a variable of ours from it.
     #[must_use]
     pub(super) fn env_remove(mut self, name: &str) -> Self {

@@ -20,7 +20,8 @@ use std::{
 };
 
 use super::{
-    GitCommand, GitError, PrivateIndex, Repository, folder_watch::FolderWatch, setting_entry::SettingEntry,
+    GitCommand, GitError, PrivateIndex, Repository, confined::Helpers, folder_watch::FolderWatch,
+    setting_entry::SettingEntry,
 };
 use crate::{
     process::is_process_alive,
@@ -110,6 +111,7 @@ type FileStamp = (u64, u64, i64, i64);
 #[derive(Debug)]
 pub(super) struct FrozenSettings {
     settings: Settings,
+    helpers: Helpers,
     /// Whose settings they are.
     common_dir: PathBuf,
     dir: PathBuf,
@@ -192,6 +194,11 @@ impl Repository {
         }
         let key = if known.settings.has_variants { &self.git_dir } else { &self.common_dir };
         self.put_frozen(key.clone(), known.settings.clone()).ok().or_else(|| self.recall_frozen())
+    }
+
+    /// What the frozen settings let git run; `None` while none are frozen.
+    pub(super) fn frozen_helpers(&self) -> Option<Helpers> {
+        self.recall_frozen().map(|known| known.helpers.clone())
     }
 
     fn recall_frozen(&self) -> Option<Arc<FrozenSettings>> {
@@ -311,6 +318,10 @@ impl Settings {
         self.outer.iter().chain(&self.inner).any(|entry| entry.key.starts_with(prefix))
     }
 
+    fn helpers(&self) -> Helpers {
+        Helpers::of(self.outer.iter().chain(&self.inner).chain(&self.told))
+    }
+
     fn are_plain(&self) -> bool {
         let mut all = self.outer.iter().chain(&self.inner).chain(&self.told);
         let is_plain = |entry: &SettingEntry| {
@@ -369,8 +380,9 @@ impl FrozenSettings {
         let (links, common_dir) = (links.collect(), common_dir.to_owned());
         let folders = FolderWatch::begin(&dir, [&b"info/."[..], b"apart/."].into_iter());
         let (stamps, is_moved) = (Vec::new(), AtomicBool::new(false));
+        let helpers = settings.helpers();
         let mut made =
-            Self { settings, common_dir, dir, files, links, stamps, folders, is_moved, fault: None };
+            Self { settings, helpers, common_dir, dir, files, links, stamps, folders, is_moved, fault: None };
         for (file, text) in &made.files {
             safe_files::write_with_mode(file, text, 0o600)?;
         }
@@ -386,6 +398,7 @@ impl FrozenSettings {
     fn nowhere(common_dir: &Path, settings: Settings, fault: String) -> Self {
         let (dir, common_dir) = (PathBuf::from("/dev/null/settings"), common_dir.to_owned());
         Self {
+            helpers: settings.helpers(),
             settings,
             common_dir,
             dir,

@@ -2,7 +2,7 @@
 //! act on a repository that happens to lie around it.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
@@ -43,8 +43,10 @@ impl Identity {
 
 /// Whether a child process has begun that runs code of a repository. A link that appears from then on is not the user's.
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
-/// Worktrees that the user had behind links before.
-static LINKED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Worktrees that the user had behind links before, and where they led then.
+static LINKED: Mutex<BTreeMap<PathBuf, PathBuf>> = Mutex::new(BTreeMap::new());
+/// Folders in git directories that the user had linked before, by git directory.
+static LINKED_INSIDE: Mutex<BTreeMap<PathBuf, Vec<PathBuf>>> = Mutex::new(BTreeMap::new());
 
 /// A child process begins that runs code of a repository.
 pub(super) fn note_child() {
@@ -61,10 +63,31 @@ pub(super) fn require_plain_top(top: &Path) -> Result<(), GitError> {
         return Ok(());
     }
     let mut known = LINKED.lock().unwrap_or_else(PoisonError::into_inner);
-    if !HAS_BEGUN.load(Ordering::Relaxed) {
-        known.insert(top.to_owned());
+    if !has_begun() {
+        known.insert(top.to_owned(), safe_files::resolved(top));
     }
-    if known.contains(top) { Ok(()) } else { Err(GitError::LinkedWorktree { path: top.to_owned() }) }
+    if known.contains_key(top) { Ok(()) } else { Err(GitError::LinkedWorktree { path: top.to_owned() }) }
+}
+
+/// Where a worktree really is: as it was before the first child process began, if the user has it behind a link.
+pub(super) fn real_top(top: &Path) -> PathBuf {
+    let known = LINKED.lock().unwrap_or_else(PoisonError::into_inner);
+    known.get(top).cloned().unwrap_or_else(|| top.to_owned())
+}
+
+/// Where the user's links with one of these names in a git directory led before the first child process began. Later ones are
+/// not the user's.
+pub(super) fn linked_folders(git_dir: &Path, names: &[&str]) -> Vec<PathBuf> {
+    let mut known = LINKED_INSIDE.lock().unwrap_or_else(PoisonError::into_inner);
+    let find = || {
+        let links = names.iter().map(|name| git_dir.join(name)).filter(|path| path.is_symlink());
+        links.map(|link| safe_files::resolved(&link)).collect()
+    };
+    known.entry(git_dir.to_owned()).or_insert_with(|| if has_begun() { Vec::new() } else { find() }).clone()
+}
+
+fn has_begun() -> bool {
+    HAS_BEGUN.load(Ordering::Relaxed)
 }
 
 #[cfg(test)]

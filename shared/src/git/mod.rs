@@ -7,6 +7,7 @@ mod checked_out;
 mod command;
 mod commits;
 mod config;
+mod confined;
 mod deepen;
 mod diff;
 mod distance;

@@ -42,7 +42,7 @@ fn setting(repository: Option<&Repository>, key: &str) -> Result<Option<String>,
 }
 
 /// Options may follow only where nothing but ssh reads them: not behind a pipe, a list or another program.
-fn is_openssh(command: &str) -> bool {
+pub(super) fn is_openssh(command: &str) -> bool {
     let is_plain = !command.contains([';', '|', '&', '`', '(', '#', '\n', char::REPLACEMENT_CHARACTER]);
     let program = command.split_whitespace().next().unwrap_or_default();
     let name = program.trim_matches(['\'', '"']).rsplit('/').next().unwrap_or_default();

@@ -198,10 +198,11 @@ impl Repository {
     fn change_submodule(&self, name: &str, submodule: &Submodule) -> Result<GitCommand, GitError> {
         let place = self.top().join(&submodule.path);
         match self.home_of_submodule(&place) {
-            Some(Home::Module(home)) => Ok(GitCommand::changing(name, &place, &[])
-                .at_home()
-                .env("GIT_DIR", home)
-                .env("GIT_WORK_TREE", &place)),
+            Some(Home::Module(home)) => {
+                let command = GitCommand::changing(name, &place, &[]).at_home();
+                let command = command.env("GIT_DIR", &home).env("GIT_WORK_TREE", &place);
+                Ok(self.confine_to(command, [home, place]))
+            }
             _ => {
                 let what = format!("the repository of '{}' is not among the modules", submodule.path);
                 Err(GitError::Strange { command: "submodule".into(), what })

@@ -144,6 +144,7 @@ impl Repository {
         let command =
             self.change("worktree").args(["add", "--no-checkout", "--detach", "--lock", "--reason"]);
         let command = command.arg(reason).arg("--").arg(path).arg(commit.to_string());
+        let command = command.writing_in(path.parent().unwrap_or(path));
         self.make_home(path, command).map(drop)
     }
 
@@ -156,6 +157,10 @@ impl Repository {
     /// Makes the register and the folders agree again after folders were moved.
     pub fn repair_worktrees(&self, paths: &[PathBuf]) -> Result<String, GitError> {
         let command = self.change("worktree").arg("repair").args(paths);
+        // It writes the files that lead from worktrees to the repository, also of those that were not named.
+        let known = self.worktree_homes().into_keys();
+        let command =
+            known.chain(paths.iter().cloned()).fold(command, |command, top| command.writing_in(&top));
         let ended = self.change_homes(|| command.finish())?;
         let said = [ended.stdout, ended.stderr].concat();
         Ok(String::from_utf8_lossy(&said).trim_end().to_owned())

@@ -6,6 +6,7 @@
 
 mod attendance;
 mod cancel;
+mod confine;
 mod crash;
 mod ear;
 mod ending;
@@ -34,6 +35,7 @@ mod watch;
 
 pub use attendance::{Attendance, Ended};
 pub use cancel::Cancel;
+pub use confine::Confinement;
 pub use crash::{find_dead, forget_dead};
 pub use ear::{Ear, within};
 pub use ending::Ending;

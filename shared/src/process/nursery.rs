@@ -15,7 +15,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::{family::Family, mark::Mark};
+use super::{Confinement, family::Family, mark::Mark};
 
 static DOOR: RwLock<()> = RwLock::new(());
 static KNOWN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
@@ -31,28 +31,35 @@ fn families() -> MutexGuard<'static, BTreeMap<u32, Family>> {
 
 /// Starts a child that its owner waits for. It may be in a group of its own and end at once: whoever asks meanwhile whether
 /// it is known waits until it is.
-pub(super) fn spawn(command: &mut Command) -> io::Result<Child> {
+pub(super) fn spawn(command: &mut Command, confinement: Option<&Confinement>) -> io::Result<Child> {
     let _shared = still();
     let mut known = known();
-    let child = command.spawn()?;
+    let child = start(command, confinement)?;
     known.insert(child.id());
     Ok(child)
 }
 
 /// Starts a child in a group of its own that inherits `lock`.
 pub(super) fn spawn_family(
-    command: &mut Command,
+    (command, confinement): (&mut Command, Option<&Confinement>),
     mark: &Mark,
     lock: Option<&File>,
 ) -> io::Result<(Child, Family)> {
     adopt_orphans();
     let _alone = DOOR.write().unwrap_or_else(PoisonError::into_inner);
     let _inherited = lock.map(inheritable).transpose()?;
-    let child = command.spawn()?;
+    let child = start(command, confinement)?;
     let family = Family::new(child.id(), mark.clone());
     known().insert(child.id());
     families().insert(child.id(), family.clone());
     Ok((child, family))
+}
+
+fn start(command: &mut Command, confinement: Option<&Confinement>) -> io::Result<Child> {
+    match confinement {
+        Some(confinement) => confinement.apply(|| command.spawn()),
+        None => command.spawn(),
+    }
 }
 
 /// The owner has waited for this child.

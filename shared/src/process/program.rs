@@ -23,7 +23,7 @@ use std::{
 use rustix::event::{PollFd, PollFlags};
 
 use super::{
-    Ear, ProcessError, crash,
+    Confinement, Ear, ProcessError, crash,
     ear::{Bounds, Wait},
     environment::{self, TRUST},
     find::find_program,
@@ -49,6 +49,8 @@ pub struct Program {
     is_spared: bool,
     /// Whether it is known to leave the files of all worktrees alone.
     is_harmless: bool,
+    /// Where it may change files, if not everywhere.
+    confinement: Option<Confinement>,
 }
 
 /// What a program that has ended left behind.
@@ -73,7 +75,7 @@ impl Finished {
 impl Program {
     /// The program `name`, looked up on `PATH`.
     pub fn new(name: impl AsRef<OsStr>) -> Self {
-        Self { command: Command::new(name), is_spared: false, is_harmless: false }
+        Self { command: Command::new(name), is_spared: false, is_harmless: false, confinement: None }
     }
 
     /// The same, looked up once for as long as we run: where `PATH` is long, to look in each folder of it again takes as
@@ -127,8 +129,26 @@ impl Program {
         self
     }
 
-    pub(super) fn into_command(self) -> Command {
-        self.command
+    /// Lets it change files only there. A second call replaces the first.
+    #[must_use]
+    pub fn confined(self, confinement: Confinement) -> Self {
+        Self { confinement: Some(confinement), ..self }
+    }
+
+    /// Lets it change files beneath this folder too, if it is confined.
+    #[must_use]
+    pub fn writing_in(mut self, folder: &Path) -> Self {
+        self.confinement.iter_mut().for_each(|confinement| confinement.add(folder.to_owned()));
+        self
+    }
+
+    pub(super) fn into_parts(self) -> (Command, Option<Confinement>) {
+        (self.command, self.confinement)
+    }
+
+    fn spawn(&mut self) -> Result<Child, ProcessError> {
+        let spawned = nursery::spawn(&mut self.command, self.confinement.as_ref());
+        spawned.map_err(|source| self.error(source))
     }
 
     /// A folder that is gone is told by the system as if the program were.
@@ -163,7 +183,7 @@ impl Program {
         program.command.stdin(end(input.1)).stdout(end(output.1)).stderr(end(errors.1)).env_remove(TRUST);
         let name = program.command.get_program().to_os_string();
         let writer = program.begin_writing();
-        let mut child = nursery::spawn(&mut program.command).map_err(|source| program.error(source))?;
+        let mut child = program.spawn()?;
         child.stdin = Some(OwnedFd::from(input.0).into());
         let pipes = Pipes::Fresh(OwnedFd::from(output.0).into(), OwnedFd::from(errors.0).into());
         Ok(Running { child, pipes: Some(pipes), program: name, patience: Some(PATIENCE), _writer: writer })
@@ -239,7 +259,7 @@ impl Program {
     pub fn attend(mut self) -> Result<ExitStatus, ProcessError> {
         self.command.env_remove(TRUST);
         let _writer = self.begin_writing();
-        let mut child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
+        let mut child = self.spawn()?;
         let status = child.wait();
         nursery::forget(child.id());
         status.map_err(|source| self.error(source))
@@ -252,7 +272,7 @@ impl Program {
         if let Some(writer) = self.begin_writing() {
             writer.stays();
         }
-        let child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
+        let child = self.spawn()?;
         nursery::forget(child.id());
         Ok(())
     }
@@ -260,6 +280,9 @@ impl Program {
     /// Becomes the program. Returns only if that failed.
     #[must_use]
     pub fn become_it(mut self) -> ProcessError {
+        if let Some(Err(source)) = self.confinement.as_ref().map(Confinement::enter) {
+            return self.error(source);
+        }
         let source = self.command.exec();
         self.error(source)
     }
@@ -271,7 +294,7 @@ impl Program {
         }
         let program = self.command.get_program().to_os_string();
         let writer = self.begin_writing();
-        let mut child = nursery::spawn(&mut self.command).map_err(|source| self.error(source))?;
+        let mut child = self.spawn()?;
         let pipes = child.stdout.take().zip(child.stderr.take()).map(|(out, err)| Pipes::Fresh(out, err));
         Ok(Running { child, pipes, program, patience: Some(LIMIT), _writer: writer })
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    Attendance, Cancel, Chunk, Ending, Filter, Limits, Program, Tail, environment,
+    Attendance, Cancel, Chunk, Confinement, Ending, Filter, Limits, Program, Tail, environment,
     family::Family,
     limits::Clock,
     mark::{self, Mark},
@@ -45,6 +45,7 @@ pub struct Outcome {
 /// What the caller set with [`Program::env`] stays; standard input is empty unless given.
 pub struct Supervised<'a> {
     command: Command,
+    confinement: Option<Confinement>,
     input: Vec<u8>,
     limits: Limits,
     cancels: Vec<Cancel>,
@@ -58,8 +59,10 @@ impl<'a> Supervised<'a> {
     /// `program`, without limits and with a tail of 2000 characters of each stream.
     #[must_use]
     pub fn new(program: Program) -> Self {
+        let (command, confinement) = program.into_parts();
         Self {
-            command: program.into_command(),
+            command,
+            confinement,
             input: Vec::new(),
             limits: Limits::default(),
             cancels: Vec::new(),
@@ -137,7 +140,8 @@ impl<'a> Supervised<'a> {
             attendance.announce(&mark)?;
         }
         let lock = self.attendance.as_ref().map(|attendance| attendance.file());
-        let (mut child, family) = nursery::spawn_family(&mut self.command, &mark, lock)?;
+        let started = (&mut self.command, self.confinement.as_ref());
+        let (mut child, family) = nursery::spawn_family(started, &mark, lock)?;
         if let Some(attendance) = &mut self.attendance {
             attendance.enter(child.id());
         }

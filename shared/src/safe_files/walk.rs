@@ -102,6 +102,11 @@ fn enter_plain(folder: &Path, missing: Missing) -> io::Result<OwnedFd> {
     Ok(here)
 }
 
+/// A folder that is there, as a place that can be named to the system. It need not be readable.
+pub fn open_place(folder: &Path) -> io::Result<OwnedFd> {
+    enter(folder, Missing::Refused)
+}
+
 /// A folder that is there, to be listed.
 pub(super) fn open_folder(folder: &Path) -> io::Result<OwnedFd> {
     let meant = as_allowed(folder);

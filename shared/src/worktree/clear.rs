@@ -10,7 +10,7 @@ use super::{Pool, WorktreeError, fill, house::is_of_session, is_ours, places, sc
 use crate::{
     git::{Repository, Worktree, stale},
     name::{BranchName, TaskId, digest},
-    process::{Attendance, Cancel, FileLock, Holder, LockError, Program},
+    process::{Attendance, Cancel, Confinement, FileLock, Holder, LockError, Program},
     safe_files,
 };
 
@@ -228,9 +228,11 @@ impl Pool {
 /// Deletes folders in the background, when nobody else wants the machine. What stays is found by the next one.
 pub fn delete_in_background(folders: &[PathBuf]) {
     for part in folders.chunks(AT_ONCE) {
-        let delete = Program::new("nice").args(["-n", "19", "sh", "-c", DELETE, "sh"]).args(part);
+        // An agent that lives may replace a folder by a link while it is emptied.
+        let beside = part.iter().filter_map(|folder| folder.parent()).map(Path::to_owned);
+        let program = Program::new("nice").args(["-n", "19", "sh", "-c", DELETE, "sh"]).args(part);
         // What it deletes is no worktree any more.
-        let _ = delete.harmless().release();
+        let _ = program.harmless().confined(Confinement::new(beside)).release();
     }
 }
 

@@ -1,0 +1,236 @@
+//! Limits where a child process may change files, by Landlock on Linux. It may read everything.
+//!
+//! A thread of its own restricts itself and starts the child, which inherits the restriction; so does whatever the child
+//! starts, and none of them can take it off. The thread ends at once. Children are not bound to the thread that started
+//! them: no parent-death signal is set anywhere here, and they are waited for by process id.
+//!
+//! Rules name folders by descriptor. They are opened without following a link, so a folder that was replaced by a link
+//! before is not granted, and one that is replaced later leads to a place that is not granted either.
+
+use std::{io, path::PathBuf};
+
+/// The folders beneath which a child may write, make, remove and rename. Where the system cannot enforce it, see
+/// [`Confinement::is_enforced`], a child is started without limits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Confinement {
+    folders: Vec<PathBuf>,
+}
+
+impl Confinement {
+    /// Only beneath these folders. One that is missing or a link when the child starts is left out.
+    #[must_use]
+    pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut made = Self::default();
+        folders.into_iter().for_each(|folder| made.add(folder));
+        made
+    }
+
+    /// Beneath this folder, too.
+    pub fn add(&mut self, folder: PathBuf) {
+        // Each rule costs an open file: what lies in a granted folder needs none.
+        if !self.folders.iter().any(|known| folder.starts_with(known)) {
+            self.folders.retain(|known| !known.starts_with(&folder));
+            self.folders.push(folder);
+        }
+    }
+
+    /// Whether this system enforces it. It is tried once, because a kernel may know of Landlock and still refuse it (by a boot
+    /// parameter, or a container's system call filter).
+    #[must_use]
+    pub fn is_enforced() -> bool {
+        system::is_enforced()
+    }
+
+    /// Does `start` in a thread that is confined for good.
+    pub(super) fn apply<T: Send>(&self, start: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        if !Self::is_enforced() {
+            return start();
+        }
+        std::thread::scope(|scope| {
+            let work = || self.enter().and_then(|()| start());
+            let thread =
+                std::thread::Builder::new().name("confined start".into()).spawn_scoped(scope, work)?;
+            thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that starts it ended early")))
+        })
+    }
+
+    /// Confines the calling thread for good, and whatever it starts or becomes.
+    pub(super) fn enter(&self) -> io::Result<()> {
+        if Self::is_enforced() { system::enter(&self.folders) } else { Ok(()) }
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use std::{io, path::PathBuf, sync::OnceLock, thread};
+
+    use landlock::{
+        ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, RestrictionStatus, Ruleset,
+        RulesetAttr, RulesetCreatedAttr, RulesetError,
+    };
+
+    use crate::safe_files;
+
+    /// Devices that programs write to without changing anything.
+    const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
+
+    pub(super) fn is_enforced() -> bool {
+        static ENFORCED: OnceLock<bool> = OnceLock::new();
+        // The thread that tries it stays confined, so it must not be ours.
+        *ENFORCED.get_or_init(|| thread::spawn(|| restrict(&[]).is_ok()).join().unwrap_or(false))
+    }
+
+    pub(super) fn enter(folders: &[PathBuf]) -> io::Result<()> {
+        restrict(folders).map_err(io::Error::other)
+    }
+
+    /// All that changes the file system. Before version 2 (Linux 5.19) Landlock refuses every move to another folder, which
+    /// git needs. Truncating by name came with version 3; git never does it without opening the file for writing.
+    fn changing() -> BitFlags<AccessFs> {
+        AccessFs::from_write(ABI::V2) | AccessFs::Truncate
+    }
+
+    fn restrict(folders: &[PathBuf]) -> Result<(), RulesetError> {
+        let mut rules = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(AccessFs::from_write(ABI::V2))?
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::Truncate)?
+            .create()?;
+        for folder in folders {
+            if let Ok(place) = safe_files::open_place(folder) {
+                rules = rules.add_rule(PathBeneath::new(place, changing()))?;
+            }
+        }
+        for device in DEVICES {
+            if let Ok(device) = PathFd::new(device) {
+                let access = AccessFs::WriteFile | AccessFs::Truncate;
+                rules = rules.add_rule(PathBeneath::new(device, access))?;
+            }
+        }
+        rules.restrict_self().map(|_: RestrictionStatus| ())
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::{io, path::PathBuf};
+
+    pub(super) fn is_enforced() -> bool {
+        false
+    }
+
+    pub(super) fn enter(_folders: &[PathBuf]) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::process::{Limits, Program, Supervised};
+
+    /// Two folders of which the first is granted, with a file and a folder each, and a link from one to the other.
+    fn folders() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let root = tempfile::tempdir().unwrap();
+        let real = root.path().canonicalize().unwrap();
+        let (inside, outside) = (real.join("inside"), real.join("outside"));
+        for folder in [&inside, &outside] {
+            fs::create_dir_all(folder.join("sub")).unwrap();
+            fs::write(folder.join("file"), "old").unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, inside.join("link")).unwrap();
+        (root, inside, outside)
+    }
+
+    fn shell(script: &str, inside: &PathBuf) -> Program {
+        let confinement = Confinement::new([inside.clone()]);
+        Program::new("sh").args(["-c", script]).dir(inside).confined(confinement)
+    }
+
+    #[test]
+    fn nothing_changes_outside_of_the_folders_that_are_named() {
+        if !Confinement::is_enforced() {
+            return;
+        }
+        for script in [
+            "echo new > link/file",
+            "echo new >> link/file",
+            "echo new > link/new",
+            "mkdir link/new",
+            "rm link/file",
+            "rmdir link/sub",
+            "mv link/file link/new",
+            "mv link/file moved",
+            "mv file link/new",
+            "ln file link/new",
+            "ln link/file linked",
+            "ln -s x link/new",
+            "mkfifo link/new",
+            "sh -c 'sh -c \"echo new > link/file\"'",
+        ] {
+            let (_root, inside, outside) = folders();
+            let ended = shell(script, &inside).finish().unwrap();
+            assert!(!ended.status.success(), "{script}");
+            let mut names: Vec<_> =
+                fs::read_dir(&outside).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            assert_eq!(names, ["file", "sub"], "{script}");
+            assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "old", "{script}");
+        }
+    }
+
+    #[test]
+    fn everything_can_be_changed_inside_and_everything_read() {
+        let (_root, inside, outside) = folders();
+        let script = "echo new > file; mv file sub/moved; mkdir a; mv sub/moved a/b; ln a/b c; rm c; rmdir sub; \
+                      ln -s x y; cat link/file > /dev/null; cat link/file > copy; test -d link/sub";
+        let ended = shell(&format!("set -e; {script}"), &inside).finish().unwrap();
+        assert!(ended.status.success(), "{}", ended.complaint());
+        assert_eq!(fs::read_to_string(inside.join("copy")).unwrap(), "old");
+        assert_eq!(fs::read_to_string(outside.join("file")).unwrap(), "old");
+        let made = inside.join("a/b");
+        assert_eq!(fs::read_to_string(made).unwrap(), "new\n");
+    }
+
+    #[test]
+    fn supervised_programs_are_confined_and_outlive_the_thread_that_started_them() {
+        let (_root, inside, outside) = folders();
+        let script = "sleep 0.1; echo new > file; echo new > link/file; true";
+        let outcome = Supervised::new(shell(script, &inside)).limits(Limits::default()).run(|_| ());
+        assert!(outcome.ending.is_success(), "{:?}", outcome.ending);
+        assert_eq!(fs::read_to_string(inside.join("file")).unwrap(), "new\n");
+        let is_old = fs::read_to_string(outside.join("file")).unwrap() == "old";
+        assert_eq!(is_old, Confinement::is_enforced());
+    }
+
+    #[test]
+    fn this_process_is_not_confined_afterwards() {
+        let (_root, inside, outside) = folders();
+        shell("true", &inside).finish().unwrap();
+        fs::write(outside.join("file"), "new").unwrap();
+        let ended = Program::new("sh").args(["-c", "echo more > file"]).dir(&outside).finish().unwrap();
+        assert!(ended.status.success());
+    }
+
+    #[test]
+    fn a_folder_that_is_a_link_is_not_granted() {
+        if !Confinement::is_enforced() {
+            return;
+        }
+        let (_root, inside, outside) = folders();
+        let program = Program::new("sh").args(["-c", "echo new > file"]).dir(&outside);
+        let ended = program.confined(Confinement::new([inside.join("link")])).finish().unwrap();
+        assert!(!ended.status.success());
+    }
+
+    #[test]
+    fn a_folder_within_another_needs_no_rule() {
+        let mut confinement = Confinement::new(["/a/b", "/a", "/a/c", "/d"].map(PathBuf::from));
+        assert_eq!(confinement.folders, ["/a", "/d"].map(PathBuf::from));
+        confinement.add("/".into());
+        assert_eq!(confinement.folders, ["/"].map(PathBuf::from));
+    }
+}

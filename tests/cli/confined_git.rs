@@ -1,0 +1,145 @@
+//! A git of ours that writes or removes files of a worktree does so only there, also if somebody replaces a folder by a link
+//! in that very moment. Linux enforces it; elsewhere these tests have nothing to show.
+
+use std::{fs, path::Path};
+
+use arborist_core::process::Confinement;
+use arborist_testkit::{Garden, Run};
+use tempfile::TempDir;
+
+use crate::orchard::Orchard;
+
+/// Whether the system can show anything, with a word if it cannot.
+fn is_enforced() -> bool {
+    let is_enforced = Confinement::is_enforced();
+    if !is_enforced {
+        eprintln!("skipped: this system has no Landlock");
+    }
+    is_enforced
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// A folder that is none of git's business, with a file in it. It is not in the folder for temporary files of the run.
+fn outside() -> TempDir {
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("precious"), "precious\n").unwrap();
+    outside
+}
+
+#[test]
+fn no_git_that_writes_files_can_change_anything_elsewhere_while_agents_are_at_work() {
+    if !is_enforced() {
+        return;
+    }
+    let plan = "- [ ] T001 [P] do a\n- [ ] T002 [P] do b\n- [ ] T003 do c\n";
+    // Folders, an executable and a removed file: more than this process writes itself.
+    let worker = r#"
+touch "$ROOT/began"
+case "$prompt" in
+  "Review"*) echo APPROVED ;;
+  *) task=$(printf '%s' "$prompt" | sed -n '1s/Implement task \([^:]*\):.*/\1/p')
+     mkdir -p "d/$task"; echo "$task" > "d/$task/file"; chmod +x "d/$task/file"; rm -f "old/$task" ;;
+esac
+"#;
+    let garden = Garden::sprout();
+    garden.write("tasks.md", plan);
+    for task in ["T001", "T002", "T003"] {
+        garden.write(&format!("old/{task}"), "old\n");
+    }
+    garden.commit("a plan\n");
+    garden.agent(worker);
+    let (outside, seen) = (outside(), garden.path(".git/seen"));
+    let path = std::env::var_os("PATH").unwrap();
+    let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
+    // A git that was led astray: it writes and removes in another folder before it does what it was asked for.
+    let commands = "checkout|checkout-index|clean|merge|read-tree|reset|restore|worktree";
+    garden.plant(
+        "git",
+        &format!(
+            "#!/bin/sh\nif test -e '{root}/began' && test -z \"$ARBORIST_TASK\"; then for word; do case \"$word\" in\n\
+             {commands}) {{ echo \"$word\" >> '{seen}'\n\
+             echo evil > '{out}/'$word; rm -f '{out}/precious'; }} 2>/dev/null; break ;; esac; done; fi\n\
+             exec '{git}' \"$@\"\n",
+            root = garden.root().display(),
+            seen = seen.display(),
+            out = outside.path().display(),
+            git = git.display()
+        ),
+    );
+    // Not by way of git, which puts its own folder first on `PATH`.
+    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+    Run::of(command.args(["--jobs", "2"]), b"").succeeds().out("3 completed");
+    let seen = fs::read_to_string(&seen).unwrap();
+    assert!(seen.contains("read-tree") && seen.contains("checkout"), "git wrote files: {seen}");
+    assert_eq!(names_in(outside.path()), ["precious"], "after {seen}");
+    let files = garden.git(["ls-files", "d", "old"]).answer();
+    assert_eq!(files, "d/T001/file\nd/T002/file\nd/T003/file");
+}
+
+/// An orchard whose task adds files to a folder. They are converted by this program when they are written.
+fn filtered(driver: &str, script: &str) -> Orchard {
+    let orchard = Orchard::grown(&["T1"]);
+    orchard.git(["config", "arborist.merge.gates.check.command", "true"]).succeeds();
+    orchard.git(["config", &format!("filter.{driver}.clean"), "cat"]).succeeds();
+    orchard.git(["config", &format!("filter.{driver}.smudge"), script]).succeeds();
+    orchard.git(["config", &format!("filter.{driver}.required"), "true"]).succeeds();
+    orchard.on_branch("T1", |orchard| {
+        orchard.write(".gitattributes", format!("d/* filter={driver}\n"));
+        ["d/a", "d/b", "d/c"].iter().for_each(|path| orchard.write(path, "new\n"));
+        orchard.finish("T1");
+    });
+    fs::remove_dir_all(orchard.path("d")).ok();
+    orchard
+}
+
+#[test]
+fn a_folder_that_becomes_a_link_while_git_writes_leads_git_nowhere() {
+    if !is_enforced() {
+        return;
+    }
+    // In the worktree of a gate, and in the user's own checkout.
+    for place in ["*/gate*/", "*/repo/"] {
+        let orchard = filtered("lfs", "sh \"$HOME/swap\"");
+        let outside = outside();
+        // git has made the folder, and is about to write the first file there.
+        let swap = format!(
+            "cat; case \"$PWD/\" in {place}) test -L d || {{ mv d d.old; ln -s '{}' d; touch \"$TMPDIR/swapped\"; }} ;; \
+             esac",
+            outside.path().display()
+        );
+        orchard.write("../home/swap", swap);
+        let said = orchard.merge(&["T1"]);
+        assert!(orchard.root().join("swapped").exists(), "{place}: {}", said.report());
+        assert_eq!(names_in(outside.path()), ["precious"], "{place}");
+        assert_eq!(fs::read_to_string(outside.path().join("precious")).unwrap(), "precious\n");
+    }
+}
+
+#[test]
+fn filters_of_the_user_work_as_before() {
+    // What git-lfs keeps, and where others may write.
+    for (driver, script) in [
+        (
+            "lfs",
+            "d=\"$(git rev-parse --git-common-dir)/lfs/tmp\"; mkdir -p \"$d\" && cat > \"$d/x\" && cat \"$d/x\"",
+        ),
+        ("lfs", "f=$(mktemp) && cat > \"$f\" && cat \"$f\" && rm \"$f\""),
+        ("lfs", "d=\"$HOME/.cache/x\"; mkdir -p \"$d\" && cat > \"$d/y\" && cat \"$d/y\""),
+        ("mine", "d=\"$HOME/mine\"; mkdir -p \"$d\" && cat > \"$d/y\" && cat \"$d/y\""),
+    ] {
+        let orchard = filtered(driver, script);
+        fs::create_dir_all(orchard.home().join(".cache")).unwrap();
+        orchard.merge(&["T1"]).succeeds().out("1 landed (T1)");
+        for path in ["d/a", "d/b", "d/c"] {
+            assert_eq!(orchard.read(path), "new\n", "{script}");
+        }
+        assert_eq!(orchard.git(["status", "--porcelain"]).answer(), "", "{script}");
+    }
+}
