@@ -1,7 +1,10 @@
 //! What is stored under the id of something else is moved away before any git reads it: neither a test nor a reviewer sees
 //! other files than those that land.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use arborist_testkit::{Garden, Run};
 
@@ -121,34 +124,74 @@ fn an_agent_that_packs_objects_has_done_nothing_wrong() {
     assert!(!subjects(&garden).contains("-fail"), "{}", subjects(&garden));
 }
 
-/// A git that finds another object in the place of `check.sh`, as if somebody in another lane replaced it for this moment.
+/// A git that finds another object in the place of one, as if somebody in another lane replaced it for this moment. It can write
+/// only to the worktree and the git directory.
 const DECEIVED: &str = r#"#!/bin/sh
 root=$(dirname "$(dirname "$0")")
 PATH=$(printf %s "$PATH" | sed "s|$root/bin:||"); export PATH
 case " $* " in
   *" checkout "*--detach*) [ -e "$root/once" ] || exec git "$@"
-    file=$(cat "$root/file"); cp "$file" "$root/true"; chmod u+w "$file"; cat "$root/false" > "$file"
+    file=$(cat "$root/file"); cp "$file" "$file.true"; chmod u+w "$file"; cat "$root/false" > "$file"
     git "$@"; code=$?
-    cat "$root/true" > "$file"; exit $code ;;
+    cat "$file.true" > "$file"; rm -f "$file.true"; exit $code ;;
   *) exec git "$@" ;;
 esac
 "#;
 
+/// Where an object is stored.
+fn object_file(garden: &Garden, id: &str) -> PathBuf {
+    garden.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]))
+}
+
 #[test]
 fn a_checkout_that_wrote_something_else_than_the_commit_holds_is_not_used() {
-    let garden = garden(":");
-    fs::write(garden.root().join("claim"), "exit 0\n").unwrap();
-    let file = |id: &str| garden.path(&format!(".git/objects/{}/{}", &id[..2], &id[2..]));
-    let claim = garden.root().join("claim");
-    let id = garden.git(["hash-object", "-w", claim.to_str().unwrap()]).answer();
-    fs::copy(file(&id), garden.root().join("false")).unwrap();
-    let id = garden.git(["rev-parse", "HEAD:check.sh"]).answer();
-    fs::write(garden.root().join("file"), file(&id).to_str().unwrap()).unwrap();
-    garden.plant("git", DECEIVED);
-    // Not by way of git, which puts its own folder first on `PATH`.
-    let mut command = garden.command("git-arborist-gardener", &garden.path(""));
-    Run::of(command.args(["--test-command", "sh check.sh"]), b"").exits(128);
-    assert!(!garden.root().join("seen").exists(), "no reviewer was called");
+    for of_tree in [false, true] {
+        let garden = garden(":");
+        garden.write("t/check.sh", "[ ! -e bad.txt ]\n");
+        garden.commit("a test\n");
+        fs::write(garden.root().join("claim"), "exit 0\n").unwrap();
+        let claim = garden.root().join("claim");
+        let mut id = garden.git(["hash-object", "-w", claim.to_str().unwrap()]).answer();
+        if of_tree {
+            // The file itself is true, and another one is said to be there.
+            let entry = format!("100644 blob {id}\tcheck.sh\n");
+            id = Run::of(garden.command("git", &garden.path("")).arg("mktree"), entry.as_bytes()).answer();
+        }
+        fs::copy(object_file(&garden, &id), garden.root().join("false")).unwrap();
+        let replaced = if of_tree { "HEAD:t" } else { "HEAD:t/check.sh" };
+        let id = garden.git(["rev-parse", replaced]).answer();
+        fs::write(garden.root().join("file"), object_file(&garden, &id).to_str().unwrap()).unwrap();
+        garden.plant("git", DECEIVED);
+        // Not by way of git, which puts its own folder first on `PATH`.
+        let mut command = garden.command("git-arborist-gardener", &garden.path(""));
+        Run::of(command.args(["--test-command", "sh t/check.sh"]), b"").exits(128);
+        assert!(!garden.root().join("seen").exists(), "no reviewer was called: {of_tree}");
+        garden.git(["fsck", "--strict"]).succeeds();
+    }
+}
+
+#[test]
+fn an_object_of_an_alternate_that_was_replaced_stops_the_run_and_lands_nothing() {
+    let forge = "echo 'exit 0' > \"$ROOT/claim\"; echo bad > bad.txt
+id=$(git rev-parse HEAD:check.sh); e=$(git hash-object -w \"$ROOT/claim\")
+f=\"$ROOT/shared/$(echo $id | cut -c1-2)/$(echo $id | cut -c3-)\"; chmod u+w \"$f\"; cat \"$(file $e)\" > \"$f\"
+rm -f \"$ROOT\"/repo.arborist/review*/check.sh \"$ROOT\"/repo.arborist/gate*/check.sh";
+    for args in [&["--isolate"][..], &[]] {
+        let garden = garden(forge);
+        garden.git(["config", "--global", "arborist.test.clean", "true"]).succeeds();
+        fs::rename(garden.path(".git/objects"), garden.root().join("shared")).unwrap();
+        let place = garden.root().join("shared").display().to_string();
+        garden.write(".git/objects/info/alternates", place + "\n");
+        let command = ["gardener", "--until", "T001", "--max-retries", "1", "--test-command", "sh check.sh"];
+        let ended = garden.arborist(command.iter().chain(args));
+        assert_ne!(ended.code(), 0, "{}", ended.report());
+        assert!(!subjects(&garden).contains("@T001@complete"), "{}", subjects(&garden));
+        // In place, every attempt is a commit on the branch.
+        let landed = garden.git(["ls-tree", "--name-only", "main"]).answer();
+        assert!(args.is_empty() || !landed.contains("bad.txt"), "{}", ended.report());
+        let seen = fs::read_to_string(garden.root().join("seen")).unwrap_or_default();
+        assert!(!seen.contains("exit 0"), "{seen}");
+    }
 }
 
 /// A git that finds something harmless in the place of what T001 wrote whenever it compares trees.

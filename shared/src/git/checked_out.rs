@@ -14,21 +14,47 @@ use crate::{
 const LARGEST: u64 = 32 * 1024 * 1024;
 
 impl Repository {
-    /// Runs a checkout of ours, and holds every file that it has written against its id.
-    pub(super) fn write_checkout(
+    /// Runs a checkout of ours, and holds every file that it has written against its id, and the index against the commit.
+    pub(super) fn write_checkout<T>(
         &self,
-        write: impl FnOnce(&IndexWriter<'_>) -> Result<(), GitError>,
-    ) -> Result<(), GitError> {
+        commit: Option<Oid>,
+        write: impl FnOnce(&IndexWriter<'_>) -> Result<T, GitError>,
+    ) -> Result<T, GitError> {
         let before = self.recall_entries();
-        self.write_index(write)?;
+        let written = self.write_index(write)?;
         // No child process has run yet that could have replaced an object.
-        if !self.has_watched_objects() {
+        if self.has_watched_objects() {
+            commit.map_or(Ok(()), |commit| self.require_staged(commit))?;
+            self.require_written(before.as_deref())?;
+        }
+        Ok(written)
+    }
+
+    /// Refuses an index that does not hold what the commit has: git found another tree under the id of one of its folders, or
+    /// another commit, and the files are what that says.
+    fn require_staged(&self, commit: Oid) -> Result<(), GitError> {
+        if self.index_file().is_none() {
             return Ok(());
         }
+        let tree = self.tree_of(commit)?;
+        let entries = self.read_entries();
+        // git is not asked for the tree: its index remembers the ids of trees that it has read, whatever they held.
+        if entries.as_ref().is_some_and(|entries| entries.staged_tree(self.format) == Some(tree)) {
+            return Ok(());
+        }
+        // Trees of very old commits have modes that an index does not know.
+        let files = self.changes(self.empty_tree()?, tree)?;
+        if entries.is_some_and(|entries| entries.are_those_of(&files)) {
+            return Ok(());
+        }
+        Err(GitError::Corrupt(tree.to_string(), ObjectKind::Tree.as_str()))
+    }
+
+    fn require_written(&self, before: Option<&IndexEntries>) -> Result<(), GitError> {
         let Some(after) = self.read_entries() else { return Ok(()) };
         let is_other =
             |(path, id): &(&[u8], Oid)| !self.is_content(&self.top().join(OsStr::from_bytes(path)), *id);
-        let doubtful: Vec<(&[u8], Oid)> = after.files_beside(before.as_deref()).filter(is_other).collect();
+        let doubtful: Vec<(&[u8], Oid)> = after.files_beside(before).filter(is_other).collect();
         // A filter, or the ends of lines, may make another file of it. A name with a line feed cannot be asked with others.
         let (alone, together): (Vec<_>, Vec<_>) =
             doubtful.into_iter().partition(|(path, _)| path.contains(&b'\n') || path.starts_with(b"\""));

@@ -174,7 +174,8 @@ impl Checkout<'_> {
     /// Brings index and files from one commit to another, or gives git's reason why not.
     fn bring(&self, from: Oid, to: Oid) -> Result<Result<(), String>, GitError> {
         let command = self.change("read-tree").args(["-m", "-u", &from.to_string(), &to.to_string()]);
-        let ended = self.home.write_index(|index| index.of(command).finish())?;
+        // Where a file is not what its object says, the note of the update stays, and the next command takes it back.
+        let ended = self.home.write_checkout(None, |index| index.of(command).finish())?;
         if ended.status.success() {
             return Ok(Ok(()));
         }

@@ -7,6 +7,7 @@ use std::{cmp::Ordering, collections::HashSet, fs, path::Path};
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
+use super::Change;
 use crate::{
     name::{ObjectFormat, ObjectKind, Oid},
     safe_files::ChangeStamp,
@@ -69,6 +70,10 @@ impl IndexEntry {
 
     fn mode(&self) -> &[u8] {
         &self.facts[MODE]
+    }
+
+    fn mode_bits(&self) -> u32 {
+        self.mode().iter().fold(0, |mode, byte| mode << 8 | u32::from(*byte))
     }
 
     /// What it is, by the highest bits of its mode.
@@ -218,6 +223,27 @@ impl IndexEntries {
         tree_of(&self.entries, 0, format)
     }
 
+    /// The tree that they hold, with submodules and with folders that are one entry; `None` if there is a conflict.
+    pub(super) fn staged_tree(&self, format: ObjectFormat) -> Option<Oid> {
+        self.entries.iter().all(|entry| entry.stage() == 0).then(|| tree_of(&self.entries, 0, format))
+    }
+
+    /// Whether they are the files of a tree, given as what is new in it, whatever other bits their modes have.
+    pub(super) fn are_those_of(&self, files: &[Change]) -> bool {
+        let mut files: Vec<&Change> = files.iter().collect();
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        let is_same = |(entry, change): (&IndexEntry, &&Change)| {
+            // Of the permissions of a file, an index keeps whether it can be run.
+            let kept = |mode: u32| (mode >> 12, mode >> 12 == u32::from(FILE) && mode & 0o100 != 0);
+            entry.stage() == 0
+                && entry.path == change.path
+                && change
+                    .after
+                    .is_some_and(|(mode, id)| entry.id == id && kept(mode) == kept(entry.mode_bits()))
+        };
+        files.len() == self.entries.len() && self.entries.iter().zip(&files).all(is_same)
+    }
+
     /// The files whose entries are not those of `before`, with their ids. Submodules aside.
     pub(super) fn files_beside<'a>(
         &'a self,
@@ -269,15 +295,14 @@ fn tree_of(entries: &[IndexEntry], folder: usize, format: ObjectFormat) -> Oid {
     while let Some(first) = rest.first() {
         let name = &first.path[folder..];
         let (mode, name, id, count) = match memchr::memchr(b'/', name) {
+            // A whole folder that is one entry.
+            Some(at) if folder + at + 1 == first.path.len() => (0o40_000, &name[..at], first.id, 1),
             Some(at) => {
                 let inner = &first.path[..=folder + at];
                 let count = rest.iter().take_while(|entry| entry.path.starts_with(inner)).count();
                 (0o40_000, &name[..at], tree_of(&rest[..count], inner.len(), format), count)
             }
-            None => {
-                let mode = first.mode().iter().fold(0_u32, |mode, byte| mode << 8 | u32::from(*byte));
-                (mode, name, first.id, 1)
-            }
+            None => (first.mode_bits(), name, first.id, 1),
         };
         content.extend(format!("{mode:o} ").bytes());
         content.extend(name);

@@ -133,7 +133,7 @@ impl Repository {
         self.settle_index(HiddenMarks::Cleared)?;
         let command = self.change("checkout").args(["--quiet", "--force", "--detach"]);
         let command = command.args([&commit.to_string(), "--"]);
-        self.write_checkout(|index| index.of(command).stdout().map(drop))?;
+        self.write_checkout(Some(commit), |index| index.of(command).stdout().map(drop))?;
         self.note_staged_tree(self.tree_of(commit)?);
         Ok(())
     }

@@ -196,7 +196,12 @@ impl Repository {
                 command.args(["--no-guess", "--ignore-other-worktrees", branch.as_str()])
             }
         };
-        self.write_checkout(|index| index.of(command.arg("--")).stdout().map(drop))
+        let commit = match wanted {
+            Checkout::Commit(commit) => Some(commit),
+            // Where the branch is by then, only git knows. What lies there is compared with it when it is taken in.
+            Checkout::Branch(_) => None,
+        };
+        self.write_checkout(commit, |index| index.of(command.arg("--")).stdout().map(drop))
     }
 
     /// Brings the branch that is checked out here, the index and tracked files to `commit`, whatever they were. The branch is
@@ -229,7 +234,9 @@ impl Repository {
         let command = env.iter().fold(command, |command, (name, value)| command.env(name, value));
         let command = command.env("GIT_LITERAL_PATHSPECS", "1");
         let paths: Vec<u8> = paths.flatten().copied().collect();
-        self.write_checkout(|index| checked("restore", index.of(command).finish_with(&paths)?).map(drop))
+        self.write_checkout(None, |index| {
+            checked("restore", index.of(command).finish_with(&paths)?).map(drop)
+        })
     }
 
     /// The branch that `HEAD` is on now, unless it is detached.
