@@ -54,8 +54,48 @@ fn new_ignored_files_are_named_to_the_reviewer_and_in_the_report() {
     garden.arborist(["gardener", "--test-command", "true"]).succeeds();
     let review = garden.prompt(1);
     assert!(review.contains("- hidden.txt\n- made/\n"), "{review}");
-    assert!(!review.contains("old.txt\n- ") && !review.contains("- deps"), "{review}");
+    assert!(!review.contains("old.txt"), "{review}");
+    assert!(
+        review.contains("- deps/ (deps/c)"),
+        "what is new in a folder that was there changes it: {review}"
+    );
     let report = garden.git(["show", "main", "--format=", "--name-only"]).answer();
     let report: serde_json::Value = serde_json::from_str(&garden.read(report.trim())).unwrap();
     assert_eq!(report["ignored_files"], serde_json::json!(["hidden.txt", "made/"]));
+    assert_eq!(report["changed_ignored_files"], serde_json::json!(["deps/ (deps/c)"]));
+}
+
+#[test]
+fn changed_ignored_files_are_named_to_the_reviewer() {
+    let deed = "echo x > a.txt; echo y > .env; echo y > deps/a/index.js; touch -d 2001-01-01 deps/a/index.js .env; \
+                echo y > deps/b";
+    let script = format!("case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) {deed} ;; esac");
+    let garden = Garden::planned("tasks.md", PLAN, &script);
+    garden.write(".gitignore", ".env\n.other\ndeps/\nkept/\n*.log\n");
+    garden.commit("ignore\n");
+    for path in [".env", ".other", "deps/a/index.js", "deps/a/other.js", "deps/b", "deps/c", "kept/a"] {
+        garden.write(path, "x\n");
+    }
+    garden.arborist(["gardener", "--test-command", "true"]).succeeds();
+    let review = garden.prompt(1);
+    assert!(review.contains("- .env\n- deps/ (2 files, for example deps/"), "{review}");
+    assert!(!review.contains(".other") && !review.contains("kept"), "{review}");
+    assert!(!review.contains("more ignored files than were looked at"), "{review}");
+}
+
+#[test]
+fn a_reviewer_is_told_if_there_were_too_many_ignored_files_to_look_at() {
+    let script = "case \"$prompt\" in \"Review\"*) echo APPROVED ;; *) echo x > a.txt; echo y > .env ;; esac";
+    let garden = Garden::planned("tasks.md", PLAN, script);
+    garden.write(".gitignore", ".env\ndeps/\n");
+    garden.commit("ignore\n");
+    garden.write(".env", "x\n");
+    let make = "mkdir deps && cd deps && seq 1 10100 | xargs touch";
+    assert!(garden.command("sh", &garden.path("")).args(["-c", make]).status().unwrap().success());
+    garden.arborist(["gardener", "--test-command", "true"]).succeeds();
+    let review = garden.prompt(1);
+    assert!(
+        review.contains("- .env\n") && review.contains("more ignored files than were looked at"),
+        "{review}"
+    );
 }

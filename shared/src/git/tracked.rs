@@ -205,6 +205,16 @@ impl Repository {
         *known.entry(here).or_insert_with(|| self.measure_clock().unwrap_or(false))
     }
 
+    /// The time that a file gets which is changed now, by the clock of the file system.
+    #[must_use]
+    pub fn file_time(&self) -> Option<(i64, i64)> {
+        let file = self.common_dir.join(format!("arborist/time-{}", std::process::id()));
+        safe_files::write(&file, b"").ok()?;
+        let found = file.symlink_metadata().ok().map(|found| ChangeStamp::of(&found).changed);
+        let _ = safe_files::remove(&file);
+        found
+    }
+
     fn measure_clock(&self) -> std::io::Result<bool> {
         let file = self.common_dir.join(format!("arborist/clock-{}", std::process::id()));
         safe_files::write(&file, b"")?;

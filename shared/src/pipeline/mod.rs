@@ -60,7 +60,7 @@ pub use failing::Observed;
 pub use guard::{Neighbours, Sentry};
 pub use guarded::put_back_checkout;
 pub use happening::{Happening, Meeting, News};
-pub use ignored::IgnoredFiles;
+pub use ignored::{IgnoredChanges, IgnoredFiles};
 pub use interrupted::mark_interrupted;
 pub use known_red::{BEFORE_THE_RUN, KnownRed, TO_BE_MENDED};
 pub use memory::Memory;

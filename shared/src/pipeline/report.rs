@@ -59,8 +59,10 @@ impl TaskRun<'_, '_, '_> {
             "steps": steps,
         });
         let ignored = self.shop.ignored.as_ref().map(IgnoredFiles::found).unwrap_or_default();
-        if !ignored.is_empty() {
-            report["ignored_files"] = ignored.into();
+        for (name, files) in [("ignored_files", ignored.new), ("changed_ignored_files", ignored.changed)] {
+            if !files.is_empty() {
+                report[name] = files.into();
+            }
         }
         let Spent { totals, time } = self.events.iter().collect();
         let known = [

@@ -4,8 +4,8 @@
 use std::{path::Path, thread, time::Duration};
 
 use super::{
-    Annex, Called, Crew, Doubt, Errand, Expense, Happening, Neighbours, PipelineError, Reply, Resume,
-    ReviewPlace, ReviewPlaces, Sessions, Stage, TaskRun, Verdict,
+    Annex, Called, Crew, Doubt, Errand, Expense, Happening, IgnoredChanges, Neighbours, PipelineError, Reply,
+    Resume, ReviewPlace, ReviewPlaces, Sessions, Stage, TaskRun, Verdict,
     guard::{PlaceWatch, Watch, joined},
     idle,
     plain::Changed,
@@ -202,16 +202,21 @@ impl TaskRun<'_, '_, '_> {
     /// A file that no commit has can make tests pass here and nowhere else.
     fn words_on_ignored(&self) -> Result<String, PipelineError> {
         let Some(ignored) = &self.shop.ignored else { return Ok(String::new()) };
-        let new =
+        let IgnoredChanges { new, changed, is_cut } =
             ignored.look(self.recorder.repository(), self.recorder.tree(), &self.shop.options.log_dir)?;
-        if new.is_empty() {
-            return Ok(String::new());
+        let list = |heading: &str, names: &[String]| {
+            let names: Vec<String> = names.iter().map(|name| format!("- {}", visible(name))).collect();
+            if names.is_empty() { String::new() } else { format!("\n\n{heading}:\n{}", names.join("\n")) }
+        };
+        let mut words =
+            list("Ignored files that are new and in no commit, but were there for the tests", &new);
+        words +=
+            &list("Ignored files that were changed since the task began, and are in no commit", &changed);
+        if is_cut {
+            words +=
+                "\n\nThere are more ignored files than were looked at: others may have been changed, too.";
         }
-        let names: Vec<String> = new.iter().map(|name| format!("- {}", visible(name))).collect();
-        Ok(format!(
-            "\n\nIgnored files that are new and in no commit, but were there for the tests:\n{}",
-            names.join("\n")
-        ))
+        Ok(words)
     }
 
     fn keep_review(
