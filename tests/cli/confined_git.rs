@@ -59,7 +59,7 @@ esac
     let path = std::env::var_os("PATH").unwrap();
     let git = std::env::split_paths(&path).map(|dir| dir.join("git")).find(|git| git.is_file()).unwrap();
     // A git that was led astray: it writes and removes in another folder before it does what it was asked for.
-    let commands = "checkout|checkout-index|clean|merge|read-tree|reset|restore|worktree";
+    let commands = "checkout|checkout-index|clean|merge|read-tree|reset|restore";
     garden.plant(
         "git",
         &format!(
@@ -125,16 +125,16 @@ fn a_folder_that_becomes_a_link_while_git_writes_leads_git_nowhere() {
 #[test]
 fn filters_of_the_user_work_as_before() {
     // What git-lfs keeps, and where others may write.
-    for (driver, script) in [
-        (
-            "lfs",
-            "d=\"$(git rev-parse --git-common-dir)/lfs/tmp\"; mkdir -p \"$d\" && cat > \"$d/x\" && cat \"$d/x\"",
-        ),
-        ("lfs", "f=$(mktemp) && cat > \"$f\" && cat \"$f\" && rm \"$f\""),
-        ("lfs", "d=\"$HOME/.cache/x\"; mkdir -p \"$d\" && cat > \"$d/y\" && cat \"$d/y\""),
-        ("mine", "d=\"$HOME/mine\"; mkdir -p \"$d\" && cat > \"$d/y\" && cat \"$d/y\""),
+    let outside = outside();
+    let elsewhere = format!("d='{}'", outside.path().display());
+    for (driver, place) in [
+        ("lfs", "d=\"$(git rev-parse --git-common-dir)/lfs/tmp\""),
+        ("lfs", "d=$(mktemp -d)"),
+        ("lfs", "d=\"$HOME/.cache/x\""),
+        ("mine", &elsewhere),
     ] {
-        let orchard = filtered(driver, script);
+        let script = format!("{place}; mkdir -p \"$d\" && cat > \"$d/x\" && cat \"$d/x\"");
+        let orchard = filtered(driver, &script);
         fs::create_dir_all(orchard.home().join(".cache")).unwrap();
         orchard.merge(&["T1"]).succeeds().out("1 landed (T1)");
         for path in ["d/a", "d/b", "d/c"] {
@@ -142,4 +142,5 @@ fn filters_of_the_user_work_as_before() {
         }
         assert_eq!(orchard.git(["status", "--porcelain"]).answer(), "", "{script}");
     }
+    assert_eq!(names_in(outside.path()), ["precious", "x"]);
 }

@@ -2,7 +2,7 @@
 //! worktree by a link at any moment, also between git's look at the folder and its next file: without this, git would write
 //! to wherever the link leads, or remove what is there.
 //!
-//! So such a git is confined to the worktree and the git directories. Filters and merge drivers of the user run inside of
+//! So such a git is confined to the worktree, the git directories and temporary files. Filters and merge drivers of the user run inside of
 //! that; [`Helpers`] says what is done where they need more. Which of them there are, the frozen settings tell.
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{GitCommand, Repository, identity, remote_ssh::is_openssh, setting_entry::SettingEntry};
+use super::{Freeze, GitCommand, Repository, identity, remote_ssh::is_openssh, setting_entry::SettingEntry};
 use crate::{process::Confinement, safe_files};
 
 /// Commands that write, make or remove files of a worktree. `clone` and `submodule update` are not among them: they need the
@@ -44,14 +44,14 @@ const MERGING: [&str; 6] = ["am", "cherry-pick", "merge", "rebase", "revert", "s
 const OFTEN_LINKED: [&str; 6] = ["annex", "lfs", "logs", "modules", "objects", "refs"];
 
 /// Whether a command writes, makes or removes files of a worktree.
-pub(super) fn is_writing(command: &str) -> bool {
+fn is_writing(command: &str) -> bool {
     WRITING.contains(&command)
 }
 
 /// What the user's settings let git run while it writes files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Helpers {
-    /// git-lfs, which may download: it writes to temporary files and caches, too.
+    /// git-lfs, which may download: it writes to the user's cache, too.
     lfs: bool,
     /// Where git-lfs keeps its files, if the user says so.
     lfs_storage: Option<PathBuf>,
@@ -100,15 +100,13 @@ impl Helpers {
         self.filter || self.promisor || (self.driver && MERGING.contains(&command))
     }
 
-    /// The folders that git-lfs writes to besides the git directory.
+    /// The folders that may be written besides worktree and git directory: that for temporary files, which git, filters and
+    /// merge drivers use and any program can write to, and what git-lfs needs.
     fn folders(&self) -> Vec<PathBuf> {
-        if !self.lfs {
-            return Vec::new();
-        }
         let named = |name: &str| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let cache = named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
-        let storage = self.lfs_storage.clone().filter(|storage| storage.is_absolute());
-        let all = [Some(env::temp_dir()), cache, storage];
+        let cache = || named("XDG_CACHE_HOME").or_else(|| named("HOME").map(|home| home.join(".cache")));
+        let storage = || self.lfs_storage.clone().filter(|storage| storage.is_absolute());
+        let all = [Some(env::temp_dir()), cache().filter(|_| self.lfs), storage().filter(|_| self.lfs)];
         // These are the user's own, and may well be links.
         all.into_iter().flatten().map(|folder| safe_files::resolved(&folder)).collect()
     }
@@ -123,8 +121,15 @@ impl Helpers {
 }
 
 impl Repository {
-    /// The same command, confined to its worktree and the git directories if it writes files.
-    pub(super) fn confine(&self, command: GitCommand) -> GitCommand {
+    /// The same as [`Repository::pin`] for a command that changes something. If it writes files of the worktree, it is confined
+    /// to that and the git directories.
+    pub(super) fn pin_changing(&self, command: GitCommand) -> GitCommand {
+        if !is_writing(command.name()) {
+            return self.pin(command);
+        }
+        // Agents of another run may be at work before this one has started any. Where this fails, every call is refused.
+        let _ = self.freeze_settings(Freeze::Once);
+        let command = self.pin(command);
         let is_register = command.name() == "worktree";
         // A command for the register of worktrees writes to the folders that it is given, not to this one.
         let top = self.worktree.as_deref().filter(|_| !is_register).map(identity::real_top);

@@ -130,7 +130,7 @@ impl Checkout<'_> {
     }
 
     fn change(&self, name: &str) -> GitCommand {
-        self.home.pin(GitCommand::changing(name, self.place, &PINNED)).shielded()
+        self.home.pin_changing(GitCommand::changing(name, self.place, &PINNED)).shielded()
     }
 
     /// Brings files, index and branch from one commit to another, or leaves them as they were.

@@ -8,8 +8,8 @@ use std::{
 };
 
 use super::{
-    Freeze, GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, confined,
-    identity::Identity, kept::Clerks, odb::ObjectDatabase, register::Register, trees::ReadTrees,
+    GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::Identity,
+    kept::Clerks, odb::ObjectDatabase, register::Register, trees::ReadTrees,
 };
 use crate::name::{BranchName, ObjectFormat, Oid, RepoName, digest};
 
@@ -227,11 +227,7 @@ impl Repository {
             // Otherwise git takes the directory that it is run in for the worktree.
             None => command.env("GIT_IMPLICIT_WORK_TREE", "0"),
         };
-        if confined::is_writing(command.name()) {
-            // Agents of another run may be at work before this one has started any. Where it fails, every call is refused.
-            let _ = self.freeze_settings(Freeze::Once);
-        }
-        let command = self.confine(self.with_frozen(command));
+        let command = self.with_frozen(command);
         if self.is_pinned { command.env_remove("GIT_INDEX_FILE") } else { command }
     }
 

@@ -39,7 +39,7 @@ impl Repository {
 
     /// The same with settings for this one call.
     pub(super) fn change_with(&self, name: &str, settings: &[&str]) -> GitCommand {
-        self.pin(GitCommand::changing(name, self.top(), settings))
+        self.pin_changing(GitCommand::changing(name, self.top(), settings))
     }
 
     /// Where paths begin: the top of the worktree, else the git directory.
