@@ -87,7 +87,7 @@ impl Helpers {
             }
             _ if key.starts_with(b"merge.") => self.driver |= key.ends_with(b".driver"),
             _ if key.starts_with(b"remote.") => {
-                self.promisor |= key.ends_with(b".promisor") && entry.is_true()
+                self.promisor |= key.ends_with(b".promisor") && entry.is_true();
             }
             _ => {}
         }

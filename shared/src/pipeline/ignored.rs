@@ -136,7 +136,7 @@ impl Walk<'_> {
                 let path = folder.join(name);
                 match kind {
                     Kind::Folder if !path.join("").as_os_str().as_bytes().starts_with(self.own) => {
-                        inner.push(path)
+                        inner.push(path);
                     }
                     Kind::Folder => {}
                     _ => folders[number].note(self.is_changed(stamp), &path),
