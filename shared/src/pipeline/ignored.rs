@@ -124,9 +124,9 @@ impl Walk<'_> {
             if path.ends_with(b"/") {
                 open.push_back((folders.len(), inner.to_owned()));
                 folders.push(IgnoredFolder { name: shown(path), count: 0, first: None });
-            } else if let Some((_, stamp)) = opened.as_ref().and_then(|opened| opened.look_at(inner)) {
+            } else if let Some(facts) = opened.as_ref().and_then(|opened| opened.look_at(inner)) {
                 self.looked_at += 1;
-                changed.extend(self.is_changed(&stamp).then(|| shown(path)));
+                changed.extend(self.is_changed(&facts.stamp).then(|| shown(path)));
             }
         }
         let mut is_cut = false;
