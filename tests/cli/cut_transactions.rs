@@ -17,24 +17,26 @@ use crate::town::Town;
 const GIT: &str = r#"#!/bin/sh
 case " $* " in *" update-ref "*" --stdin "*) ;; *) exec 'GIT' "$@" ;; esac
 zeros=0000000000000000000000000000000000000000
+# Every ref is moved itself, and not what it leads to.
+itself() { while IFS= read -r move; do printf 'option no-deref\n%s\n' "$move"; done; }
 set -C
 while IFS= read -r line; do
   case "$line" in
     start) moves=; gone=; count=0 ;;
     "update "*" $zeros "*) gone="$gone$line
 "; count=$((count+1)) ;;
-    prepare) ;;
+    prepare | "option no-deref") ;;
     commit)
       if [ $count -gt 1 ]; then
         n=1; until { printf '%s' "$moves$gone" > "CALLS/$n"; } 2>/dev/null; do n=$((n+1)); done
         for cut in 0 1 2 3 4 5; do
           if [ "$n:$cut" = "$CUT" ]; then
-            printf '%s' "$moves$gone" | head -n $cut | 'GIT' "$@" || exit 1
+            printf '%s' "$moves$gone" | head -n $cut | itself | 'GIT' "$@" || exit 1
             kill -9 $PPID; exit 1
           fi
         done
       fi
-      printf 'start\n%sprepare\ncommit\n' "$moves$gone" | 'GIT' "$@" || exit 1 ;;
+      { echo start; printf '%s' "$moves$gone" | itself; echo prepare; echo commit; } | 'GIT' "$@" || exit 1 ;;
     *) moves="$moves$line
 "; count=$((count+1)) ;;
   esac
