@@ -1,6 +1,11 @@
 //! Whoever cleans up can be killed at every moment: the same command goes on, and nothing is lost.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
 
 use crate::compost::Compost;
 use arborist_testkit::Run;
@@ -64,6 +69,19 @@ fn is_clean(compost: &Compost, tip: &str, head: &str) {
     compost.git(["fsck", "--strict"]).succeeds();
 }
 
+/// A git that outlives the killed command for a moment still uses its worktree, which is kept until it has ended.
+fn clean_up_again(compost: &Compost, args: &[&str]) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        cleanup(compost, args).succeeds();
+        let worktrees = compost.git(["worktree", "list"]).answer().lines().count();
+        if worktrees == 1 || Instant::now() > deadline {
+            return;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Kills at every n-th call; `ARBORIST_EVERY_CALL=1` for all of them.
 fn kill_everywhere(how: &str) {
     const ARGS: [&str; 3] = ["--older-than", "0", "--force"];
@@ -78,7 +96,7 @@ fn kill_everywhere(how: &str) {
         fs::remove_file(compost.root().join("kill")).unwrap();
         let was_killed = killed.code() == 137;
         assert!(was_killed || killed.code() == 0, "{}", killed.report());
-        cleanup(&compost, &ARGS).succeeds();
+        clean_up_again(&compost, &ARGS);
         is_clean(&compost, &tip, &head);
         if !was_killed {
             assert!(n > 15, "hardly anything was killed");
