@@ -100,7 +100,7 @@ impl<'a> Gardener<'a> {
         Ok(())
     }
 
-    /// The last look at the run's branch: nobody looks at what the last child did there otherwise.
+    /// Checks the run's branch once more, because no later check would see what the last child did there.
     pub(super) fn look_at_target(&mut self, course: &mut Course<'_, 'a, '_>) {
         if self.tools.lanes.is_some()
             && let Err(error) = self.tell_of_foreign()

@@ -112,7 +112,7 @@ impl<'a> Gardener<'a> {
                 if let Err(error) = self.leave_queued(&mut course) {
                     course.halt(Stop::Error(error));
                 }
-                // Between two tasks, or at the end: never while somebody is at work.
+                // Between two tasks, or at the end: never while a child process runs.
                 if let Some(task) = last.as_ref().filter(|_| course.is_idle()) {
                     self.pack(&mut packing, task);
                 }

@@ -78,7 +78,7 @@ const CHANGING: [&str; 15] = [
 ];
 
 /// Commands that change something else than the files of worktrees, whatever their options. After any other a worktree is
-/// looked at anew.
+/// examined again.
 const HARMLESS: [&str; 11] = [
     "add",
     "commit-tree",

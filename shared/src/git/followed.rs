@@ -45,7 +45,7 @@ pub(super) fn note_written(commit: Oid) {
 pub(super) enum Landings {
     /// Those that bring anything else than what they say.
     False,
-    /// All of them: nobody has asked their gates.
+    /// All of them: their gates have not run.
     All,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn last_before_claims(
     Ok(None)
 }
 
-/// Whether a commit on the line of a target is a step, which never stands there, or a landing that somebody else wrote.
+/// Whether a commit on a target's first-parent line is a step, which never belongs there, or a landing of another process.
 fn is_misplaced(
     repository: &Repository,
     scope: &BranchName,

@@ -49,7 +49,7 @@ impl HandedFiles {
         }
     }
 
-    /// Whether nobody has written or replaced one of them since.
+    /// Whether none of them was written or replaced since.
     #[must_use]
     pub fn are_untouched(&self) -> bool {
         let is_same = |handed: &Handed| {

@@ -79,7 +79,7 @@ fn open(repository: &Repository) -> Option<git2::Repository> {
     // Whoever writes a tree has just written what is new in it. To look for every other file of it takes as long as all the
     // rest, and what is new is hashed before it counts.
     git2::opts::strict_object_creation(false);
-    // Whether the file of an object is true is told by reading it each time. Small trees and commits would come from memory.
+    // Only reading an object's file each time shows whether it is true. With a cache, small trees and commits would come from memory.
     git2::opts::enable_caching(false);
     // Only the objects are kept: what an agent writes into the configuration later is never read by libgit2.
     git2::Repository::from_odb(opened.odb().ok()?).ok()

@@ -5,7 +5,7 @@
 //! overwritten by an agent, and git packs what it finds there: so a new pack is verified before the files go that it was made
 //! of, and goes itself where it is not true. `git gc` also prunes objects, expires logs, prunes worktrees and writes caches that
 //! the guards of other runs take for an agent's doing. And nothing may write to the repository once the lock of the run is given
-//! back. Nothing is ever pruned here: objects that nobody can reach yet are packed like all others.
+//! back. Nothing is ever pruned here: objects that no ref reaches yet are packed like all others.
 
 use std::{
     collections::BTreeMap,

@@ -1,7 +1,7 @@
 //! One look at every name in a worktree. The guard takes one before a child process begins and one after it has ended, and
 //! everything that is asked in between (queues and huge files, whether anything has changed, what is ignored) is answered by
 //! it. It counts for as long as no child process has begun and all those before have ended: whoever else could write there,
-//! in this worktree or from another one, makes the next question look anew. What this process writes itself is looked at again.
+//! in this worktree or from another one, makes the next question examine the worktree again. What this process writes itself is looked at again.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -44,7 +44,7 @@ pub(super) struct Scan {
     folders: HashMap<Vec<u8>, Arc<Vec<ScannedName>>>,
     /// Whether that is all that lies there.
     is_whole: bool,
-    /// From when on nobody else wrote there; `None` if somebody may have, even while this was taken.
+    /// Since when no other process wrote there; `None` if one may have, even during the scan.
     quiet: Option<Quiet>,
     taken: Instant,
     journal: Arc<Journal>,
@@ -184,7 +184,7 @@ impl Repository {
         kept?.brought_forward(top)
     }
 
-    /// The last look, or a new one that nobody else uses.
+    /// The last scan, or a new one that is not kept.
     pub(super) fn look_once(&self) -> Option<Arc<Scan>> {
         let look = |top: &Path| Arc::new(Scan::take_by_rules(self, top));
         self.find_scan().or_else(|| self.worktree.as_deref().map(look))

@@ -1,4 +1,4 @@
-//! Whether child processes may have written files. A look at a worktree is worth as much as a later one for as long as nobody
+//! Whether child processes may have written files. A scan of a worktree stays valid for as long as no child
 //! was at work: all that runs code of others is a child of this process, and ends before it is judged.
 
 use std::{

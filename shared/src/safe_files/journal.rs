@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-/// The journals that somebody has.
+/// The journals that are in use.
 static OPEN: Mutex<Vec<Weak<Journal>>> = Mutex::new(Vec::new());
 
 fn open_journals() -> MutexGuard<'static, Vec<Weak<Journal>>> {

@@ -362,7 +362,7 @@ pub(super) fn waves(lines: &[Line<'_>]) -> Option<Vec<Wave>> {
     Some(document.get("waves")?.as_array()?.iter().map(wave).filter(|wave| !wave.is_empty()).collect())
 }
 
-/// An id is a text, or a number where somebody left out the quotes.
+/// An id is a text, or a number where the quotes were left out.
 fn id(value: &Value) -> Option<String> {
     match value {
         Value::String(id) => Some(id.trim().to_owned()),

@@ -81,7 +81,7 @@ pub(super) fn name_of(entry: &Entry) -> String {
 }
 
 /// The level of headings that are numbered through all sections, "### 1. …" to "### 17. …", below headings that speak of
-/// tasks. Where numbers begin anew in each section, or in a text about something else, they only count its parts.
+/// tasks. Where numbers start again in each section, or in a text about something else, they only count its parts.
 pub(super) fn counted_level(lines: &[Line<'_>]) -> Option<usize> {
     const FEWEST: usize = 3;
     let speaks_of_tasks = |title: &str| {

@@ -77,7 +77,7 @@ impl Yard<'_> {
     /// person's proves nothing. A person's own resolution lands in the process that takes it.
     pub(super) fn review_unknown(&mut self, resolved: &Resolved<'_>) -> Result<Option<String>, QueueError> {
         let Some(resolver) = &self.options.resolver else {
-            return Ok(Some("nobody can review it here, and it was not made by this command".into()));
+            return Ok(Some("no reviewer can be called here, and this command did not make it".into()));
         };
         let base = self.repository.tree_of(resolved.ticket.source)?;
         if !self.repository.is_proven(base, self.repository.tree_of(resolved.commit)?)? {

@@ -50,7 +50,7 @@ impl<'a> ClauseReader<'_, 'a> {
             && !WHOLE.contains(&word(at - 1).as_str())
     }
 
-    /// Whether a keyword without an object that can be read surely states an order, which then is told.
+    /// Whether a keyword without an object that can be read surely states an order, which is then reported.
     pub(super) fn states_unread_order(&self, at: usize, keyword: Keyword) -> bool {
         let Piece::Word(word) = self.clause[at].what else { return false };
         let is = |known: &[&str]| known.iter().any(|known| word.eq_ignore_ascii_case(known));
