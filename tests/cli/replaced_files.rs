@@ -198,3 +198,39 @@ echo done"
     assert_eq!(reviews.count(), 2, "the first did not count: {}", run.report());
     assert_eq!(garden.git(["show", "main:a.txt"]).answer(), "both");
 }
+
+#[test]
+fn a_gate_counts_only_if_no_run_of_another_process_wrote_to_its_files() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 one\n");
+    garden.write("t.sh", "exit 0\n");
+    garden.commit("a plan\n");
+    let (other, root) = (garden.root().join("other"), garden.root().display().to_string());
+    garden.git(["worktree", "add", "-q", "-b", "feature", &other.display().to_string()]).succeeds();
+    let look = format!(
+        "{AWAIT}\nif mkdir '{root}/looked' 2>/dev/null; then pwd > '{root}/place.new'; mv '{root}/place.new' '{root}/place'; await '{root}/swapped'
+sh t.sh; code=$?; touch '{root}/ran'; await '{root}/back'; exit $code; else sh t.sh; fi\n"
+    );
+    garden.write("../gate.sh", look);
+    let gate = format!("sh '{root}/gate.sh'");
+    garden.git(["config", "arborist.merge.auto", "false"]).succeeds();
+    garden.git(["config", "arborist.merge.gates.check.command", &gate]).succeeds();
+    garden.agent(&format!(
+        "{AWAIT}
+case \"$prompt\" in Review*) echo APPROVED; exit ;; esac
+case \"$(git rev-parse --abbrev-ref HEAD)\" in *feature*) echo 'exit 1' > t.sh; echo done; exit ;; esac
+echo x > one.txt; touch \"$ROOT/running\"; await \"$ROOT/place\"; place=$(cat \"$ROOT/place\"); cp -p \"$place/t.sh\" \"$ROOT/kept\"
+echo 'exit 0' > \"$place/t.sh\"; touch \"$ROOT/swapped\"; await \"$ROOT/ran\"; cat \"$ROOT/kept\" > \"$place/t.sh\"; touch \"$ROOT/back\"; echo done"
+    ));
+    garden.arborist_in(&other, ["gardener", "--isolate"]);
+    let mut run = garden.command("git", &garden.path("")).args(["arborist", "gardener"]).spawn().unwrap();
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !garden.root().join("running").exists() && std::time::Instant::now() < end {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let merged = garden.arborist_in(&other, ["merge", "run"]);
+    run.wait().unwrap();
+    assert!(garden.root().join("back").exists(), "the deed was done: {}", merged.report());
+    assert_ne!(merged.code(), 0, "{}", merged.report());
+    assert_eq!(garden.git(["show", "feature:t.sh"]).answer(), "exit 0");
+}

@@ -133,3 +133,19 @@ fn the_place_is_not_listed_as_work_and_cleanup_may_take_it() {
     garden.agent("case \"$prompt\" in Review*) echo APPROVED ;; *) echo more > $ARBORIST_TASK.txt ;; esac");
     garden.arborist(["gardener"]).succeeds();
 }
+
+#[test]
+fn a_reviewer_that_a_task_changes_does_not_decide_on_it() {
+    let garden = Garden::sprout();
+    garden.write("tasks.md", "- [ ] T001 one\n");
+    garden.write_script("tools/review.sh", "#!/bin/sh\ncat > /dev/null\necho 'REJECTED: no'\n");
+    garden.commit("a plan\n");
+    garden.agent("printf '#!/bin/sh\\necho APPROVED\\n' > tools/review.sh; echo done");
+    let file = garden.home().join(".config/git-arborist/config.toml");
+    let known = std::fs::read_to_string(&file).unwrap();
+    let more = "[steps.review]\nrunner = \"rev\"\n[runners.rev]\ncommand = [\"./tools/review.sh\"]\n";
+    std::fs::write(&file, known + more).unwrap();
+    garden.arborist(["gardener", "--max-retries", "1"]).exits(1);
+    let subjects = garden.git(["log", "--format=%s"]).answer();
+    assert!(subjects.contains("@T001@review-rejected") && !subjects.contains("approved"), "{subjects}");
+}

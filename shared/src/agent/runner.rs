@@ -94,6 +94,12 @@ impl Runner {
         self.command.program()
     }
 
+    /// Whether a word of its calls names this path of the repository.
+    #[must_use]
+    pub fn names_path(&self, path: &str) -> bool {
+        self.templates().any(|template| template.words().any(|word| word == path))
+    }
+
     /// How to be let in by the program's provider, if we know.
     #[must_use]
     pub fn login(&self) -> Option<&'static str> {

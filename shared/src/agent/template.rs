@@ -97,6 +97,19 @@ impl Template {
         &self.program
     }
 
+    /// The words that stand in it, without what leads to the folder that it is called in.
+    pub(super) fn words(&self) -> impl Iterator<Item = &str> {
+        let pieces = self.arguments.iter().flat_map(|argument| &argument.0);
+        let texts = pieces.filter_map(|piece| match piece {
+            Piece::Literal(text) => Some(text.as_str()),
+            Piece::Gap(_) => None,
+        });
+        let words = std::iter::once(self.program.as_str()).chain(texts);
+        words
+            .flat_map(|text| text.split([' ', '\t', '\n', '\'', '"', ';', '&', '|', '=']))
+            .map(|word| word.trim_start_matches("./").trim_start_matches('/'))
+    }
+
     /// Whether `placeholder` stands in it.
     #[must_use]
     pub fn uses(&self, placeholder: Placeholder) -> bool {

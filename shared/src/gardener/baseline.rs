@@ -81,10 +81,11 @@ impl Probe<'_> {
             .tail(TAIL)
             .filter(Redaction::new(self.secrets))
             .attended(attendance);
-        let neighbours = Neighbours::count();
-        let before = self.look(neighbours);
+        let neighbours = self.places.first().map(|place| Neighbours::count(place));
+        let before = neighbours.and_then(|neighbours| self.look(neighbours));
         let (ended, trespass) = self.sentry.guard_all(&self.places, || supervised.run(|_| {}));
-        if let (Some((place, before)), Company::Alone) = (before, neighbours.since(self.places.len())) {
+        let company = neighbours.map(|neighbours| neighbours.since(self.places.len()));
+        if let (Some((place, before)), Some(Company::Alone)) = (before, company) {
             place.learn_own_writes(&before)?;
         }
         if matches!(ended.ending, Ending::Cancelled) {
@@ -94,7 +95,7 @@ impl Probe<'_> {
     }
 
     /// The tracked files of the place that it runs in, if no other child process is running.
-    fn look(&self, neighbours: Neighbours) -> Option<(&Repository, TrackedFiles)> {
+    fn look(&self, neighbours: Neighbours<'_>) -> Option<(&Repository, TrackedFiles)> {
         let place = *self.places.first().filter(|_| neighbours.now() == Company::Alone)?;
         let tree = place.tree_of(place.find_commit("HEAD").ok()??).ok()?;
         Some((place, place.look_at_tracked(tree, Company::Alone).ok()?))

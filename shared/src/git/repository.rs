@@ -11,7 +11,11 @@ use super::{
     GitCommand, GitError, GitVersion, author::Authors, command::without_prefix, identity::Identity,
     kept::Clerks, odb::ObjectDatabase, register::Register, trees::ReadTrees,
 };
-use crate::name::{BranchName, ObjectFormat, Oid, RepoName, digest};
+use crate::{
+    name::{BranchName, ObjectFormat, Oid, RepoName, digest},
+    process::{Attendance, FileLock},
+    safe_files,
+};
 
 /// Where `HEAD` points.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,6 +183,21 @@ impl Repository {
     #[must_use]
     pub fn run_lock(&self, branch: &BranchName) -> PathBuf {
         self.common_dir.join("arborist/locks").join(format!("run-{}", branch.component()))
+    }
+
+    /// Whether another process is in the middle of a run in this repository.
+    #[must_use]
+    pub fn has_other_runs(&self) -> bool {
+        let locks = safe_files::list(&self.common_dir.join("arborist/locks")).unwrap_or_default();
+        let is_run = |path: &Path| {
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            name.starts_with(b"run-") && !name.ends_with(Attendance::SUFFIX.as_bytes())
+        };
+        let mut runs = locks.into_iter().map(|entry| entry.path).filter(|path| is_run(path));
+        let is_other = |path: PathBuf| {
+            FileLock::find_holder(&path).is_some_and(|holder| holder.pid != std::process::id())
+        };
+        runs.any(is_other)
     }
 
     /// The lock that whoever works in the worktree at `top` holds.

@@ -44,7 +44,7 @@ impl Guarded {
 /// The tracked files as they are before the test: in the user's checkout the user may have changed what they like.
 pub(super) fn look_at_tracked(
     recorder: &Recorder<'_>,
-    neighbours: Neighbours,
+    neighbours: Neighbours<'_>,
 ) -> Result<TrackedFiles, GitError> {
     recorder.repository().look_at_tracked(recorder.tree(), neighbours.now())
 }

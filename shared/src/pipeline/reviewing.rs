@@ -16,7 +16,7 @@ use super::{
     turns::TurnKeeper,
 };
 use crate::{
-    agent::{FailureKind, Outcome, limits::Chain},
+    agent::{FailureKind, Outcome, RunnerKind, limits::Chain},
     git::{Company, Repository, Touched, TrackedFiles},
     message::{Body, Key, Status, Step as StepKind, visible},
     name::{Attempt, BranchName, Oid},
@@ -67,6 +67,11 @@ impl TaskRun<'_, '_, '_> {
         let chain = self.shop.options.staff.reviewers()?;
         let by = self.shop.name_of_next(&chain);
         self.announce("review", attempt, (&by, log));
+        if let Some(path) = self.find_changed_reviewer(&chain)? {
+            return Ok(rejected(&format!(
+                "REJECTED: the change edits '{path}', which the reviewer is called with: nobody may change who decides on them"
+            )));
+        }
         // The worktree is filled while git compares the trees: neither needs the other.
         let (prompt, mut apart) = thread::scope(|scope| {
             let wanted = self.review_place();
@@ -109,6 +114,19 @@ impl TaskRun<'_, '_, '_> {
         Err(PipelineError::stopped(&self.shop.cancel))
     }
 
+    /// A file of the change that the call of a reviewer names: a script of the repository would decide on itself.
+    fn find_changed_reviewer(&self, chain: &Chain<Crew>) -> Result<Option<String>, PipelineError> {
+        let changes = self.recorder.repository().changes(self.base.tree, self.recorder.tree())?;
+        let names_it = |path: &str| {
+            chain.iter().any(|crew| match &crew.runner {
+                RunnerKind::Program(runner) => runner.names_path(path),
+                RunnerKind::Shell | RunnerKind::Demo => false,
+            })
+        };
+        let mut paths = changes.iter().filter_map(|change| std::str::from_utf8(&change.path).ok());
+        Ok(paths.find(|path| names_it(path)).map(visible))
+    }
+
     /// One call of a reviewer, and what it did that it may not do.
     fn ask_reviewer(
         &mut self,
@@ -121,7 +139,7 @@ impl TaskRun<'_, '_, '_> {
         let session = Sessions::Fresh;
         let errand =
             Errand { chain, time_left, session, task, step, place, annexes: &[], apart, prompt, log };
-        let neighbours = Neighbours::count();
+        let neighbours = Neighbours::count(place);
         let files = self.look_at_reviewed(apart, neighbours)?;
         let lent = reading::lend(self.recorder, &self.shop.sentry)?;
         // The worktree of the reviewer has files of its own that git obeys.
@@ -154,7 +172,7 @@ impl TaskRun<'_, '_, '_> {
     fn look_at_reviewed<'p>(
         &self,
         apart: Option<&'p ReviewPlace>,
-        neighbours: Neighbours,
+        neighbours: Neighbours<'_>,
     ) -> Result<Option<(&'p ReviewPlace, TrackedFiles)>, PipelineError> {
         let is_lane = self.recorder.branch() != self.recorder.run();
         let Some(apart) = apart.filter(|_| is_lane) else { return Ok(None) };
@@ -237,6 +255,13 @@ impl TaskRun<'_, '_, '_> {
         self.recorded(event, why.as_deref(), expense);
         Ok(())
     }
+}
+
+/// A review that needed nobody.
+fn rejected(words: &str) -> Called {
+    let outcome = Outcome::Success { text: words.to_owned(), usage: None, session: None };
+    let reply = Reply { outcome, words: words.to_owned(), has_no_session: false, doubt: None };
+    Called { expense: Expense::default(), result: Ok(reply), is_decided: false }
 }
 
 /// Whether tracked files were written where a change was reviewed. Who did it cannot be told, and a reviewer must not: it may have

@@ -118,7 +118,7 @@ impl TaskRun<'_, '_, '_> {
         log: &str,
     ) -> Result<TestResult, PipelineError> {
         self.recorder.unsettle();
-        let neighbours = Neighbours::count();
+        let neighbours = Neighbours::count(self.recorder.repository());
         let guarded = guarded::begin(self.recorder, &self.shop.sentry, &self.shop.annexes);
         let before = guarded::look_at_tracked(self.recorder, neighbours)?;
         let result = self.shop.test(self.task, commands, log, self.recorder.head());

@@ -84,7 +84,10 @@ impl FileLock {
         let end = Instant::now() + DYING;
         loop {
             match Locked::try_take(path, what) {
-                Err(LockError::Held { holder, .. }) if holder.is_gone() && Instant::now() < end => {
+                // One that nobody has written down is only looked at.
+                Err(LockError::Held { holder, .. })
+                    if (holder.is_gone() || holder.pid == 0) && Instant::now() < end =>
+                {
                     std::thread::sleep(Duration::from_millis(5));
                 }
                 result => return result.map(Self),

@@ -32,31 +32,35 @@ static WATCHES: AtomicUsize = AtomicUsize::new(0);
 /// How many of them have ever begun.
 static BEGUN: AtomicUsize = AtomicUsize::new(0);
 
-/// Tells whether a child process was the only one of this process.
+/// Tells whether a child process was the only one in its repository.
 #[derive(Debug, Clone, Copy)]
-pub struct Neighbours {
+pub struct Neighbours<'r> {
+    repository: &'r Repository,
     at_work: usize,
     begun: usize,
+    /// Whether another process was in the middle of a run.
+    has_others: bool,
 }
 
-impl Neighbours {
+impl<'r> Neighbours<'r> {
     /// Call this before the child is watched.
     #[must_use]
-    pub fn count() -> Self {
-        Self { at_work: WATCHES.load(Ordering::SeqCst), begun: BEGUN.load(Ordering::SeqCst) }
+    pub fn count(repository: &'r Repository) -> Self {
+        let (at_work, begun) = (WATCHES.load(Ordering::SeqCst), BEGUN.load(Ordering::SeqCst));
+        Self { repository, at_work, begun, has_others: repository.has_other_runs() }
     }
 
     /// Who is at work now.
     #[must_use]
     pub fn now(self) -> Company {
-        if self.at_work == 0 { Company::Alone } else { Company::Others }
+        if self.at_work == 0 && !self.has_others { Company::Alone } else { Company::Others }
     }
 
     /// Who has been at work since, beside a child that `own` watches are for.
     #[must_use]
     pub fn since(self, own: usize) -> Company {
         let others = BEGUN.load(Ordering::SeqCst).saturating_sub(self.begun) > own;
-        if others { Company::Others } else { self.now() }
+        if others || self.repository.has_other_runs() { Company::Others } else { self.now() }
     }
 }
 

@@ -156,8 +156,9 @@ impl Yard<'_> {
             .map_err(|source| QueueError::File { path: log.clone(), source })?;
         let mut scratch = pool.scratch("gate", commit)?;
         pool.refresh(&scratch, commit, &self.options.keep)?;
+        let place = scratch.repository.clone();
         // What the user's own set-up makes of tracked files is as they want it.
-        let neighbours = Neighbours::count();
+        let neighbours = Neighbours::count(&place);
         let before = scratch.repository.look_at_tracked(tree, neighbours.now())?;
         let program = Program::new("sh")
             .args(["-c", &gate.command])
@@ -166,7 +167,6 @@ impl Yard<'_> {
         let program = dress(self, program, &scratch.path);
         // The sentry of the run watches one repository.
         let sentry = if gate.repo.is_none() { self.options.sentry.clone() } else { Sentry::default() };
-        let place = scratch.repository.clone();
         let (ended, trespass) = sentry.guard(&place, || self.supervise(gate, program, &mut scratch, file));
         if matches!(ended.ending, Ending::Cancelled) {
             return Err(PipelineError::stopped(&self.options.cancel).into());

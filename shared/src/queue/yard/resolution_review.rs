@@ -55,7 +55,8 @@ impl Yard<'_> {
         pool.reset_scratch(scratch, commit)?;
         let prompt = self.review_prompt(resolved)?;
         let fenced = self.fenced_refs(ticket)?;
-        let neighbours = Neighbours::count();
+        let place = scratch.repository.clone();
+        let neighbours = Neighbours::count(&place);
         let before =
             scratch.repository.look_at_tracked(self.repository.tree_of(commit)?, neighbours.now())?;
         let watch = self.options.sentry.watch(&scratch.repository);
