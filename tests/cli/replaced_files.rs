@@ -52,7 +52,7 @@ fn run(garden: &Garden) -> i32 {
     let command = format!("sh '{}/test.sh'", garden.root().display());
     let args = ["--jobs", "2", "--keep-going", "--max-retries", "1", "--test-command", command.as_str()];
     let run = garden.arborist(["gardener"].iter().chain(&args));
-    assert!(garden.root().join("back").exists(), "the deed was done: {}", run.report());
+    assert!(garden.root().join("back").exists(), "the file was swapped and put back: {}", run.report());
     run.code()
 }
 
@@ -222,7 +222,7 @@ case \"$(git rev-parse --abbrev-ref HEAD)\" in *feature*) echo 'exit 1' > t.sh; 
 echo x > one.txt; touch \"$ROOT/running\"; await \"$ROOT/place\"; place=$(cat \"$ROOT/place\"); cp -p \"$place/t.sh\" \"$ROOT/kept\"
 echo 'exit 0' > \"$place/t.sh\"; touch \"$ROOT/swapped\"; await \"$ROOT/ran\"; cat \"$ROOT/kept\" > \"$place/t.sh\"; touch \"$ROOT/back\"; echo done"
     ));
-    garden.arborist_in(&other, ["gardener", "--isolate"]);
+    garden.arborist_in(&other, ["gardener", "--isolate"]).succeeds();
     let mut run = garden.command("git", &garden.path("")).args(["arborist", "gardener"]).spawn().unwrap();
     let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !garden.root().join("running").exists() && std::time::Instant::now() < end {
@@ -230,7 +230,7 @@ echo 'exit 0' > \"$place/t.sh\"; touch \"$ROOT/swapped\"; await \"$ROOT/ran\"; c
     }
     let merged = garden.arborist_in(&other, ["merge", "run"]);
     run.wait().unwrap();
-    assert!(garden.root().join("back").exists(), "the deed was done: {}", merged.report());
+    assert!(garden.root().join("back").exists(), "the file was swapped and put back: {}", merged.report());
     assert_ne!(merged.code(), 0, "{}", merged.report());
     assert_eq!(garden.git(["show", "feature:t.sh"]).answer(), "exit 0");
 }

@@ -69,7 +69,7 @@ impl TaskRun<'_, '_, '_> {
         self.announce("review", attempt, (&by, log));
         if let Some(path) = self.find_changed_reviewer(&chain)? {
             return Ok(rejected(&format!(
-                "REJECTED: the change edits '{path}', which the reviewer is called with: nobody may change who decides on them"
+                "REJECTED: the change edits '{path}', which the reviewer is called with: a task cannot change its own reviewer"
             )));
         }
         // The worktree is filled while git compares the trees: neither needs the other.
@@ -114,7 +114,7 @@ impl TaskRun<'_, '_, '_> {
         Err(PipelineError::stopped(&self.shop.cancel))
     }
 
-    /// A file of the change that the call of a reviewer names: a script of the repository would decide on itself.
+    /// A file that the task changes and that the command of a reviewer names: otherwise a task could rewrite the script that judges it.
     fn find_changed_reviewer(&self, chain: &Chain<Crew>) -> Result<Option<String>, PipelineError> {
         let changes = self.recorder.repository().changes(self.base.tree, self.recorder.tree())?;
         let names_it = |path: &str| {
@@ -257,7 +257,7 @@ impl TaskRun<'_, '_, '_> {
     }
 }
 
-/// A review that needed nobody.
+/// A rejection for which no reviewer was called.
 fn rejected(words: &str) -> Called {
     let outcome = Outcome::Success { text: words.to_owned(), usage: None, session: None };
     let reply = Reply { outcome, words: words.to_owned(), has_no_session: false, doubt: None };

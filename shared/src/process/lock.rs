@@ -84,7 +84,7 @@ impl FileLock {
         let end = Instant::now() + DYING;
         loop {
             match Locked::try_take(path, what) {
-                // One that nobody has written down is only looked at.
+                // A lock without a holder is only being looked at: `find_holder` takes it for a moment.
                 Err(LockError::Held { holder, .. })
                     if (holder.is_gone() || holder.pid == 0) && Instant::now() < end =>
                 {
